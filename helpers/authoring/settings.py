@@ -1,0 +1,28 @@
+"""The repository's own settings: its address stands once, in ``book.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+
+class SettingsError(ValueError):
+    """A setting that is missing or cannot be used; the message says where and why."""
+
+
+def repository_address(root: Path) -> str:
+    """Return the repository's address, ``https://HOST/OWNER/NAME``, from ``root``'s book.toml.
+
+    Raises:
+        SettingsError: if the file or the setting is missing.
+    """
+    file = root / "book.toml"
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+        return settings["output"]["html"]["git-repository-url"].rstrip("/")
+    except FileNotFoundError:
+        raise SettingsError(f"{file} is missing: it tells the repository's address") from None
+    except (KeyError, AttributeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(
+            f"{file}: output.html.git-repository-url is not set ({error})"
+        ) from None

@@ -1,0 +1,117 @@
+"""The command ``bits``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+try:
+    import click
+except ModuleNotFoundError:
+    sys.exit('bits: its command line needs click and rich: pip install "bits-and-gradients[lab]"')
+
+
+class _OneSentence(click.Group):
+    """Turns the errors that we raise on purpose into one sentence, without a traceback."""
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            return super().invoke(context)
+        except Exception as error:
+            if type(error).__module__.startswith("helpers."):
+                raise click.ClickException(str(error)) from error
+            raise
+
+
+@click.group(
+    cls=_OneSentence,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="bits-and-gradients")
+def main() -> None:
+    """Bits & Gradients: the numerics and the memory of PyTorch training, in notebooks.
+
+    \b
+    As a student:     bits lab            open your own copy of the chapters in JupyterLab
+                      bits progress       see what you have solved
+                      bits hint NAME      read the next hint for an exercise
+    As an instructor: bits staff          JupyterLab with nbgrader's formgrader
+    As a maintainer:  bits build          notebooks from the chapters' text
+                      bits book           the book from the notebooks
+
+    Each command tells more with --help.
+    """
+
+
+def _root() -> Path:
+    """Return the repository's root: the nearest folder above that holds course/chapters."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        if (folder / "course" / "nbgrader_config.py").exists():
+            return folder
+    raise click.ClickException(
+        "this folder is not inside a copy of the course: there is no course/ here or above; "
+        "change to the folder that you cloned"
+    )
+
+
+@contextlib.contextmanager
+def _unknown_names_told() -> Iterator[None]:
+    try:
+        yield
+    except KeyError as error:
+        raise click.ClickException(str(error.args[0])) from error
+
+
+@main.command()
+@click.argument("chapters", nargs=-1)
+@click.option("--force", is_flag=True, help="Run chapters whose text has not changed, too.")
+@click.option("--check", is_flag=True, help="Build nothing; fail if something is out of date.")
+def build(chapters: tuple[str, ...], force: bool, check: bool) -> None:
+    """Build the notebooks of CHAPTERS (all, if none is named) from their text.
+
+    Only what changed is run. CHAPTERS are names like 08-numerical-stability.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    from helpers.authoring.build import Course, find_stale
+    from helpers.authoring.build import build as build_notebooks
+
+    course = Course(_root())
+    if check:
+        stale = list(find_stale(course))
+        if stale:
+            raise click.ClickException("\n".join(stale))
+        return
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns) as bars:
+        tasks: dict[str, int] = {}
+
+        def advance(chapter: str, done: int, cells: int) -> None:
+            if chapter not in tasks:
+                tasks[chapter] = bars.add_task(chapter, total=cells)
+            bars.update(tasks[chapter], completed=done)
+
+        built = build_notebooks(course, list(chapters) or None, force=force, report=advance)
+    click.echo("built: " + (", ".join(built) or "nothing, all is up to date"))
+
+
+@main.command()
+@click.argument("chapter", required=False)
+def progress(chapter: str | None) -> None:
+    """Show what you have solved, of one CHAPTER ("08") or of the whole course."""
+    from helpers import progress as show_progress
+
+    with _unknown_names_told():
+        show_progress(chapter)
+
+
+@main.command()
+@click.argument("exercise")
+def hint(exercise: str) -> None:
+    """Show the next hint for EXERCISE."""
+    from helpers import hint as show_hint
+
+    with _unknown_names_told():
+        show_hint(exercise)

@@ -1,0 +1,151 @@
+"""Compare what came back with what was expected: exact type, shape, dtype, finiteness, value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from helpers.plain import describe, kind_of
+
+# Relative and absolute tolerance: a few roundings of the format, not more.
+_TOLERANCES = {
+    torch.float64: (1e-10, 1e-12),
+    torch.float32: (1e-5, 1e-6),
+    torch.float16: (4e-3, 1e-4),
+    torch.bfloat16: (3e-2, 1e-3),
+}
+_PYTHON_TOLERANCE = (1e-10, 1e-12)
+
+
+def find_difference(
+    got: Any,
+    expected: Any,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    where: str = "",
+) -> str | None:
+    """Return one sentence that tells how ``got`` differs from ``expected``, or None.
+
+    Types are compared exactly, then shape and dtype, then values within
+    ``atol + rtol * |expected|``; where ``expected`` is nan or inf, ``got`` must be the same.
+    The default tolerances are those of ``expected``'s dtype; integers and booleans are exact.
+    """
+    if type(got) is not type(expected):
+        return f"{_at(where)}a {kind_of(got)} came back, expected a {kind_of(expected)}"
+    if isinstance(expected, torch.Tensor):
+        return _tensor_difference(got, expected, rtol, atol, where)
+    if isinstance(expected, np.ndarray):
+        return _array_difference(got, expected, rtol, atol, where)
+    if isinstance(expected, dict):
+        return _dict_difference(got, expected, rtol, atol, where)
+    if isinstance(expected, list | tuple):
+        return _sequence_difference(got, expected, rtol, atol, where)
+    if isinstance(expected, float):
+        return _float_difference(got, expected, rtol, atol, where)
+    if got != expected:
+        return f"{_at(where)}{describe(got)} came back, expected {describe(expected)}"
+    return None
+
+
+def _at(where: str) -> str:
+    return f"at {where}: " if where else ""
+
+
+def _tensor_difference(
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    rtol: float | None,
+    atol: float | None,
+    where: str,
+) -> str | None:
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return f"{_at(where)}a {kind_of(got)} came back, expected a {kind_of(expected)}"
+    if not (expected.is_floating_point() or expected.is_complex()):
+        wrong = got != expected
+    else:
+        default_rtol, default_atol = _TOLERANCES.get(expected.dtype, _PYTHON_TOLERANCE)
+        wrong = ~torch.isclose(
+            got.to(torch.complex128 if got.is_complex() else torch.float64),
+            expected.to(torch.complex128 if got.is_complex() else torch.float64),
+            rtol=default_rtol if rtol is None else rtol,
+            atol=default_atol if atol is None else atol,
+            equal_nan=True,
+        )
+    if not wrong.any():
+        return None
+    return _worst_element(got, expected, wrong, where)
+
+
+def _worst_element(
+    got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor, where: str
+) -> str:
+    # A nan or an inf where none belongs says more than the largest gap between two numbers.
+    gap = torch.zeros(got.shape, dtype=torch.float64)
+    gap[wrong] = (got[wrong].to(torch.complex128) - expected[wrong].to(torch.complex128)).abs()
+    gap[wrong & ~torch.isfinite(gap)] = torch.inf
+    index = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), got.shape))
+    place = f"{where}[{', '.join(map(str, index))}]" if index else where
+    count = f"{int(wrong.sum())} of {got.numel()} values differ; " if got.numel() > 1 else ""
+    return (
+        f"{count}{_at(place)}{describe(got[index].item())} came back, "
+        f"expected {describe(expected[index].item())}"
+    )
+
+
+def _array_difference(
+    got: np.ndarray, expected: np.ndarray, rtol: float | None, atol: float | None, where: str
+) -> str | None:
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return f"{_at(where)}an {kind_of(got)} came back, expected an {kind_of(expected)}"
+    as_tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in (got, expected))
+    return _tensor_difference(*as_tensors, rtol, atol, where)
+
+
+def _float_difference(
+    got: float, expected: float, rtol: float | None, atol: float | None, where: str
+) -> str | None:
+    rtol = _PYTHON_TOLERANCE[0] if rtol is None else rtol
+    atol = _PYTHON_TOLERANCE[1] if atol is None else atol
+    both_nan = math.isnan(got) and math.isnan(expected)
+    if both_nan or got == expected:
+        return None
+    if math.isfinite(expected) and abs(got - expected) <= atol + rtol * abs(expected):
+        return None
+    return f"{_at(where)}{got!r} came back, expected {expected!r}"
+
+
+def _dict_difference(
+    got: dict, expected: dict, rtol: float | None, atol: float | None, where: str
+) -> str | None:
+    if got.keys() != expected.keys():
+        return (
+            f"{_at(where)}a dict with the keys {sorted(got, key=str)} came back, "
+            f"expected the keys {sorted(expected, key=str)}"
+        )
+    for key in expected:
+        inside = f"{where}[{key!r}]"
+        difference = find_difference(got[key], expected[key], rtol=rtol, atol=atol, where=inside)
+        if difference:
+            return difference
+    return None
+
+
+def _sequence_difference(
+    got: list | tuple,
+    expected: list | tuple,
+    rtol: float | None,
+    atol: float | None,
+    where: str,
+) -> str | None:
+    if len(got) != len(expected):
+        return f"{_at(where)}{len(got)} items came back, expected {len(expected)}"
+    for index, (one, other) in enumerate(zip(got, expected, strict=True)):
+        inside = f"{where}[{index}]"
+        difference = find_difference(one, other, rtol=rtol, atol=atol, where=inside)
+        if difference:
+            return difference
+    return None

@@ -1,0 +1,35 @@
+"""Show something in a notebook with a text form for front ends that have no other."""
+
+from __future__ import annotations
+
+import re
+
+
+def show(text: str, html: str) -> None:
+    """Show ``html`` where there is a display for it, else ``text``."""
+    if not _in_ipython():
+        print(text)
+        return
+    from IPython.display import display
+
+    display({"text/plain": text, "text/html": html}, raw=True)
+
+
+def show_markdown(markdown: str) -> None:
+    """Show ``markdown`` where there is a display for it, else its text without emphasis."""
+    text = re.sub(r"\*+", "", markdown)
+    if not _in_ipython():
+        print(text)
+        return
+    from IPython.display import display
+
+    display({"text/plain": text, "text/markdown": markdown}, raw=True)
+
+
+def _in_ipython() -> bool:
+    try:
+        from IPython import get_ipython
+    except ModuleNotFoundError:
+        return False
+    shell = get_ipython()
+    return shell is not None and hasattr(shell, "kernel")

@@ -1,0 +1,74 @@
+"""Fresh random inputs for checks: asymmetric, with sizes that differ in every axis."""
+
+from __future__ import annotations
+
+import secrets
+
+import torch
+
+
+class Draw:
+    """Draws inputs from a generator of its own, seeded afresh from the operating system.
+
+    The global random state is left as it is. Sizes must differ from each other, so that a
+    swapped axis cannot go unseen; sizes of 1 do not count.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        """Seed the generator with ``seed``, or afresh where there is none."""
+        self.seed = secrets.randbits(63) if seed is None else seed
+        self._generator = torch.Generator().manual_seed(self.seed)
+
+    def normal(
+        self,
+        *sizes: int,
+        mean: float = 0.0,
+        std: float = 1.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> torch.Tensor:
+        """Return normally distributed numbers of shape ``sizes``."""
+        _refuse_equal_sizes(sizes)
+        numbers = torch.randn(sizes, generator=self._generator, dtype=torch.float64)
+        return (mean + std * numbers).to(dtype)
+
+    def uniform(
+        self,
+        *sizes: int,
+        low: float = 0.0,
+        high: float = 1.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> torch.Tensor:
+        """Return numbers between ``low`` and ``high`` of shape ``sizes``."""
+        _refuse_equal_sizes(sizes)
+        numbers = torch.rand(sizes, generator=self._generator, dtype=torch.float64)
+        return (low + (high - low) * numbers).to(dtype)
+
+    def integers(self, *sizes: int, low: int, high: int) -> torch.Tensor:
+        """Return int64 numbers from ``low`` to ``high`` - 1 of shape ``sizes``."""
+        _refuse_equal_sizes(sizes)
+        return torch.randint(low, high, sizes, generator=self._generator)
+
+    def booleans(self, *sizes: int, share: float = 0.5) -> torch.Tensor:
+        """Return booleans of shape ``sizes`` of which about ``share`` are True."""
+        return self.uniform(*sizes) < share
+
+    def integer(self, low: int, high: int) -> int:
+        """Return one Python integer from ``low`` to ``high`` - 1."""
+        return int(torch.randint(low, high, (), generator=self._generator))
+
+    def number(self, low: float, high: float) -> float:
+        """Return one Python float between ``low`` and ``high``."""
+        return float(self.uniform(1, low=low, high=high, dtype=torch.float64)[0])
+
+    def permutation(self, count: int) -> torch.Tensor:
+        """Return the numbers 0 to ``count`` - 1 in random order."""
+        return torch.randperm(count, generator=self._generator)
+
+
+def _refuse_equal_sizes(sizes: tuple[int, ...]) -> None:
+    larger = [size for size in sizes if size > 1]
+    if len(set(larger)) < len(larger):
+        raise ValueError(
+            f"sizes {sizes} repeat a number: a check's inputs differ in every axis, "
+            "so that swapped axes show"
+        )

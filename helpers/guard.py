@@ -1,0 +1,123 @@
+"""Run a student's function so that its noise, its warnings and its endless loops do no harm.
+
+Whatever it writes is caught and kept, up to a limit. nbgrader takes any line on stderr for a
+failure (nbgrader 0.9.6, ``nbgrader.utils.determine_grade``), so stderr is caught at the file
+descriptor too, where C++ code writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_MOST_CHARACTERS_KEPT = 10_000
+
+
+class CallTimeoutError(BaseException):
+    """A student's function did not return in time.
+
+    Not an ``Exception``: a student's ``except Exception`` must not swallow it.
+    """
+
+
+@dataclass
+class Noise:
+    """What a student's code wrote and warned of while a check called it."""
+
+    printed: str = ""
+    warned: list[str] = field(default_factory=list)
+
+
+class _CappedText(io.TextIOBase):
+    """A text stream that keeps the first characters and forgets the rest."""
+
+    def __init__(self) -> None:
+        self._kept = io.StringIO()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        room = _MOST_CHARACTERS_KEPT - self._kept.tell()
+        if room > 0:
+            self._kept.write(text[:room])
+        return len(text)
+
+    def kept(self) -> str:
+        return self._kept.getvalue()
+
+
+@contextlib.contextmanager
+def guarded_call(seconds: float) -> Iterator[Noise]:
+    """Catch output and warnings of the body, and stop it after ``seconds``.
+
+    The time limit holds in the main thread of a Unix process, as a kernel's cell has it;
+    elsewhere the body runs without one.
+
+    Raises:
+        CallTimeoutError: if the body runs longer than ``seconds``.
+    """
+    noise = Noise()
+    stream = _CappedText()
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        contextlib.redirect_stdout(stream),
+        contextlib.redirect_stderr(stream),
+        _stderr_descriptor_aside(),
+    ):
+        warnings.simplefilter("always")
+        try:
+            with _time_limit(seconds):
+                yield noise
+        finally:
+            noise.printed = stream.kept()
+            noise.warned = [f"{w.category.__name__}: {w.message}" for w in caught]
+
+
+@contextlib.contextmanager
+def _stderr_descriptor_aside() -> Iterator[None]:
+    sys.stderr.flush()
+    try:
+        saved = os.dup(2)
+    except OSError:  # no descriptor 2, as under some front ends: nothing can be written to it
+        yield
+        return
+    try:
+        with tempfile.TemporaryFile() as aside:
+            os.dup2(aside.fileno(), 2)
+            try:
+                yield
+            finally:
+                os.dup2(saved, 2)
+    finally:
+        os.close(saved)
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    can_interrupt = (
+        hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    )
+    if not can_interrupt:
+        yield
+        return
+
+    def stop(signal_number: int, frame: object) -> None:
+        raise CallTimeoutError
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    # It rings again and again: one ring can be swallowed by a bare ``except``.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)

@@ -1,0 +1,157 @@
+"""Start JupyterLab: for a student on their own copy, for an instructor with nbgrader.
+
+``serve_student(work, port, extra_args)`` and ``serve_staff(course, port, extra_args)`` check
+what can be checked, say in one line where JupyterLab is, and become the server. What sets the
+two apart is the configuration in ``lab_settings/``, which holds for that server alone: nothing
+in the user's own configuration is written, and their theme and shortcuts stay theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_SETTINGS = Path(__file__).with_name("lab_settings")
+_HOST = "127.0.0.1"
+_FIRST_PORT = 8888
+_LAST_PORT = 65535
+
+
+class LabError(Exception):
+    """JupyterLab cannot be started; the text is the one sentence that the user reads."""
+
+
+def serve_student(work: Path, port: int | None = None, extra_args: Sequence[str] = ()) -> int:
+    """Run JupyterLab on the student's copy of the chapters, without anything of nbgrader's.
+
+    Args:
+        work: the folder that ``helpers.workspace.deliver`` has filled.
+        port: the port to listen on; None for the first free one from 8888 up.
+        extra_args: further arguments for JupyterLab, which override ours.
+
+    Returns:
+        the server's exit status. On POSIX it does not return: the process becomes the server.
+
+    Raises:
+        LabError: the folder or the port cannot be used, or JupyterLab is not installed.
+    """
+    return _serve("student", work, port, extra_args)
+
+
+def serve_staff(course: Path, port: int | None = None, extra_args: Sequence[str] = ()) -> int:
+    """Run JupyterLab on the course folder with nbgrader's formgrader.
+
+    Args:
+        course: the folder that holds nbgrader_config.py.
+        port: the port to listen on; None for the first free one from 8888 up.
+        extra_args: further arguments for JupyterLab, which override ours.
+
+    Returns:
+        the server's exit status. On POSIX it does not return: the process becomes the server.
+
+    Raises:
+        LabError: the folder or the port cannot be used, or JupyterLab or nbgrader is missing.
+    """
+    if not (course / "nbgrader_config.py").is_file():
+        raise LabError(
+            f"{course} is not the course's folder (it has no nbgrader_config.py): change to the "
+            f"folder that you cloned and run the same command again."
+        )
+    _require("nbgrader", "instructor")
+    return _serve("staff", course, port, extra_args)
+
+
+def choose_port(port: int | None) -> int:
+    """Return ``port`` if it can be listened on, or the first free one if it is None.
+
+    Raises:
+        LabError: ``port`` cannot be used.
+    """
+    if port is None:
+        candidates = range(_FIRST_PORT, _LAST_PORT + 1)
+        return next(p for p in candidates if _listening_fails(p) is None)
+    if not 1 <= port <= _LAST_PORT:
+        raise LabError(f"There is no port {port}: name one from 1024 to {_LAST_PORT}.")
+    error = _listening_fails(port)
+    if error is not None:
+        raise LabError(
+            f"JupyterLab cannot use port {port} ({error.strerror}): name another one, or none to "
+            f"have a free one chosen, and run the same command again."
+        )
+    return port
+
+
+def _listening_fails(port: int) -> OSError | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        if os.name == "posix":
+            # As the server does: a port that was in use a moment ago counts as free.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((_HOST, port))
+            listener.listen(1)
+        except OSError as error:
+            return error
+    return None
+
+
+def _require(package: str, extra: str) -> None:
+    import importlib.util
+
+    if importlib.util.find_spec(package) is None:
+        raise LabError(
+            f"{package} is not installed here: use the course's own environment (make lab, or "
+            f"make staff), or run: pip install 'bits-and-gradients[{extra}]'"
+        )
+
+
+def _serve(who: str, folder: Path, port: int | None, extra_args: Sequence[str]) -> int:
+    if not folder.is_dir():
+        raise LabError(f"There is no folder {folder} to open JupyterLab on.")
+    _require("jupyterlab", "lab")
+    folder = folder.resolve()
+    chosen = choose_port(port)
+    command = build_command(folder, chosen, extra_args)
+    environment = build_environment(who)
+    if port is None and chosen != _FIRST_PORT:
+        print(f"Port {_FIRST_PORT} is taken, so JupyterLab uses port {chosen}.")
+    print(f"Opening JupyterLab on {folder} (port {chosen}). To stop it: Ctrl-C, then y.")
+    sys.stdout.flush()
+    # nbgrader looks for its configuration in the current folder.
+    os.chdir(folder)
+    if os.name == "posix":
+        os.execve(command[0], command, environment)
+    return subprocess.call(command, env=environment)
+
+
+def build_command(folder: Path, port: int, extra_args: Sequence[str]) -> list[str]:
+    """Return the command line that runs JupyterLab on ``folder``."""
+    command = [sys.executable, "-m", "jupyterlab"]
+    command += [f"--ServerApp.root_dir={folder}", f"--ServerApp.ip={_HOST}"]
+    command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
+    # The open notebooks are this folder's affair, not those of the user's other work.
+    command += [f"--LabApp.workspaces_dir={folder / '.bits' / 'lab'}"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")
+    if not _has_display():
+        command.append("--no-browser")
+    return [*command, *extra_args]
+
+
+def build_environment(who: str) -> dict[str, str]:
+    """Return the environment of the server: "student" or "staff" settings, commands on PATH."""
+    environment = dict(os.environ)
+    commands = str(Path(sys.executable).parent)
+    for name, first in (("JUPYTER_CONFIG_PATH", str(_SETTINGS / who)), ("PATH", commands)):
+        rest = environment.get(name)
+        environment[name] = first + os.pathsep + rest if rest else first
+    return environment
+
+
+def _has_display() -> bool:
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

@@ -1,0 +1,131 @@
+"""Plain data: the only thing that passes between a student's code and a check.
+
+Tensors, arrays, numbers, strings, None, and lists, tuples and dicts of them. A copy is taken of
+everything that passes, by exact type, so that nothing a check judges can change behind its back
+or answer for itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+_ATOMS = (bool, int, float, complex, str, type(None))
+_MOST_ELEMENTS_SHOWN = 12
+
+
+class NotPlainError(TypeError):
+    """A value that cannot pass between a student's code and a check."""
+
+
+def plain_copy(value: Any) -> Any:
+    """Return a copy of ``value`` that shares no memory with it.
+
+    Tensors come back detached, as exact ``torch.Tensor``; a ``Parameter`` counts as a tensor.
+
+    Raises:
+        NotPlainError: if ``value``, or something inside it, is not plain data.
+    """
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind is torch.Tensor or kind is torch.nn.Parameter:
+        return value.detach().clone()
+    if kind is np.ndarray:
+        return value.copy()
+    if kind is list:
+        return [plain_copy(item) for item in value]
+    if kind is tuple or kind is torch.Size:
+        return tuple(plain_copy(item) for item in value)
+    if kind is dict:
+        return {_plain_key(key): plain_copy(item) for key, item in value.items()}
+    raise NotPlainError(
+        f"a value of type {kind.__module__}.{kind.__qualname__} is not plain data "
+        "(tensors, arrays, numbers, strings, and lists, tuples and dicts of them)"
+    )
+
+
+def _plain_key(key: Any) -> Any:
+    if type(key) in (str, int, bool):
+        return key
+    raise NotPlainError(f"a dict's key must be a string or an integer, not {type(key).__name__}")
+
+
+def describe(value: Any) -> str:
+    """Return one line that tells what ``value`` is: short values whole, large ones summarized."""
+    if isinstance(value, torch.Tensor):
+        return _describe_tensor(value)
+    if isinstance(value, np.ndarray):
+        return _describe_array(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        inside = ", ".join(f"{key}: {describe(item)}" for key, item in value.items())
+        return "{" + inside + "}"
+    if isinstance(value, list | tuple):
+        opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
+        inside = ", ".join(describe(item) for item in value[:_MOST_ELEMENTS_SHOWN])
+        more = ", …" if len(value) > _MOST_ELEMENTS_SHOWN else ""
+        return opening + inside + more + closing
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+def kind_of(value: Any) -> str:
+    """Return the name of a value's type with, for a tensor or array, its dtype and shape."""
+    if isinstance(value, torch.Tensor):
+        return f"{_dtype_name(value.dtype)} tensor of shape {_shape(value.shape)}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} array of shape {_shape(value.shape)}"
+    return type(value).__name__
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _shape(shape: Any) -> str:
+    return "(" + ", ".join(str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
+
+
+def _describe_tensor(tensor: torch.Tensor) -> str:
+    return f"{kind_of(tensor)}: {_describe_values(tensor.detach().cpu())}"
+
+
+def _describe_array(array: np.ndarray) -> str:
+    try:
+        values = torch.from_numpy(np.ascontiguousarray(array))
+    except TypeError:
+        return f"{kind_of(array)}"
+    return f"{kind_of(array)}: {_describe_values(values)}"
+
+
+def _describe_values(values: torch.Tensor) -> str:
+    if values.numel() == 0:
+        return "no elements"
+    if values.numel() <= _MOST_ELEMENTS_SHOWN:
+        return _nested(values.tolist())
+    if values.dtype == torch.bool:
+        return f"{int(values.sum())} of {values.numel()} are True"
+    if values.is_complex():
+        return f"{values.numel()} complex numbers"
+    numbers = values.double() if values.is_floating_point() else values
+    parts = []
+    finite = numbers[torch.isfinite(numbers)]
+    if finite.numel():
+        parts.append(f"from {finite.min().item():.4g} to {finite.max().item():.4g}")
+    nans = int(torch.isnan(numbers).sum())
+    infs = int(torch.isinf(numbers).sum())
+    if nans:
+        parts.append(f"{nans} nan")
+    if infs:
+        parts.append(f"{infs} inf")
+    return ", ".join(parts)
+
+
+def _nested(values: Any) -> str:
+    if isinstance(values, list):
+        return "[" + ", ".join(_nested(value) for value in values) + "]"
+    return f"{values:.6g}" if isinstance(values, float) else str(values)

@@ -1,0 +1,101 @@
+"""Figures in one style: title, axes, units, colors for color-blind eyes, and alternative text."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito, "Color Universal Design" (2008), in the order in which a figure uses them.
+COLORS = {
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "green": "#009E73",
+    "orange": "#E69F00",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "black": "#000000",
+}
+_STYLE = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "figure.facecolor": "white",
+    "font.size": 10,
+    "grid.alpha": 0.3,
+    "image.cmap": "cividis",
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+}
+_PIXELS_PER_INCH = 100
+_SHARPNESS = 2
+
+
+def new_figure(
+    rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float = 3.4, **subplots: object
+) -> tuple[Figure, Axes]:
+    """Return a figure in the course's style with its axes, as ``plt.subplots`` does.
+
+    ``width`` and ``height`` are the whole figure's, in inches; 7 fits a notebook's column.
+    """
+    import matplotlib as mpl
+    from cycler import cycler
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=list(COLORS.values()))}):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(rows, columns, **subplots)
+    return figure, axes
+
+
+def show(figure: Figure, alt: str) -> None:
+    """Show ``figure`` with its alternative text, as a picture on a white face.
+
+    Raises:
+        ValueError: if ``alt`` says too little, or a plot lacks a title or an axis label.
+    """
+    _require_words(figure, alt)
+    picture = render_png(figure)
+    width = round(figure.get_figwidth() * _PIXELS_PER_INCH)
+    markup = (
+        f'<figure style="margin:0"><img alt="{html.escape(alt, quote=True)}" width="{width}" '
+        'style="max-width:100%;height:auto;background:#fff" '
+        f'src="data:image/png;base64,{base64.b64encode(picture).decode()}"></figure>'
+    )
+    from helpers import display
+
+    display.show(f"Figure: {alt}", markup)
+
+
+def render_png(figure: Figure) -> bytes:
+    """Return ``figure`` as PNG, the same bytes for the same figure."""
+    buffer = io.BytesIO()
+    # Without metadata: matplotlib would write its version into the file.
+    figure.savefig(
+        buffer, format="png", dpi=_PIXELS_PER_INCH * _SHARPNESS, metadata={"Software": None}
+    )
+    return buffer.getvalue()
+
+
+def _require_words(figure: Figure, alt: str) -> None:
+    if len(alt.split()) < 5:
+        raise ValueError(f"the alternative text says too little: {alt!r}")
+    plots = [axes for axes in figure.axes if axes.axison and not hasattr(axes, "_colorbar")]
+    if not figure.get_suptitle() and not any(_title(axes) for axes in figure.axes):
+        raise ValueError("the figure has no title")
+    for axes in plots:
+        if not (axes.get_xlabel() or axes.get_shared_x_axes().get_siblings(axes)[1:]):
+            raise ValueError(f'the plot "{_title(axes)}" has no label on its x axis')
+        if not (axes.get_ylabel() or axes.get_shared_y_axes().get_siblings(axes)[1:]):
+            raise ValueError(f'the plot "{_title(axes)}" has no label on its y axis')
+
+
+def _title(axes: Axes) -> str:
+    return axes.get_title("left") or axes.get_title("center") or axes.get_title("right")

@@ -1,0 +1,133 @@
+"""What a student reads after a check: one line per property, and why where one fails."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+
+from helpers import display
+from helpers.catalogue import Exercise
+
+_SYMBOLS = {"passed": "✓", "failed": "✗", "not tried": "–"}
+_NOT_WRITTEN = "nothing is written here yet: replace the line that raises NotImplementedError"
+_MOST_LINES_OF_NOISE = 5
+
+
+@dataclass
+class Result:
+    """What one property of a check came to."""
+
+    claim: str
+    weight: float
+    outcome: str = "failed"  # "passed", "failed" or "not tried"
+    reason: str = ""
+    fed: list[tuple[str, str]] = field(default_factory=list)
+    came_back: str = ""
+    expected: str = ""
+    printed: str = ""
+    warned: list[str] = field(default_factory=list)
+    not_written: bool = False
+
+    def fail(self, reason: str) -> None:
+        """Mark the property as failed, for one sentence's ``reason``."""
+        self.outcome = "failed"
+        self.reason = _NOT_WRITTEN if self.not_written else reason
+
+    def details(self) -> list[tuple[str, str]]:
+        """Return the rows under a failed property: a heading and a value each."""
+        if self.outcome != "failed":
+            return []
+        if self.not_written:
+            return [("", self.reason)]
+        rows = [("fed in", f"{name} = {value}") for name, value in self.fed]
+        rows += [("came back", self.came_back)] if self.came_back else []
+        rows += [("expected", self.expected)] if self.expected else []
+        return [*rows, ("problem", self.reason)]
+
+
+def show(exercise: Exercise, results: list[Result], points: float) -> None:
+    """Show the report: text everywhere, HTML where there is a display for it."""
+    display.show(_as_text(exercise, results, points), _as_html(exercise, results, points))
+
+
+def _heading(exercise: Exercise, points: float) -> tuple[str, str]:
+    return (
+        f"Exercise {exercise.number} · {exercise.title}",
+        f"{points:g} of {exercise.points:g} points",
+    )
+
+
+def _closing_lines(exercise: Exercise, results: list[Result]) -> list[str]:
+    lines = []
+    if any(result.outcome == "failed" for result in results):
+        lines.append(f'Stuck? Run hint("{exercise.name}") in a cell of your own.')
+    elif len(results) == exercise.visible and exercise.hidden:
+        lines.append(
+            f"Every property shown here holds; {exercise.hidden} more will be tried "
+            "when your work is graded."
+        )
+    if any(result.outcome == "not tried" for result in results):
+        lines.append("A property marked – is tried once the first one holds.")
+    return lines + _noise_lines(results)
+
+
+def _noise_lines(results: list[Result]) -> list[str]:
+    warned = list(dict.fromkeys(warning for result in results for warning in result.warned))
+    printed = [line for result in results for line in result.printed.splitlines() if line]
+    lines = [f"Your code warned (no points lost): {_clip(w)}" for w in warned[:3]]
+    lines += [f"Your code printed: {_clip(p)}" for p in printed[:_MOST_LINES_OF_NOISE]]
+    if len(printed) > _MOST_LINES_OF_NOISE:
+        lines.append(f"… and {len(printed) - _MOST_LINES_OF_NOISE} lines more.")
+    return lines
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+def _as_text(exercise: Exercise, results: list[Result], points: float) -> str:
+    lines = ["   ".join(_heading(exercise, points))]
+    for result in results:
+        lines.append(f"  {_SYMBOLS[result.outcome]} {result.claim}")
+        lines += [f"      {name:<11}{value}".rstrip() for name, value in result.details()]
+    return "\n".join(lines + _closing_lines(exercise, results))
+
+
+# Only the front end's own text color and see-through grays: readable on light and on dark.
+_BOX = (
+    "border:1px solid rgba(128,128,128,.5);border-left:4px solid {color};"
+    "padding:.5em .9em;border-radius:4px;max-width:60em"
+)
+_COLORS = {"passed": "#009e73", "failed": "#d55e00", "not tried": "rgba(128,128,128,.9)"}
+_CODE_STYLE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere"
+
+
+def _as_html(exercise: Exercise, results: list[Result], points: float) -> str:
+    whole = points >= exercise.points
+    title, score = (html.escape(part) for part in _heading(exercise, points))
+    rows = "".join(_property_as_html(result) for result in results)
+    closing = "".join(
+        f'<div style="margin-top:.4em">{html.escape(line)}</div>'
+        for line in _closing_lines(exercise, results)
+    )
+    box = _BOX.format(color=_COLORS["passed" if whole else "failed"])
+    return (
+        f'<div class="bits-report" style="{box}">'
+        f'<div style="display:flex;justify-content:space-between;gap:1em;flex-wrap:wrap">'
+        f"<b>{title}</b><b>{score}</b></div>{rows}{closing}</div>"
+    )
+
+
+def _property_as_html(result: Result) -> str:
+    symbol = _SYMBOLS[result.outcome]
+    color = _COLORS[result.outcome]
+    rows = "".join(
+        '<div style="display:flex;gap:.8em;margin-left:1.6em">'
+        f'<span style="flex:0 0 5.5em;opacity:.75">{html.escape(name)}</span>'
+        f'<span style="{_CODE_STYLE}">{html.escape(value)}</span></div>'
+        for name, value in result.details()
+    )
+    return (
+        f'<div style="margin-top:.35em"><span style="color:{color};font-weight:bold" '
+        f'aria-label="{result.outcome}">{symbol}</span> {html.escape(result.claim)}</div>{rows}'
+    )

@@ -1,0 +1,70 @@
+"""Something to play with: a live control where the front end has one, and a picture everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from helpers import plotting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def play(
+    draw: Callable[[float], Figure],
+    *,
+    label: str,
+    values: Sequence[float],
+    start: float,
+    alt: str,
+    form: str = "{:g}",
+) -> None:
+    """Show ``draw(start)`` and, where ipywidgets is there, a slider that redraws it.
+
+    Args:
+        draw: returns the figure for one of ``values``.
+        label: what the slider moves, with its unit.
+        values: the positions of the slider.
+        start: the position shown first, and the only one in print; one of ``values``.
+        alt: the picture's alternative text at ``start``.
+        form: how a value is written beside the slider.
+
+    Raises:
+        ValueError: if ``start`` is not one of ``values``.
+    """
+    if start not in values:
+        raise ValueError(f"start is {start!r}, which is not one of the values {list(values)}")
+    plotting.show(draw(start), alt)
+    try:
+        import ipywidgets
+    except ModuleNotFoundError:
+        return
+    _show_slider(ipywidgets, draw, label, values, start, form)
+
+
+def _show_slider(
+    ipywidgets: object,
+    draw: Callable[[float], Figure],
+    label: str,
+    values: Sequence[float],
+    start: float,
+    form: str,
+) -> None:
+    from IPython.display import display
+
+    slider = ipywidgets.SelectionSlider(
+        options=[(form.format(value), value) for value in values],
+        value=start,
+        description=label,
+        style={"description_width": "initial"},
+        layout={"width": "90%"},
+    )
+    picture = ipywidgets.Image(format="png", layout={"max_width": "100%", "width": "700px"})
+
+    def redraw(change: dict) -> None:
+        picture.value = plotting.render_png(draw(change["new"]))
+
+    slider.observe(redraw, names="value")
+    picture.value = plotting.render_png(draw(start))
+    display(ipywidgets.VBox([slider, picture]))

@@ -1,0 +1,114 @@
+"""The course's files as the tests see them, and how an exercise's cells are run."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jupytext
+import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
+from nbformat.notebooknode import NotebookNode
+
+from helpers.authoring.build import Course
+from helpers.authoring.chapter import chapter_name
+from helpers.catalogue import Exercise, load_chapters
+
+ROOT = Path(__file__).resolve().parent.parent
+COURSE = Course(ROOT)
+CHAPTERS = [chapter_name(text) for text in COURSE.chapters]
+EXERCISES = [exercise for chapter in load_chapters() for exercise in chapter.exercises]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A right or a wrong solution: its code, and what it stands for."""
+
+    exercise: str
+    right: bool
+    meaning: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test cell came to: its value, and the report that the student reads."""
+
+    points: float
+    report: str
+
+
+@cache
+def source(chapter: str) -> NotebookNode:
+    return nbformat.read(COURSE.source(chapter), as_version=4)
+
+
+@cache
+def release(chapter: str) -> NotebookNode:
+    return nbformat.read(COURSE.release(chapter), as_version=4)
+
+
+def grade_id(cell: NotebookNode) -> str:
+    return cell.metadata.get("nbgrader", {}).get("grade_id", "")
+
+
+def find_cell(notebook: NotebookNode, name: str) -> NotebookNode:
+    """Return the nbgrader cell called ``name``."""
+    (cell,) = (cell for cell in notebook.cells if grade_id(cell) == name)
+    return cell
+
+
+@cache
+def variants(exercise: Exercise) -> tuple[Variant, ...]:
+    """Return the right and the wrong solutions of ``exercise``, beside the reference."""
+    folder = ROOT / "tests" / "exercises" / exercise.chapter.replace("-", "_")
+    file = folder / f"{exercise.name}.py"
+    if not file.exists():
+        return ()
+    found = []
+    for cell in jupytext.read(file, fmt="py:percent").cells:
+        kind, _, meaning = cell.metadata.get("title", "").partition(":")
+        if kind not in ("right", "wrong"):
+            continue
+        found.append(Variant(exercise.name, kind == "right", meaning.strip(), cell.source))
+    return tuple(found)
+
+
+def run_exercise(
+    exercise: Exercise, solution: str | None = None, *, hidden: bool = True
+) -> Outcome:
+    """Run one exercise's test on ``solution`` (the reference, if None), without any demo cell.
+
+    What stands before it runs first: needed cells, and the references of earlier exercises.
+    ``hidden`` tells whether the hidden tests run too, as they do when work is graded.
+    """
+    namespace: dict = {"__name__": "__main__"}
+    for cell in source(exercise.chapter).cells:
+        name = grade_id(cell)
+        if name == f"test-{exercise.name}":
+            break
+        if cell.cell_type != "code" or name.startswith("test-"):
+            continue
+        if not {"needed", "exercise"} & set(cell.metadata.get("tags", [])):
+            continue
+        replaced = name == exercise.name and solution is not None
+        run_cell(solution if replaced else cell.source, namespace)
+    tests = source(exercise.chapter) if hidden else release(exercise.chapter)
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written):
+        points = run_cell(find_cell(tests, f"test-{exercise.name}").source, namespace)
+    return Outcome(points, written.getvalue())
+
+
+def run_cell(code: str, namespace: dict) -> object:
+    """Run a cell's code as a kernel would and return the value of its last expression."""
+    tree = ast.parse(TransformerManager().transform_cell(code))
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "<cell>", "exec"), namespace)
+    if last is None:
+        return None
+    return eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace)

@@ -1,0 +1,277 @@
+"""Checks: what passes, what fails, and what the student reads."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from helpers import Check, catalogue, checks, probes
+from helpers.catalogue import Chapter, Exercise
+
+DOUBLE = Exercise(
+    name="double",
+    title="Twice the number",
+    chapter="01-sample",
+    number=3,
+    points=4,
+    minutes=5,
+    difficulty=1,
+    visible=2,
+    hidden=1,
+    hints=("a first hint", "a second hint", "a third hint"),
+)
+
+
+@pytest.fixture(autouse=True)
+def sample_course(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    chapters = (Chapter("01-sample", "A sample", (DOUBLE,)),)
+    monkeypatch.setattr(catalogue, "load_chapters", lambda: chapters)
+    monkeypatch.chdir(tmp_path)
+
+
+def double(numbers: torch.Tensor) -> torch.Tensor:
+    return 2 * numbers
+
+
+def run_check(function: object, *, with_hidden: bool = True) -> float:
+    check = Check("double")
+    with check.property("doubles ordinary numbers"):
+        numbers = check.draw.normal(3, 4)
+        check.close(check.call(function, numbers), numbers + numbers)
+    with check.property("doubles large numbers", weight=2):
+        numbers = check.draw.normal(2, 5, mean=1e6)
+        check.close(check.call(function, numbers), numbers + numbers)
+    if with_hidden:
+        with check.property("keeps float64"):
+            numbers = check.draw.normal(6, dtype=torch.float64)
+            check.close(check.call(function, numbers), numbers + numbers)
+    return check.score()
+
+
+def test_a_right_answer_gets_all_points(capsys: pytest.CaptureFixture) -> None:
+    assert run_check(double) == 4.0
+    shown = capsys.readouterr().out
+    assert "Exercise 3 · Twice the number   4 of 4 points" in shown
+    assert shown.count("✓") == 3
+    assert "hint(" not in shown
+
+
+def test_points_are_a_plain_float_as_nbgrader_wants_it() -> None:
+    points = run_check(double)
+    assert type(points) is float
+    assert float(repr(points)) == 4.0
+
+
+def test_the_students_copy_says_that_more_will_be_tried(capsys: pytest.CaptureFixture) -> None:
+    assert run_check(double, with_hidden=False) == 4.0
+    assert "1 more will be tried when your work is graded" in capsys.readouterr().out
+
+
+def test_partial_credit_goes_by_weight(capsys: pytest.CaptureFixture) -> None:
+    assert run_check(lambda numbers: (2 * numbers).float()) == 3.0
+    shown = capsys.readouterr().out
+    assert "a float32 tensor of shape (6,) came back, expected a float64 tensor" in shown
+
+
+def test_while_the_first_property_fails_nothing_else_counts(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    # Twice a large number and twice one without its fraction are close; the first is not.
+    assert run_check(lambda numbers: 2 * numbers.trunc()) == 0.0
+    shown = capsys.readouterr().out
+    assert shown.count("  –") == 2
+    assert "tried once the first one holds" in shown
+
+
+def test_a_failure_tells_what_was_fed_in_came_back_and_was_expected(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    run_check(lambda numbers: numbers)
+    shown = capsys.readouterr().out
+    for heading in ("fed in     numbers = float32 tensor of shape (3, 4)", "came back", "expected"):
+        assert heading in shown
+    assert 'hint("double")' in shown
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda numbers: None, "a NoneType came back, expected a float32 tensor"),
+        (lambda numbers: (2 * numbers).numpy(), "a float32 array of shape (3, 4) came back"),
+        (lambda numbers: 2 * numbers[None], "shape (1, 3, 4) came back"),
+        (lambda numbers: (2 * numbers).to(torch.bfloat16), "a bfloat16 tensor"),
+        (lambda numbers: torch.full_like(numbers, torch.nan), "12 of 12 values differ"),
+        (lambda numbers: numbers @ numbers, "raised RuntimeError"),
+        (lambda numbers: sys.exit("bye"), "raised SystemExit: bye"),
+        (lambda numbers: object(), "builtins.object is not plain data"),
+        (lambda: None, "raised TypeError"),
+    ],
+)
+def test_each_kind_of_wrong_answer_is_told(
+    function: object, told: str, capsys: pytest.CaptureFixture
+) -> None:
+    assert run_check(function) == 0.0
+    assert told in capsys.readouterr().out
+
+
+def test_a_stub_is_told_as_such(capsys: pytest.CaptureFixture) -> None:
+    def stub(numbers: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("nothing is written here yet")
+
+    assert run_check(stub) == 0.0
+    assert "replace the line that raises NotImplementedError" in capsys.readouterr().out
+
+
+def test_a_missing_name_is_told(capsys: pytest.CaptureFixture) -> None:
+    check = Check("double")
+    with check.property("doubles"):
+        check.call(never_defined, 1)  # noqa: F821
+    assert check.score() == 0.0
+    assert "never_defined is not defined: run the cell" in capsys.readouterr().out
+
+
+class Liar(torch.Tensor):
+    """A tensor that claims to be close to everything."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return True
+
+
+def test_a_tensor_that_lies_is_not_a_tensor(capsys: pytest.CaptureFixture) -> None:
+    assert run_check(lambda numbers: (2 * numbers).as_subclass(Liar)) == 0.0
+    assert "Liar is not plain data" in capsys.readouterr().out
+
+
+def test_what_came_back_cannot_change_afterwards() -> None:
+    kept = []
+
+    def remember(numbers: torch.Tensor) -> torch.Tensor:
+        kept.append(2 * numbers)
+        return kept[-1]
+
+    check = Check("double")
+    with check.property("doubles"):
+        got = check.call(remember, torch.ones(2))
+        kept[-1].zero_()
+        check.close(got, torch.full((2,), 2.0))
+    assert check.score() == 4.0
+
+
+def test_a_student_who_changes_the_input_does_not_change_ours() -> None:
+    check = Check("double")
+    with check.property("doubles"):
+        numbers = torch.ones(2)
+        check.close(check.call(lambda x: x.mul_(2), numbers), torch.full((2,), 2.0))
+        check.equal(numbers, torch.ones(2))
+    assert check.score() == 4.0
+
+
+def test_a_probe_shows_a_changed_input(capsys: pytest.CaptureFixture) -> None:
+    check = Check("double")
+    with check.property("leaves its input as it was"):
+        numbers = torch.ones(2)
+        seen = check.call(probes.after_call, lambda x: x.mul_(2), numbers)
+        check.equal(seen["arguments"][0], numbers, what="the input after the call")
+    assert check.score() == 0.0
+    assert "the input after the call: 2 of 2 values differ" in capsys.readouterr().out
+
+
+def noisy(numbers: torch.Tensor) -> torch.Tensor:
+    warnings.warn("this is deprecated", DeprecationWarning, stacklevel=1)
+    print("debugging", numbers.shape)
+    print("to stderr", file=sys.stderr)
+    logging.getLogger("student").warning("to the log")
+    os.write(2, b"from C++\n")
+    return 2 * numbers
+
+
+def test_a_right_answer_that_warns_passes_and_leaves_stderr_clean(
+    capfd: pytest.CaptureFixture,
+) -> None:
+    assert run_check(noisy) == 4.0
+    shown, errors = capfd.readouterr()
+    assert errors == ""
+    assert "Your code warned (no points lost): DeprecationWarning: this is deprecated" in shown
+    assert "Your code printed: debugging torch.Size([3, 4])" in shown
+
+
+def test_a_flood_of_output_is_cut(capsys: pytest.CaptureFixture) -> None:
+    def flood(numbers: torch.Tensor) -> torch.Tensor:
+        for _ in range(1000):
+            print("x" * 10_000)
+        return 2 * numbers
+
+    assert run_check(flood) == 4.0
+    assert len(capsys.readouterr().out) < 5_000
+
+
+def test_an_endless_loop_costs_its_property(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(checks, "SECONDS_PER_CALL", 0.2)
+
+    def loops_on_large_numbers(numbers: torch.Tensor) -> torch.Tensor:
+        while numbers.abs().max() > 1e3:
+            with contextlib.suppress(Exception):
+                time.sleep(0.01)
+        return 2 * numbers
+
+    assert run_check(loops_on_large_numbers) == 2.0
+    assert "did not return within" in capsys.readouterr().out
+
+
+def test_an_array_and_nested_values_are_compared_exactly() -> None:
+    expected = {"rows": [np.arange(3.0), 2], "name": ("a", True)}
+    for got, same in (
+        ({"rows": [np.arange(3.0), 2], "name": ("a", True)}, True),
+        ({"rows": [np.arange(3.0), 2.0], "name": ("a", True)}, False),
+        ({"rows": [np.arange(3), 2], "name": ("a", True)}, False),
+        ({"rows": [np.arange(3.0), 2], "name": ("a", 1)}, False),
+        ({"rows": [np.arange(3.0), 2], "name": ["a", True]}, False),
+        ({"rows": [np.arange(3.0)], "name": ("a", True)}, False),
+        ({"rows": [np.arange(3.0), 2]}, False),
+    ):
+        check = Check("double")
+        with check.property("nested"):
+            check.close(check.call(lambda value=got: value), expected)
+        assert (check.score() == 4.0) is same
+
+
+def test_comparing_outside_a_property_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r'"double": call and compare inside'):
+        Check("double").true(True, "never")
+
+
+def test_a_condition_must_be_true_itself(capsys: pytest.CaptureFixture) -> None:
+    check = Check("double")
+    with check.property("is true"):
+        check.true(torch.tensor(True), "a tensor is not a verdict")
+    assert check.score() == 0.0
+
+
+def test_an_unknown_exercise_names_the_nearest() -> None:
+    with pytest.raises(KeyError, match='no exercise "doubel"; did you mean "double"'):
+        Check("doubel")
+
+
+def test_a_check_without_properties_scores_nothing() -> None:
+    assert Check("double").score() == 0.0
+
+
+def test_the_html_report_escapes_what_students_write() -> None:
+    from helpers import report
+
+    result = report.Result("says <b>", 1.0)
+    result.fail("<script>alert(1)</script>")
+    shown = report._as_html(DOUBLE, [result], 0.0)
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
