@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,12 +57,56 @@ def _root() -> Path:
     )
 
 
+def _enter_workspace() -> None:
+    """From the folder that was cloned, go to the student's copy: there the records are kept."""
+    from helpers.workspace import find_workspace
+
+    work = Path("work")
+    if find_workspace(Path.cwd()) is None and work.is_dir():
+        os.chdir(work)
+
+
 @contextlib.contextmanager
 def _unknown_names_told() -> Iterator[None]:
     try:
         yield
     except KeyError as error:
         raise click.ClickException(str(error.args[0])) from error
+
+
+_PORT = click.option("--port", type=int, help="The port to use; a free one if not given.")
+_PASSES_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
+
+
+@main.command(context_settings=_PASSES_ON)
+@_PORT
+@click.argument("jupyter_options", nargs=-1, type=click.UNPROCESSED)
+def lab(port: int | None, jupyter_options: tuple[str, ...]) -> None:
+    """Open your own copy of the chapters, the folder work/, in JupyterLab.
+
+    New chapters are copied there first. What you have edited stays as it is. Further options,
+    like --no-browser, go to JupyterLab.
+    """
+    from helpers.lab import serve_student
+    from helpers.workspace import deliver, summarize
+
+    root = _root()
+    for line in summarize(deliver(root / "course" / "release", root / "work")):
+        click.echo(line)
+    sys.exit(serve_student(root / "work", port, jupyter_options))
+
+
+@main.command(context_settings=_PASSES_ON)
+@_PORT
+@click.argument("jupyter_options", nargs=-1, type=click.UNPROCESSED)
+def staff(port: int | None, jupyter_options: tuple[str, ...]) -> None:
+    """Open the folder course/ in JupyterLab, with nbgrader's formgrader.
+
+    Further options, like --no-browser, go to JupyterLab.
+    """
+    from helpers.lab import serve_staff
+
+    sys.exit(serve_staff(_root() / "course", port, jupyter_options))
 
 
 @main.command()
@@ -103,6 +148,7 @@ def progress(chapter: str | None) -> None:
     """Show what you have solved, of one CHAPTER ("08") or of the whole course."""
     from helpers import progress as show_progress
 
+    _enter_workspace()
     with _unknown_names_told():
         show_progress(chapter)
 
@@ -113,5 +159,19 @@ def hint(exercise: str) -> None:
     """Show the next hint for EXERCISE."""
     from helpers import hint as show_hint
 
+    _enter_workspace()
     with _unknown_names_told():
         show_hint(exercise)
+
+
+@main.command()
+@click.option("--serve", "serving", is_flag=True, help="Show the book and rebuild it on changes.")
+@click.option("--port", type=int, default=3000, show_default=True, help="The port for --serve.")
+def book(serving: bool, port: int) -> None:
+    """Build the book from the notebooks, into build/book."""
+    from helpers.authoring.book import build as build_book
+    from helpers.authoring.book import serve
+
+    if serving:
+        sys.exit(serve(_root(), port))
+    click.echo(f"The book's first page: {build_book(_root())}")

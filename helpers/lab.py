@@ -8,6 +8,7 @@ in the user's own configuration is written, and their theme and shortcuts stay t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -62,6 +63,10 @@ def serve_staff(course: Path, port: int | None = None, extra_args: Sequence[str]
             f"folder that you cloned and run the same command again."
         )
     _require("nbgrader", "instructor")
+    # Without this folder, which the course's configuration names, nbgrader complains at each
+    # click, in its pages and in its log.
+    with contextlib.suppress(OSError):
+        (course / "exchange").mkdir(exist_ok=True)
     return _serve("staff", course, port, extra_args)
 
 
@@ -119,6 +124,8 @@ def _serve(who: str, folder: Path, port: int | None, extra_args: Sequence[str]) 
     if port is None and chosen != _FIRST_PORT:
         print(f"Port {_FIRST_PORT} is taken, so JupyterLab uses port {chosen}.")
     print(f"Opening JupyterLab on {folder} (port {chosen}). To stop it: Ctrl-C, then y.")
+    if who == "staff":
+        print("For grading, choose Formgrader in JupyterLab's menu Nbgrader.")
     sys.stdout.flush()
     # nbgrader looks for its configuration in the current folder.
     os.chdir(folder)

@@ -89,7 +89,10 @@ def _as_text(exercise: Exercise, results: list[Result], points: float) -> str:
     lines = ["   ".join(_heading(exercise, points))]
     for result in results:
         lines.append(f"  {_SYMBOLS[result.outcome]} {result.claim}")
-        lines += [f"      {name:<11}{value}".rstrip() for name, value in result.details()]
+        lines += [
+            f"      {name:<11}{value}" if name else f"      {value}"
+            for name, value in result.details()
+        ]
     return "\n".join(lines + _closing_lines(exercise, results))
 
 
@@ -123,8 +126,8 @@ def _property_as_html(result: Result) -> str:
     color = _COLORS[result.outcome]
     rows = "".join(
         '<div style="display:flex;gap:.8em;margin-left:1.6em">'
-        f'<span style="flex:0 0 5.5em;opacity:.75">{html.escape(name)}</span>'
-        f'<span style="{_CODE_STYLE}">{html.escape(value)}</span></div>'
+        + (f'<span style="flex:0 0 5.5em;opacity:.75">{html.escape(name)}</span>' if name else "")
+        + f'<span style="{_CODE_STYLE}">{html.escape(value)}</span></div>'
         for name, value in result.details()
     )
     return (

@@ -103,9 +103,9 @@ def test_reading_twice_gives_the_same_notebook(text: Path) -> None:
     assert read_chapter(text, ADDRESS) == read_chapter(text, ADDRESS)
 
 
-def test_the_first_cell_installs_the_helpers_on_colab_only(text: Path) -> None:
+def test_the_first_code_cell_installs_the_helpers_on_colab_only(text: Path) -> None:
     notebook, _ = read_chapter(text, ADDRESS)
-    first = notebook.cells[0]
+    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
     assert first.metadata.tags == ["setup"]
     assert f"git+{ADDRESS}" in first.source
     assert "--no-deps" in first.source, "torch must stay as it is"

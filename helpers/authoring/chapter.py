@@ -90,8 +90,8 @@ def read_chapter(text: Path, repository: str) -> tuple[NotebookNode, dict]:
     chapter = chapter_name(text)
     written = jupytext.read(text, fmt="py:percent")
     reader = _Reader(text)
-    cells = [_setup_cell(repository)]
-    cells += [reader.convert(index, cell) for index, cell in enumerate(written.cells)]
+    cells = [reader.convert(index, cell) for index, cell in enumerate(written.cells)]
+    cells.insert(1, _setup_cell(repository))  # below the title and the chapter's card
     reader.require_complete()
     _give_ids(cells)
     notebook = nbformat.v4.new_notebook(

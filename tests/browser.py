@@ -1,0 +1,23 @@
+"""A pytest plugin: one Chromium for all tests that look at a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from system_packages import find_program
+
+_QUIET = ("--disable-gpu", "--disable-background-networking", "--disable-component-update")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    """Return a headless Chromium, driven by Playwright."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    # Chromium's own sandbox does not start for root.
+    arguments = [*_QUIET, "--no-sandbox"] if os.geteuid() == 0 else list(_QUIET)
+    with playwright.sync_playwright() as engine:
+        program = engine.chromium.launch(executable_path=find_program("chromium"), args=arguments)
+        yield program
+        program.close()

@@ -1,0 +1,128 @@
+# %% wrong: the formula from school, whose gradient is nan where the points coincide
+def distances(a, b):
+    return ((a - b) ** 2).sum(dim=-1).sqrt()
+
+
+# %% wrong: a small number under the root, 1e-12
+def distances(a, b):
+    return (((a - b) ** 2).sum(dim=-1) + 1e-12).sqrt()
+
+
+# %% wrong: clamps under the root
+def distances(a, b):
+    return ((a - b) ** 2).sum(dim=-1).clamp(min=1e-12).sqrt()
+
+
+# %% wrong: pairwise_distance with its default eps of 1e-6 in every difference
+def distances(a, b):
+    from torch.nn import functional
+
+    return functional.pairwise_distance(a, b)
+
+
+# %% wrong: a single where, after the root
+def distances(a, b):
+    import torch
+
+    squares = ((a - b) ** 2).sum(dim=-1)
+    return torch.where(squares > 0, squares.sqrt(), 0.0)
+
+
+# %% wrong: replaces nan in the value, where there is none
+def distances(a, b):
+    return ((a - b) ** 2).sum(dim=-1).sqrt().nan_to_num(0.0)
+
+
+# %% wrong: returns the squared distance
+def distances(a, b):
+    return ((a - b) ** 2).sum(dim=-1)
+
+
+# %% wrong: the sum of absolute differences
+def distances(a, b):
+    return (a - b).abs().sum(dim=-1)
+
+
+# %% wrong: |a|² + |b|² - 2ab, which cancels for close points
+def distances(a, b):
+    import torch
+
+    squares = ((a * a).sum(-1) + (b * b).sum(-1) - 2 * (a * b).sum(-1)).clamp(min=0)
+    coincide = (a == b).all(dim=-1)
+    return torch.where(coincide, 0.0, torch.where(squares > 0, squares, 1.0).sqrt())
+
+
+# %% wrong: treats everything below a millionth as coinciding
+def distances(a, b):
+    import torch
+
+    squares = ((a - b) ** 2).sum(dim=-1)
+    apart = squares > 1e-11
+    return torch.where(apart, torch.where(apart, squares, 1.0).sqrt(), 0.0)
+
+
+# %% wrong: the double where with the wrong harmless value: coinciding points are 1 apart
+def distances(a, b):
+    import torch
+
+    squares = ((a - b) ** 2).sum(dim=-1)
+    return torch.where(squares > 0, squares, torch.ones_like(squares)).sqrt()
+
+
+# %% wrong: detaches the second argument
+def distances(a, b):
+    import torch
+
+    return torch.linalg.vector_norm(a - b.detach(), dim=-1)
+
+
+# %% right: the double where
+def distances(a, b):
+    import torch
+
+    squares = ((a - b) ** 2).sum(dim=-1)
+    apart = squares > 0
+    harmless = torch.where(apart, squares, torch.ones_like(squares))
+    return torch.where(apart, harmless.sqrt(), torch.zeros_like(squares))
+
+
+# %% right: only the points that are apart see the root
+def distances(a, b):
+    import torch
+
+    squares = (a - b).pow(2).sum(-1)
+    result = torch.zeros_like(squares)
+    result[squares > 0] = squares[squares > 0].sqrt()
+    return result
+
+
+# %% right: the norm as a method of the tensor
+def distances(a, b):
+    return (a - b).norm(p=2, dim=-1)
+
+
+# %% right: pairwise_distance without its eps
+def distances(a, b):
+    from torch.nn import functional
+
+    return functional.pairwise_distance(a, b, p=2.0, eps=0.0)
+
+
+# %% right: an autograd function that divides by the distance only where there is one
+def distances(a, b):
+    import torch
+
+    class Length(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, difference):
+            length = (difference * difference).sum(dim=-1).sqrt()
+            ctx.save_for_backward(difference, length)
+            return length
+
+        @staticmethod
+        def backward(ctx, grad):
+            difference, length = ctx.saved_tensors
+            slope = (grad / length.masked_fill(length == 0, 1.0)).unsqueeze(-1)
+            return slope * difference
+
+    return Length.apply(a - b)

@@ -1,0 +1,90 @@
+# %% wrong: softmax minus labels, which holds for labels that sum to one
+def cross_entropy_gradient(logits, labels):
+    return logits.softmax(dim=1) - labels
+
+
+# %% wrong: the other sign, the direction of descent
+def cross_entropy_gradient(logits, labels):
+    return labels - logits.softmax(dim=1) * labels.sum(dim=1, keepdim=True)
+
+
+# %% wrong: the gradient of the mean over the batch
+def cross_entropy_gradient(logits, labels):
+    gradient = logits.softmax(dim=1) * labels.sum(dim=1, keepdim=True) - labels
+    return gradient / len(logits)
+
+
+# %% wrong: forgets keepdim, so that totals of rows meet columns
+def cross_entropy_gradient(logits, labels):
+    return logits.softmax(dim=1) * labels.sum(dim=0) - labels
+
+
+# %% wrong: makes the labels sum to one first
+def cross_entropy_gradient(logits, labels):
+    return logits.softmax(dim=1) - labels / labels.sum(dim=1, keepdim=True)
+
+
+# %% wrong: unstable softmax inside
+def cross_entropy_gradient(logits, labels):
+    exponentials = logits.exp()
+    probabilities = exponentials / exponentials.sum(dim=1, keepdim=True)
+    return probabilities * labels.sum(dim=1, keepdim=True) - labels
+
+
+# %% wrong: softmax over the batch instead of the classes
+def cross_entropy_gradient(logits, labels):
+    return logits.softmax(dim=0) * labels.sum(dim=1, keepdim=True) - labels
+
+
+# %% wrong: lets autograd do it
+def cross_entropy_gradient(logits, labels):
+    import torch
+
+    leaf = logits.clone().requires_grad_(True)
+    loss = torch.nn.functional.cross_entropy(leaf, labels, reduction="sum")
+    return torch.autograd.grad(loss, leaf)[0]
+
+
+# %% wrong: the chain rule by hand through log p, which divides 0 by 0
+def cross_entropy_gradient(logits, labels):
+    p = logits.softmax(dim=1)
+    by_probability = -labels / p
+    return p * (by_probability - (by_probability * p).sum(dim=1, keepdim=True))
+
+
+# %% right: through log_softmax and an einsum
+def cross_entropy_gradient(logits, labels):
+    import torch
+
+    p = torch.log_softmax(logits, dim=-1).exp()
+    return torch.einsum("rc,r->rc", p, labels.sum(dim=-1)) - labels
+
+
+# %% right: by way of NumPy
+def cross_entropy_gradient(logits, labels):
+    import numpy as np
+    import torch
+
+    z, y = logits.numpy(), labels.numpy()
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    p = e / e.sum(axis=1, keepdims=True)
+    return torch.from_numpy((p * y.sum(axis=1, keepdims=True) - y).astype(z.dtype))
+
+
+# %% right: the Jacobian of log_softmax, row by row
+def cross_entropy_gradient(logits, labels):
+    import torch
+
+    rows = []
+    for z, y in zip(logits, labels, strict=True):
+        p = torch.softmax(z, dim=0)
+        jacobian = torch.eye(len(z), dtype=z.dtype) - p.expand(len(z), -1)
+        rows.append(-(y @ jacobian))
+    return torch.stack(rows)
+
+
+# %% right: in float64 and cast back
+def cross_entropy_gradient(logits, labels):
+    p = logits.double().softmax(dim=1)
+    wide = labels.double()
+    return (p * wide.sum(dim=1, keepdim=True) - wide).to(logits.dtype)

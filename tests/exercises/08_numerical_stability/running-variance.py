@@ -1,0 +1,120 @@
+# %% wrong: keeps the sum of squares, E[x²] - E[x]², and loses it to a large mean
+def merge_moments(count, mean, m2, batch):
+    total = count + len(batch)
+    squares = m2 + count * mean**2 + (batch**2).sum(dim=0)
+    mean = (count * mean + batch.sum(dim=0)) / total
+    return total, mean, squares - total * mean**2
+
+
+# %% wrong: forgets that the two groups have different means
+def merge_moments(count, mean, m2, batch):
+    total = count + len(batch)
+    block_mean = batch.mean(dim=0)
+    new_mean = (count * mean + len(batch) * block_mean) / total
+    return total, new_mean, m2 + ((batch - block_mean) ** 2).sum(dim=0)
+
+
+# %% wrong: measures the block from the new mean, and leaves the past with the old one
+def merge_moments(count, mean, m2, batch):
+    total = count + len(batch)
+    new_mean = mean + (batch - mean).sum(dim=0) / total
+    return total, new_mean, m2 + ((batch - new_mean) ** 2).sum(dim=0)
+
+
+# %% wrong: averages the means without weights
+def merge_moments(count, mean, m2, batch):
+    block_mean = batch.mean(dim=0)
+    new_mean = block_mean if count == 0 else (mean + block_mean) / 2
+    delta, total = block_mean - mean, count + len(batch)
+    m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0) + delta**2 * count * len(batch) / total
+    return total, new_mean, m2
+
+
+# %% wrong: counts blocks instead of rows
+def merge_moments(count, mean, m2, batch):
+    block_mean = batch.mean(dim=0)
+    delta, total = block_mean - mean, count + 1
+    m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0) + delta**2 * count / total
+    return total, mean + delta / total, m2
+
+
+# %% wrong: unbiased variances times n, which is nan for a block of one row
+def merge_moments(count, mean, m2, batch):
+    rows, block_mean = len(batch), batch.mean(dim=0)
+    delta, total = block_mean - mean, count + len(batch)
+    m2 = m2 + (rows - 1) * batch.var(dim=0) + delta**2 * count * rows / total
+    return total, mean + delta * rows / total, m2
+
+
+# %% wrong: the weight of the last term is the block's share alone
+def merge_moments(count, mean, m2, batch):
+    rows, block_mean = len(batch), batch.mean(dim=0)
+    delta, total = block_mean - mean, count + len(batch)
+    m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0) + delta**2 * rows / total
+    return total, mean + delta * rows / total, m2
+
+
+# %% wrong: one mean for all features
+def merge_moments(count, mean, m2, batch):
+    rows, block_mean = len(batch), batch.mean()
+    delta, total = block_mean - mean, count + len(batch)
+    m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0) + delta**2 * count * rows / total
+    return total, mean + delta * rows / total, m2
+
+
+# %% wrong: a running mean with momentum, as BatchNorm keeps it
+def merge_moments(count, mean, m2, batch):
+    total = count + len(batch)
+    new_mean = 0.9 * mean + 0.1 * batch.mean(dim=0)
+    return total, new_mean, m2 + ((batch - new_mean) ** 2).sum(dim=0)
+
+
+# %% right: Welford, one row at a time
+def merge_moments(count, mean, m2, batch):
+    for row in batch:
+        count += 1
+        delta = row - mean
+        mean = mean + delta / count
+        m2 = m2 + delta * (row - mean)
+    return count, mean, m2
+
+
+# %% right: in float64 by way of NumPy, cast back
+def merge_moments(count, mean, m2, batch):
+    import numpy as np
+    import torch
+
+    x, old = batch.numpy().astype(np.float64), mean.numpy().astype(np.float64)
+    rows, total = len(x), count + len(x)
+    delta = x.mean(axis=0) - old
+    spread = ((x - x.mean(axis=0)) ** 2).sum(axis=0)
+    new_m2 = m2.numpy() + spread + delta**2 * count * rows / total
+    new_mean = old + delta * rows / total
+    return (
+        total,
+        torch.from_numpy(new_mean).to(batch.dtype),
+        torch.from_numpy(new_m2).to(batch.dtype),
+    )
+
+
+# %% right: through var_mean, with the first block as a case of its own
+def merge_moments(count, mean, m2, batch):
+    import torch
+
+    rows = batch.shape[0]
+    block_var, block_mean = torch.var_mean(batch, dim=0, correction=0)
+    if count == 0:
+        return rows, block_mean, block_var * rows
+    shift = block_mean - mean
+    new_mean = mean + shift * rows / (count + rows)
+    return count + rows, new_mean, m2 + rows * (block_var + shift * (block_mean - new_mean))
+
+
+# %% right: distances from the old mean, corrected for the move of the mean
+def merge_moments(count, mean, m2, batch):
+    if count == 0:
+        mean = batch[0]
+    total = count + len(batch)
+    distances = batch - mean
+    move = distances.sum(dim=0) / total
+    return total, mean + move, m2 + (distances**2).sum(dim=0) - total * move**2

@@ -1,0 +1,116 @@
+# %% wrong: softmax, then log: a gap of a thousand costs inf
+def soft_cross_entropy(logits, labels):
+    return -(labels * logits.softmax(dim=1).log()).sum(dim=1)
+
+
+# %% wrong: log_softmax, but 0 times -inf is left to be nan
+def soft_cross_entropy(logits, labels):
+    return -(labels * logits.log_softmax(dim=1)).sum(dim=1)
+
+
+# %% wrong: trusts the fused function with the labels of 0 on -inf
+def soft_cross_entropy(logits, labels):
+    from torch.nn import functional
+
+    return functional.cross_entropy(logits, labels, reduction="none")
+
+
+# %% wrong: takes the mean over the batch
+def soft_cross_entropy(logits, labels):
+    from torch.nn import functional
+
+    return functional.cross_entropy(logits, labels)
+
+
+# %% wrong: takes the mean over the classes
+def soft_cross_entropy(logits, labels):
+    logs = logits.log_softmax(dim=1).masked_fill(labels == 0, 0.0)
+    return -(labels * logs).mean(dim=1)
+
+
+# %% wrong: makes hard labels out of soft ones
+def soft_cross_entropy(logits, labels):
+    from torch.nn import functional
+
+    return functional.cross_entropy(logits, labels.argmax(dim=1), reduction="none")
+
+
+# %% wrong: clamps the logarithm at -100, as BCELoss does
+def soft_cross_entropy(logits, labels):
+    return -(labels * logits.log_softmax(dim=1).clamp(min=-100)).sum(dim=1)
+
+
+# %% wrong: adds a small number inside the logarithm
+def soft_cross_entropy(logits, labels):
+    return -(labels * (logits.softmax(dim=1) + 1e-12).log()).sum(dim=1)
+
+
+# %% wrong: uses xlogy on probabilities, which settles 0 log 0 but not the underflow
+def soft_cross_entropy(logits, labels):
+    import torch
+
+    return -torch.special.xlogy(labels, logits.softmax(dim=1)).sum(dim=1)
+
+
+# %% wrong: turns every -inf into a large number, also where a label asks for it
+def soft_cross_entropy(logits, labels):
+    logs = logits.log_softmax(dim=1).nan_to_num(neginf=-1e4)
+    return -(labels * logs).sum(dim=1)
+
+
+# %% wrong: makes the labels sum to one first
+def soft_cross_entropy(logits, labels):
+    logs = logits.log_softmax(dim=1).masked_fill(labels == 0, 0.0)
+    return -(labels / labels.sum(dim=1, keepdim=True) * logs).sum(dim=1)
+
+
+# %% wrong: counts the log-sum-exp once, whatever the labels sum to
+def soft_cross_entropy(logits, labels):
+    chosen = (labels * logits.masked_fill(labels == 0, 0.0)).sum(dim=1)
+    return logits.logsumexp(dim=1) - chosen
+
+
+# %% wrong: the other way round, without the minus sign
+def soft_cross_entropy(logits, labels):
+    logs = logits.log_softmax(dim=1).masked_fill(labels == 0, 0.0)
+    return (labels * logs).sum(dim=1)
+
+
+# %% right: where, on the product
+def soft_cross_entropy(logits, labels):
+    import torch
+
+    products = labels * torch.log_softmax(logits, dim=-1)
+    return -torch.where(labels > 0, products, torch.zeros_like(products)).sum(dim=-1)
+
+
+# %% right: the labels' sum times the log-sum-exp, minus labels times logits, both shifted
+def soft_cross_entropy(logits, labels):
+    import math
+
+    import torch
+
+    shifted = logits - logits.amax(dim=1, keepdim=True)
+    chosen = (labels * shifted.masked_fill(labels == 0, 0.0)).sum(dim=1)
+    impossible = ((labels > 0) & (logits == -math.inf)).any(dim=1)
+    chosen = torch.where(impossible, -math.inf, chosen)
+    return labels.sum(dim=1) * shifted.logsumexp(dim=1) - chosen
+
+
+# %% right: the definition by hand, row by row, over the classes with a label
+def soft_cross_entropy(logits, labels):
+    import torch
+
+    losses = []
+    for row, label in zip(logits, labels, strict=True):
+        log_sum = row.max() + (row - row.max()).exp().sum().log()
+        kept = label > 0
+        losses.append((label[kept] * (log_sum - row[kept])).sum())
+    return torch.stack(losses)
+
+
+# %% right: in float64 and cast back
+def soft_cross_entropy(logits, labels):
+    logs = logits.double().log_softmax(dim=1)
+    logs = logs.masked_fill(labels == 0, 0.0)
+    return -(labels.double() * logs).sum(dim=1).to(logits.dtype)

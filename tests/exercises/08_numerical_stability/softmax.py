@@ -1,0 +1,127 @@
+# %% wrong: takes the formula as a program, so that exp overflows
+def softmax(logits, dim):
+    return logits.exp() / logits.exp().sum(dim=dim, keepdim=True)
+
+
+# %% wrong: normalizes over everything, whatever dim (a softmax without a dim)
+def softmax(logits, dim):
+    exponentials = (logits - logits.max()).exp()
+    return exponentials / exponentials.sum()
+
+
+# %% wrong: shifts every row by the maximum of all, so that rows far below it underflow to 0/0
+def softmax(logits, dim):
+    exponentials = (logits - logits.max()).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: cures 0/0 with a small number in the denominator (rows far below become 0, not right)
+def softmax(logits, dim):
+    exponentials = (logits - logits.max()).exp()
+    return exponentials / (exponentials.sum(dim=dim, keepdim=True) + 1e-12)
+
+
+# %% wrong: clamps the logits to the safe window, so that large ones all become equal
+def softmax(logits, dim):
+    exponentials = logits.clamp(-80, 80).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: ignores dim and always takes the last one
+def softmax(logits, dim):
+    exponentials = (logits - logits.amax(dim=-1, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=-1, keepdim=True)
+
+
+# %% wrong: forgets keepdim, so that the maxima of the rows are subtracted along the columns
+def softmax(logits, dim):
+    exponentials = (logits - logits.amax(dim=dim)).exp()
+    return exponentials / exponentials.sum(dim=dim)
+
+
+# %% wrong: calls torch's own softmax, which the card forbids
+def softmax(logits, dim):
+    import torch
+
+    return torch.softmax(logits, dim)
+
+
+# %% wrong: hides torch's own operator behind the log-softmax
+def softmax(logits, dim):
+    import torch
+
+    return torch.nn.functional.log_softmax(logits, dim).exp()
+
+
+# %% wrong: replaces the nan by 0 afterwards, and with it the probability 1
+def softmax(logits, dim):
+    exponentials = logits.exp()
+    return (exponentials / exponentials.sum(dim=dim, keepdim=True)).nan_to_num(0.0)
+
+
+# %% wrong: returns the probabilities in float64
+def softmax(logits, dim):
+    exponentials = (logits.double() - logits.double().amax(dim=dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: rounds everything to float32 on the way, float64 included
+def softmax(logits, dim):
+    wide = logits.float()
+    exponentials = (wide - wide.amax(dim=dim, keepdim=True)).exp()
+    return (exponentials / exponentials.sum(dim=dim, keepdim=True)).to(logits.dtype)
+
+
+# %% wrong: goes by way of NumPy, where autograd cannot follow
+def softmax(logits, dim):
+    import numpy as np
+    import torch
+
+    values = logits.detach().numpy()
+    exponentials = np.exp(values - values.max(axis=dim, keepdims=True))
+    return torch.from_numpy(exponentials / exponentials.sum(axis=dim, keepdims=True))
+
+
+# %% wrong: shifts by the mean instead of the maximum
+def softmax(logits, dim):
+    exponentials = (logits - logits.mean(dim=dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% right: by way of log-sum-exp written by hand
+def softmax(logits, dim):
+    largest = logits.max(dim=dim, keepdim=True).values
+    log_sum = largest + (logits - largest).exp().sum(dim=dim, keepdim=True).log()
+    return (logits - log_sum).exp()
+
+
+# %% right: in float64, cast back at the end
+def softmax(logits, dim):
+    wide = logits.double()
+    exponentials = (wide - wide.amax(dim=dim, keepdim=True)).exp()
+    return (exponentials / exponentials.sum(dim=dim, keepdim=True)).to(logits.dtype)
+
+
+# %% right: with the dimension moved to the end and back, and a detached maximum
+def softmax(logits, dim):
+    moved = logits.movedim(dim, -1)
+    exponentials = (moved - moved.detach().max(dim=-1)[0].unsqueeze(-1)).exp()
+    return (exponentials / exponentials.sum(dim=-1).unsqueeze(-1)).movedim(-1, dim)
+
+
+# %% right: slice by slice in a loop
+def softmax(logits, dim):
+    import torch
+
+    slices = logits.unbind(dim)
+    largest = torch.stack(slices).max(dim=0).values
+    exponentials = [torch.exp(part - largest) for part in slices]
+    return torch.stack([part / sum(exponentials) for part in exponentials], dim=dim)
+
+
+# %% right: in place, on a copy
+def softmax(logits, dim):
+    result = logits.clone()
+    result -= logits.detach().amax(dim=dim, keepdim=True)
+    result = result.exp_()
+    return result / result.sum(dim=dim, keepdim=True)

@@ -1,0 +1,98 @@
+"""An instructor in JupyterLab: the chapter, a graded submission and its feedback page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from classroom import Submission, exercises_of, full_points, hand_in, solved, to_bytes
+from course_files import COURSE
+from lab_server import TOKEN, copy_course, run_nbgrader, serve
+
+pytestmark = [
+    pytest.mark.needs_system("chromium"),
+    pytest.mark.timeout(400),
+]
+
+CHAPTER = "08-numerical-stability"
+MOST = sum(exercise.points for exercise in exercises_of(CHAPTER))
+SCREENSHOTS = COURSE.root / "build" / "screenshots"
+SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a course in which one student's work was graded by nbgrader's own commands."""
+    root = copy_course(tmp_path_factory.mktemp("clone"))
+    course = root / "course"
+    deserved = full_points(exercises_of(CHAPTER))
+    work = Submission("student-one", to_bytes(solved(CHAPTER)), deserved)
+    hand_in([work], CHAPTER, course)
+    for command in (("generate_assignment", "--force"), ("autograde",), ("generate_feedback",)):
+        run_nbgrader(course, command[0], CHAPTER, *command[1:])
+    return root
+
+
+@pytest.fixture(scope="module")
+def lab(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serve("staff", root, tmp_path_factory.mktemp("home")) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser, lab: str) -> Iterator[object]:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(SECONDS * 1000)
+    page.goto(f"{lab}/lab?reset&token={TOKEN}")  # without the tabs of the test before
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def formgrader(page):
+    """Return formgrader's own page, opened from JupyterLab's menu as a person would."""
+    page.get_by_role("menuitem", name="Nbgrader", exact=True).click()
+    menu = page.locator("#jp-mainmenu-nbgrader")
+    menu.get_by_text("Formgrader", exact=True).click()
+    return page.frame_locator("iframe.jp-IFrame, iframe[src*=formgrader]").first
+
+
+def take_screenshot(page, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+def test_formgrader_lists_the_chapter_and_shows_a_graded_submission(page, formgrader) -> None:
+    formgrader.get_by_role("link", name=CHAPTER, exact=True).first.wait_for()
+    take_screenshot(page, "formgrader")
+    formgrader.get_by_role("link", name="Manual Grading").click()
+    formgrader.get_by_role("link", name=CHAPTER, exact=True).first.click()
+    formgrader.get_by_role("link", name="numerical-stability").first.click()
+    formgrader.get_by_role("link", name="Submission #1").click()
+    formgrader.get_by_text("Exercise 1 ·").first.wait_for()
+    scores = formgrader.locator("input.score")
+    scores.first.wait_for()
+    given = [box.get_attribute("placeholder") for box in scores.all()]
+    assert [float(score) for score in given] == [e.points for e in exercises_of(CHAPTER)]
+    take_screenshot(page, "formgrader-submission")
+
+
+def test_formgrader_lists_the_students_score(page, formgrader) -> None:
+    formgrader.get_by_role("link", name="Manage Students").click()
+    formgrader.get_by_role("link", name="student-one").click()
+    row = formgrader.locator("tr", has_text=CHAPTER)
+    row.wait_for()
+    assert f"{MOST:g} / {MOST:g}" in row.inner_text()
+    take_screenshot(page, "formgrader-student")
+
+
+def test_the_feedback_page_opens(page, lab: str, root: Path) -> None:
+    (feedback,) = (root / "course" / "feedback").glob("*/*/*.html")
+    path = feedback.relative_to(root / "course").as_posix()
+    page.goto(f"{lab}/files/{path}?token={TOKEN}")
+    page.get_by_text(f"Score: {MOST:.1f} / {MOST:.1f}").first.wait_for()
+    report = page.locator(".bits-report").first
+    report.scroll_into_view_if_needed()
+    assert "4 of 4 points" in report.inner_text()
+    take_screenshot(page, "feedback")
