@@ -26,6 +26,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -44,7 +45,6 @@ MINUTE = 60.0
 
 # The programs that a package of apt.txt is wanted for; any one of them will do.
 PROGRAMS = {
-    "bubblewrap": ("bwrap",),
     "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
 }
 
@@ -300,7 +300,7 @@ def install_packages(root: Path, venv: Path, record: dict, wanted: dict, lock: T
     pip_args = wanted["pip_args"] or record.get("pip_args", "")
     say(f"Installing the pinned packages ({extra}). The first time this takes some minutes.")
     command = [str(find_interpreter(venv)), "-m", "pip", "install", "--no-input"]
-    command += ["--disable-pip-version-check", "-e", f"{root}[{extra}]"]
+    command += ["--progress-bar=off", "--disable-pip-version-check", "-e", f"{root}[{extra}]"]
     command += ["-c", str(root / "constraints.txt"), *shlex.split(pip_args)]
 
     def begin_unpacking() -> None:
@@ -356,13 +356,20 @@ def explain_pip(output: str, log: Path) -> str:
     for marks, sentence in PIP_TROUBLE:
         if any(mark in output for mark in marks):
             return f"pip could not install the packages because {sentence} (details: {log})."
-    errors = [line[7:].strip() for line in output.splitlines() if line.startswith("ERROR: ")]
-    reason = (errors[-1] if errors else "it gave no reason").rstrip(".")
     return (
         f"pip could not install the packages for Python {platform.python_version()} on "
-        f"{platform.system()} {platform.machine()} ({reason}): see {log}, and run the same "
-        f"command again once the cause is gone."
+        f"{platform.system()} {platform.machine()} ({find_pip_reason(output)}): see {log}, and "
+        f"run the same command again once the cause is gone."
     )
+
+
+def find_pip_reason(output: str) -> str:
+    """Return what pip itself gives as the reason, in one line."""
+    conflict = re.search(r"^The conflict is caused by:\n((?: +.+\n)+)", output, re.MULTILINE)
+    if conflict:
+        return "; ".join(line.strip() for line in conflict[1].splitlines())
+    errors = re.findall(r"^ERROR: (.+)$", output, re.MULTILINE)
+    return errors[-1].strip().rstrip(".") if errors else "it gave no reason"
 
 
 # --- Talking ---------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ c.CourseDirectory.root = str(here)
 # A notebook is all that a student hands in; caches and hidden files stay out.
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".*"]
 
+# Used by nbgrader's own release and collect commands, where students share this machine.
+c.Exchange.root = str(here / "exchange")
+
 c.ClearSolutions.code_stub = {
     "python": "# Your code here, in place of the next line.\n"
     'raise NotImplementedError("nothing is written here yet")'

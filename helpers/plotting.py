@@ -25,13 +25,10 @@ _STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlelocation": "left",
     "axes.titlesize": 11,
     "figure.facecolor": "white",
     "font.size": 10,
     "grid.alpha": 0.3,
-    "image.cmap": "cividis",
-    "legend.frameon": False,
     "lines.linewidth": 1.8,
 }
 _PIXELS_PER_INCH = 100
@@ -62,6 +59,7 @@ def show(figure: Figure, alt: str) -> None:
         ValueError: if ``alt`` says too little, or a plot lacks a title or an axis label.
     """
     _require_words(figure, alt)
+    _finish_style(figure)
     picture = render_png(figure)
     width = round(figure.get_figwidth() * _PIXELS_PER_INCH)
     markup = (
@@ -82,6 +80,18 @@ def render_png(figure: Figure) -> bytes:
         buffer, format="png", dpi=_PIXELS_PER_INCH * _SHARPNESS, metadata={"Software": None}
     )
     return buffer.getvalue()
+
+
+def _finish_style(figure: Figure) -> None:
+    """Style what is made after ``new_figure``: a figure's settings do not reach that far."""
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.set_frame_on(False)
+        centered = axes.get_title("center")
+        if centered and not axes.get_title("left"):
+            axes.set_title("", loc="center")
+            axes.set_title(centered, loc="left")
 
 
 def _require_words(figure: Figure, alt: str) -> None:

@@ -117,7 +117,7 @@ def _as_html(exercise: Exercise, results: list[Result], points: float) -> str:
     return (
         f'<div class="bits-report" style="{box}">'
         f'<div style="display:flex;justify-content:space-between;gap:1em;flex-wrap:wrap">'
-        f"<b>{title}</b><b>{score}</b></div>{rows}{closing}</div>"
+        f"<b>{title}</b> <b>{score}</b></div>{rows}{closing}</div>"
     )
 
 
@@ -126,7 +126,7 @@ def _property_as_html(result: Result) -> str:
     color = _COLORS[result.outcome]
     rows = "".join(
         '<div style="display:flex;gap:.8em;margin-left:1.6em">'
-        + (f'<span style="flex:0 0 5.5em;opacity:.75">{html.escape(name)}</span>' if name else "")
+        + (f'<span style="flex:0 0 5.5em;opacity:.75">{html.escape(name)}</span> ' if name else "")
         + f'<span style="{_CODE_STYLE}">{html.escape(value)}</span></div>'
         for name, value in result.details()
     )

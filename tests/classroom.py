@@ -40,17 +40,22 @@ def exercises_of(chapter: str) -> list[Exercise]:
 
 
 def make_class(chapter: str) -> list[Submission]:
-    """Return the class: right, wrong in each way, broken, and odd but right."""
+    """Return the class: right, wrong in each way, broken, and odd but right.
+
+    Most leave the demos out, as grading may: what takes long in a chapter is not what is graded.
+    """
     exercises = exercises_of(chapter)
-    right = solved(chapter)
+    right = without_demos(solved(chapter))
     return [
-        submit("all-right", right, full_points(exercises)),
-        submit("blank", release(chapter), dict.fromkeys(full_points(exercises), 0.0)),
+        submit("all-right", solved(chapter), full_points(exercises)),
+        submit(
+            "blank", without_demos(release(chapter)), dict.fromkeys(full_points(exercises), 0.0)
+        ),
         *(wrong_in_one(chapter, exercise) for exercise in exercises),
         partly_right(chapter),
         other_right_solutions(chapter),
         submit("warns-and-is-right", noisy(right, exercises), full_points(exercises)),
-        submit("saved-by-colab", as_colab_saves(right), full_points(exercises)),
+        submit("saved-by-colab", as_colab_saves(solved(chapter)), full_points(exercises)),
         loops_when_called(chapter),
         loops_when_defined(chapter),
         submit("deleted-test", without_test(right, exercises[0]), full_points(exercises)),
@@ -73,6 +78,12 @@ def solved(chapter: str, replaced: Mapping[str, str] | None = None) -> NotebookN
     return notebook
 
 
+def without_demos(notebook: NotebookNode) -> NotebookNode:
+    shorter = copy.deepcopy(notebook)
+    shorter.cells = [c for c in shorter.cells if "demo" not in c.metadata.get("tags", [])]
+    return shorter
+
+
 def submit(student: str, notebook: NotebookNode, deserved: Mapping[str, float]) -> Submission:
     return Submission(student, to_bytes(notebook), deserved)
 
@@ -91,7 +102,8 @@ def with_one(
     chapter: str, student: str, exercise: Exercise, code: str, points: float
 ) -> Submission:
     deserved = {**full_points(exercises_of(chapter)), exercise.name: points}
-    return submit(student, solved(chapter, {exercise.name: code}), deserved)
+    notebook = without_demos(solved(chapter, {exercise.name: code}))
+    return submit(student, notebook, deserved)
 
 
 def wrong_in_one(chapter: str, exercise: Exercise) -> Submission:
@@ -118,7 +130,8 @@ def partly_right(chapter: str) -> Submission:
 def other_right_solutions(chapter: str) -> Submission:
     exercises = exercises_of(chapter)
     other = {e.name: next(v.code for v in variants(e) if v.right) for e in exercises}
-    return submit("right-in-another-way", solved(chapter, other), full_points(exercises))
+    notebook = without_demos(solved(chapter, other))
+    return submit("right-in-another-way", notebook, full_points(exercises))
 
 
 def noisy(notebook: NotebookNode, exercises: list[Exercise]) -> NotebookNode:

@@ -373,6 +373,11 @@ def test_any_program_that_serves_counts_as_the_package(tmp_path, monkeypatch):
         ("ERROR: Could not install: [Errno 28] No space left on device", "the disk is full"),
         ("ERROR: [Errno 13] Permission denied: '/x'", "a folder cannot be written to"),
         ("ERROR: a\nERROR: No matching distribution found for torch==2.13.0", "torch==2.13.0"),
+        (
+            "The conflict is caused by:\n    a 1 depends on b>=2\n    The user requested "
+            "(constraint) b==1\n\nERROR: ResolutionImpossible: for help visit a page\n",
+            "(a 1 depends on b>=2; The user requested (constraint) b==1)",
+        ),
         ("", "it gave no reason"),
     ],
 )

@@ -23,7 +23,7 @@ NBGRADER_FAULTS = {
 }
 NOT_GRADED = ("kills-its-kernel", "damaged")
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("nbgrader")]
+pytestmark = pytest.mark.timeout(1200)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def graded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     run_nbgrader(course, "generate_assignment", chapter)
     # An endless loop outside a function waits for nbgrader's own limit: shorter here than
     # in the course's configuration, so that the test does not wait for long.
-    run_nbgrader(course, "autograde", chapter, "--Execute.timeout=45", fails=True)
+    run_nbgrader(course, "autograde", chapter, "--Execute.timeout=25", fails=True)
     run_nbgrader(course, "generate_feedback", chapter)
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         scores = {s.student: read_scores(gradebook, chapter, s.student) for s in submissions}

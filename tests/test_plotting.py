@@ -51,6 +51,16 @@ def test_shared_axes_need_one_label_and_an_image_none() -> None:
     show(figure, ALT)
 
 
+def test_titles_stand_left_and_legends_have_no_frame() -> None:
+    figure = line()
+    axes = figure.axes[0]
+    axes.legend(axes.lines, ["a line"])
+    show(figure, ALT)
+    assert axes.get_title("left") == "A line"
+    assert axes.get_title("center") == ""
+    assert not axes.get_legend().get_frame_on()
+
+
 def test_the_same_figure_gives_the_same_bytes() -> None:
     assert plotting.render_png(line()) == plotting.render_png(line())
 
