@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from classroom import Submission, exercises_of, full_points, hand_in, solved, to_bytes
-from course_files import COURSE
+from classroom import (
+    Submission,
+    exercises_of,
+    full_points,
+    hand_in,
+    solved,
+    to_bytes,
+    without_demos,
+)
+from course_files import COURSE, release
 from lab_server import TOKEN, copy_course, run_nbgrader, serve
 
 pytestmark = [
@@ -96,3 +104,19 @@ def test_the_feedback_page_opens(page, lab: str, root: Path) -> None:
     report.scroll_into_view_if_needed()
     assert "4 of 4 points" in report.inner_text()
     take_screenshot(page, "feedback")
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict"),
+    [("blank", "failed"), ("solved", "Success! Your notebook passes all the tests.")],
+)
+def test_the_validate_button_tells_right_from_wrong(
+    page, lab: str, root: Path, kind: str, verdict: str
+) -> None:
+    notebook = release(CHAPTER) if kind == "blank" else solved(CHAPTER)
+    (root / "course" / f"{kind}.ipynb").write_bytes(to_bytes(without_demos(notebook)))
+    page.goto(f"{lab}/lab/tree/{kind}.ipynb?reset&token={TOKEN}")
+    page.get_by_role("button", name="Validate").click()
+    told = page.locator(".nbgrader-ValidationMessage, .jp-Dialog-body")
+    told.get_by_text(verdict).first.wait_for()
+    take_screenshot(page, f"validate-{kind}")
