@@ -78,7 +78,9 @@ _PORT = click.option("--port", type=int, help="The port to use; a free one if no
 _PASSES_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
-@main.command(context_settings=_PASSES_ON)
+@main.command(
+    context_settings=_PASSES_ON, short_help="Open your copy of the chapters in JupyterLab."
+)
 @_PORT
 @click.argument("jupyter_options", nargs=-1, type=click.UNPROCESSED)
 def lab(port: int | None, jupyter_options: tuple[str, ...]) -> None:
@@ -96,7 +98,9 @@ def lab(port: int | None, jupyter_options: tuple[str, ...]) -> None:
     sys.exit(serve_student(root / "work", port, jupyter_options))
 
 
-@main.command(context_settings=_PASSES_ON)
+@main.command(
+    context_settings=_PASSES_ON, short_help="Open the course in JupyterLab with formgrader."
+)
 @_PORT
 @click.argument("jupyter_options", nargs=-1, type=click.UNPROCESSED)
 def staff(port: int | None, jupyter_options: tuple[str, ...]) -> None:
@@ -109,7 +113,7 @@ def staff(port: int | None, jupyter_options: tuple[str, ...]) -> None:
     sys.exit(serve_staff(_root() / "course", port, jupyter_options))
 
 
-@main.command()
+@main.command(short_help="Build the notebooks from the chapters' text.")
 @click.argument("chapters", nargs=-1)
 @click.option("--force", is_flag=True, help="Run chapters whose text has not changed, too.")
 @click.option("--check", is_flag=True, help="Build nothing; fail if something is out of date.")
@@ -142,7 +146,7 @@ def build(chapters: tuple[str, ...], force: bool, check: bool) -> None:
     click.echo("built: " + (", ".join(built) or "nothing, all is up to date"))
 
 
-@main.command()
+@main.command(short_help="Show what you have solved.")
 @click.argument("chapter", required=False)
 def progress(chapter: str | None) -> None:
     """Show what you have solved, of one CHAPTER ("08") or of the whole course."""
@@ -153,7 +157,7 @@ def progress(chapter: str | None) -> None:
         show_progress(chapter)
 
 
-@main.command()
+@main.command(short_help="Show the next hint for an exercise.")
 @click.argument("exercise")
 def hint(exercise: str) -> None:
     """Show the next hint for EXERCISE."""
@@ -164,7 +168,7 @@ def hint(exercise: str) -> None:
         show_hint(exercise)
 
 
-@main.command()
+@main.command(short_help="Build the book from the notebooks.")
 @click.option("--serve", "serving", is_flag=True, help="Show the book and rebuild it on changes.")
 @click.option("--port", type=int, default=3000, show_default=True, help="The port for --serve.")
 def book(serving: bool, port: int) -> None:
