@@ -90,6 +90,7 @@ class Check:
         if self._is_blocked():
             raise _NotTriedError
         result.fed = _describe_arguments(function, args, kwargs)
+        result.calls += 1
         result.came_back = ""
         arguments = [_copy_argument(value) for value in args]
         keywords = {name: _copy_argument(value) for name, value in kwargs.items()}

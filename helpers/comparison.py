@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from helpers.plain import describe, kind_of
+from helpers.plain import describe, kind_of, with_article
 
 # Relative and absolute tolerance: a few roundings of the format, not more.
 _TOLERANCES = {
@@ -35,7 +35,7 @@ def find_difference(
     The default tolerances are those of ``expected``'s dtype; integers and booleans are exact.
     """
     if type(got) is not type(expected):
-        return f"{_at(where)}a {kind_of(got)} came back, expected a {kind_of(expected)}"
+        return _wrong_kind(got, expected, where)
     if isinstance(expected, torch.Tensor):
         return _tensor_difference(got, expected, rtol, atol, where)
     if isinstance(expected, np.ndarray):
@@ -51,6 +51,11 @@ def find_difference(
     return None
 
 
+def _wrong_kind(got: Any, expected: Any, where: str) -> str:
+    came, wanted = (with_article(kind_of(value)) for value in (got, expected))
+    return f"{_at(where)}{came} came back, expected {wanted}"
+
+
 def _at(where: str) -> str:
     return f"at {where}: " if where else ""
 
@@ -63,7 +68,7 @@ def _tensor_difference(
     where: str,
 ) -> str | None:
     if got.shape != expected.shape or got.dtype != expected.dtype:
-        return f"{_at(where)}a {kind_of(got)} came back, expected a {kind_of(expected)}"
+        return _wrong_kind(got, expected, where)
     if not (expected.is_floating_point() or expected.is_complex()):
         wrong = got != expected
     else:
@@ -100,7 +105,7 @@ def _array_difference(
     got: np.ndarray, expected: np.ndarray, rtol: float | None, atol: float | None, where: str
 ) -> str | None:
     if got.shape != expected.shape or got.dtype != expected.dtype:
-        return f"{_at(where)}an {kind_of(got)} came back, expected an {kind_of(expected)}"
+        return _wrong_kind(got, expected, where)
     as_tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in (got, expected))
     return _tensor_difference(*as_tensors, rtol, atol, where)
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 _ATOMS = (bool, int, float, complex, str, type(None))
-_MOST_ELEMENTS_SHOWN = 12
+_MOST_ELEMENTS_SHOWN = 24
 
 
 class NotPlainError(TypeError):
@@ -82,6 +82,11 @@ def kind_of(value: Any) -> str:
     return type(value).__name__
 
 
+def with_article(kind: str) -> str:
+    """Return ``kind`` with the article that it takes: "an int", "a float32 tensor"."""
+    return f"an {kind}" if kind[:1] in "aeioAEIO" else f"a {kind}"
+
+
 def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
@@ -116,16 +121,16 @@ def _describe_values(values: torch.Tensor) -> str:
     finite = numbers[torch.isfinite(numbers)]
     if finite.numel():
         parts.append(f"from {finite.min().item():.4g} to {finite.max().item():.4g}")
-    nans = int(torch.isnan(numbers).sum())
-    infs = int(torch.isinf(numbers).sum())
-    if nans:
-        parts.append(f"{nans} nan")
-    if infs:
-        parts.append(f"{infs} inf")
+    counts = (
+        ("nan", torch.isnan(numbers)),
+        ("inf", torch.isposinf(numbers)),
+        ("-inf", torch.isneginf(numbers)),
+    )
+    parts += [f"{int(where.sum())} {name}" for name, where in counts if where.any()]
     return ", ".join(parts)
 
 
 def _nested(values: Any) -> str:
     if isinstance(values, list):
         return "[" + ", ".join(_nested(value) for value in values) + "]"
-    return f"{values:.6g}" if isinstance(values, float) else str(values)
+    return f"{values:.5g}" if isinstance(values, float) else str(values)

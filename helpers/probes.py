@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -17,7 +18,7 @@ def gradient(
     function: Callable[..., torch.Tensor],
     *args: Any,
     wrt: int = 0,
-    cotangent: torch.Tensor | None = None,
+    grad_output: torch.Tensor | None = None,
     **kwargs: Any,
 ) -> dict[str, Any]:
     """Run ``function`` forward and backward.
@@ -26,7 +27,7 @@ def gradient(
         function: returns one tensor.
         *args: its arguments.
         wrt: the position of the argument, a floating-point tensor, to differentiate by.
-        cotangent: the gradient of the loss by the output, of the output's shape; ones if None.
+        grad_output: the gradient of the loss by the output, of the output's shape; ones if None.
         **kwargs: its keyword arguments.
 
     Returns:
@@ -37,9 +38,9 @@ def gradient(
     leaf = arguments[wrt].detach().clone().requires_grad_(True)
     arguments[wrt] = leaf
     output = function(*arguments, **kwargs)
-    if cotangent is None:
-        cotangent = torch.ones_like(output)
-    (grad,) = torch.autograd.grad(output, leaf, grad_outputs=cotangent, allow_unused=True)
+    if grad_output is None:
+        grad_output = torch.ones_like(output)
+    (grad,) = torch.autograd.grad(output, leaf, grad_outputs=grad_output, allow_unused=True)
     return {"output": output.detach(), "gradient": grad}
 
 
@@ -59,6 +60,28 @@ def operators(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
     with recorder:
         output = function(*args, **kwargs)
     return {"output": output, "operators": sorted(recorder.names)}
+
+
+def functions(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Call ``function`` and return ``{"output": ..., "functions": [...]}``: the sorted names of
+    the functions and tensor methods of torch that it called ("exp", "grad", "requires_grad_").
+    """
+    recorder = _FunctionRecorder()
+    with recorder:
+        output = function(*args, **kwargs)
+    return {"output": output, "functions": sorted(recorder.names)}
+
+
+class _FunctionRecorder(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        self.names.add(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
 
 
 class _OperatorRecorder(TorchDispatchMode):

@@ -22,6 +22,7 @@ class Result:
     outcome: str = "failed"  # "passed", "failed" or "not tried"
     reason: str = ""
     fed: list[tuple[str, str]] = field(default_factory=list)
+    calls: int = 0
     came_back: str = ""
     expected: str = ""
     printed: str = ""
@@ -39,7 +40,10 @@ class Result:
             return []
         if self.not_written:
             return [("", self.reason)]
-        rows = [("fed in", f"{name} = {value}") for name, value in self.fed]
+        rows = []
+        if self.calls > 1:  # what was fed in may hold what came back before
+            rows.append(("call", f"number {self.calls} of this property"))
+        rows += [("fed in", f"{name} = {value}") for name, value in self.fed]
         rows += [("came back", self.came_back)] if self.came_back else []
         rows += [("expected", self.expected)] if self.expected else []
         return [*rows, ("problem", self.reason)]
@@ -50,18 +54,23 @@ def show(exercise: Exercise, results: list[Result], points: float) -> None:
     display.show(_as_text(exercise, results, points), _as_html(exercise, results, points))
 
 
-def _heading(exercise: Exercise, points: float) -> tuple[str, str]:
+def _heading(exercise: Exercise, results: list[Result], points: float) -> tuple[str, str]:
+    so_far = " so far" if _is_students_copy(exercise, results) else ""
     return (
         f"Exercise {exercise.number} · {exercise.title}",
-        f"{points:g} of {exercise.points:g} points",
+        f"{points:g} of {exercise.points:g} points{so_far}",
     )
+
+
+def _is_students_copy(exercise: Exercise, results: list[Result]) -> bool:
+    return bool(exercise.hidden) and len(results) == exercise.visible
 
 
 def _closing_lines(exercise: Exercise, results: list[Result]) -> list[str]:
     lines = []
     if any(result.outcome == "failed" for result in results):
         lines.append(f'Stuck? Run hint("{exercise.name}") in a cell of your own.')
-    elif len(results) == exercise.visible and exercise.hidden:
+    elif _is_students_copy(exercise, results):
         lines.append(
             f"Every property shown here holds; {exercise.hidden} more will be tried "
             "when your work is graded."
@@ -86,7 +95,7 @@ def _clip(text: str) -> str:
 
 
 def _as_text(exercise: Exercise, results: list[Result], points: float) -> str:
-    lines = ["   ".join(_heading(exercise, points))]
+    lines = ["   ".join(_heading(exercise, results, points))]
     for result in results:
         lines.append(f"  {_SYMBOLS[result.outcome]} {result.claim}")
         lines += [
@@ -107,7 +116,7 @@ _CODE_STYLE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere
 
 def _as_html(exercise: Exercise, results: list[Result], points: float) -> str:
     whole = points >= exercise.points
-    title, score = (html.escape(part) for part in _heading(exercise, points))
+    title, score = (html.escape(part) for part in _heading(exercise, results, points))
     rows = "".join(_property_as_html(result) for result in results)
     closing = "".join(
         f'<div style="margin-top:.4em">{html.escape(line)}</div>'

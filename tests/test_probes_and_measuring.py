@@ -15,7 +15,7 @@ from helpers import digits, probes, saved_bytes, time_ratio
 def test_gradient_equals_autograds_own() -> None:
     x = torch.linspace(-2, 2, 5)
     weight = torch.arange(5.0)
-    got = probes.gradient(lambda x, k: (k * x).sin(), x, 3.0, cotangent=weight)
+    got = probes.gradient(lambda x, k: (k * x).sin(), x, 3.0, grad_output=weight)
     assert torch.allclose(got["output"], (3 * x).sin())
     assert torch.allclose(got["gradient"], weight * 3 * (3 * x).cos())
     assert not x.requires_grad
@@ -32,6 +32,35 @@ def test_operators_are_those_that_ran() -> None:
     seen = probes.operators(lambda x: torch.exp(x) / torch.exp(x).sum(), torch.ones(3))
     assert seen["operators"] == ["div", "exp", "sum"]
     assert "_softmax" in probes.operators(torch.softmax, torch.ones(3), 0)["operators"]
+
+
+def by_autograd(x: torch.Tensor) -> torch.Tensor:
+    leaf = x.detach().clone().requires_grad_()
+    return torch.autograd.grad(leaf.exp().sum().log(), leaf)[0]
+
+
+def by_backward(x: torch.Tensor) -> torch.Tensor:
+    leaf = x.detach().clone().requires_grad_()
+    leaf.exp().sum().log().backward()
+    return leaf.grad
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (by_autograd, "grad"),
+        (by_backward, "backward"),
+        (torch.func.grad(lambda x: x.exp().sum().log()), "grad"),
+        (torch.func.jacfwd(lambda x: x.exp().sum().log()), "_make_dual"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # torch's own call
+def test_functions_show_every_way_into_autograd(function: object, told: str) -> None:
+    seen = probes.functions(function, torch.ones(3))
+    assert told in seen["functions"]
+    assert torch.allclose(seen["output"], torch.full((3,), 1 / 3))
+    by_hand = probes.functions(lambda x: torch.softmax(x, 0), torch.ones(3))
+    assert by_hand["functions"] == ["softmax"]
 
 
 def test_saved_bytes_count_each_storage_once_and_leave_parameters_out() -> None:

@@ -115,3 +115,26 @@ def masked_softmax(logits, mask):
 
     lowest = torch.full_like(logits, torch.finfo(logits.dtype).min)
     return torch.softmax(torch.where(mask, logits, lowest), dim=-1) * mask.to(logits.dtype)
+
+
+# %% wrong: adds finfo.min, which the largest float under the mask makes up for
+def masked_softmax(logits, mask):
+    import torch
+
+    lowest = torch.finfo(logits.dtype).min
+    return torch.softmax(logits + (~mask) * lowest, dim=-1).masked_fill(~mask, 0.0)
+
+
+# %% wrong: fills in -1e9, which is larger than a very negative logit that may be seen
+def masked_softmax(logits, mask):
+    import torch
+
+    return torch.softmax(logits.masked_fill(~mask, -1e9), dim=-1).masked_fill(~mask, 0.0)
+
+
+# %% right: fills in the most negative float, then writes the zeros
+def masked_softmax(logits, mask):
+    import torch
+
+    finite = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+    return torch.softmax(finite, dim=-1).masked_fill(~mask, 0.0)

@@ -121,3 +121,23 @@ def update_softmax(maximum, total, block):
     new = logits.amax(dim=1)
     lowest = torch.finfo(block.dtype).min
     return new, (weights * (logits - new.clamp(min=lowest).unsqueeze(1)).exp()).sum(dim=1)
+
+
+# %% wrong: the most negative float in the place of -inf, which a row of -inf alone then keeps
+def update_softmax(maximum, total, block):
+    import torch
+
+    lowest = torch.finfo(block.dtype).min
+    larger = torch.maximum(maximum, block.amax(dim=1)).clamp(min=lowest)
+    rescaled = total * (maximum.clamp(min=lowest) - larger).exp()
+    return larger, rescaled + (block - larger[:, None]).exp().sum(dim=1)
+
+
+# %% wrong: takes logits below -1e4 for -inf
+def update_softmax(maximum, total, block):
+    import torch
+
+    larger = torch.maximum(maximum, block.amax(dim=1))
+    shift = larger.clamp(min=-1e4)
+    rescaled = total * (maximum - shift).exp()
+    return larger, rescaled + (block - shift[:, None]).exp().sum(dim=1)

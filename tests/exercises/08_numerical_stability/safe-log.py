@@ -107,3 +107,10 @@ def safe_log(x):
     import math
 
     return x.masked_fill(~(x > 0), 1.0).log2() * math.log(2.0)
+
+
+# %% wrong: clamps at a small number of its own before the logarithm
+def safe_log(x):
+    import torch
+
+    return torch.where(x > 0, x.clamp(min=1e-12).log(), 0.0)

@@ -125,3 +125,19 @@ def softmax(logits, dim):
     result -= logits.detach().amax(dim=dim, keepdim=True)
     result = result.exp_()
     return result / result.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: shifts in place, so that the caller's logits change
+def softmax(logits, dim):
+    logits -= logits.amax(dim=dim, keepdim=True)
+    exponentials = logits.exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: switches autograd off, so that nothing trains behind it
+def softmax(logits, dim):
+    import torch
+
+    with torch.no_grad():
+        exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+        return exponentials / exponentials.sum(dim=dim, keepdim=True)
