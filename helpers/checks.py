@@ -26,7 +26,7 @@ from helpers.catalogue import find_exercise
 from helpers.comparison import find_difference
 from helpers.drawing import Draw
 from helpers.guard import CallTimeoutError, guarded_call
-from helpers.plain import NotPlainError, describe, plain_copy
+from helpers.plain import NotPlainError, describe, one_line, plain_copy
 
 SECONDS_PER_CALL = 10.0
 
@@ -73,7 +73,7 @@ class Check:
         except NameError as error:
             result.fail(_explain_missing_name(error))
         except Exception as error:
-            result.fail(f"what came back could not be used: {type(error).__name__}: {error}")
+            result.fail(f"what came back could not be used: {_tell(error)}")
         finally:
             if self._is_blocked():
                 result.outcome = "not tried"
@@ -163,27 +163,29 @@ class _Raised:
 
     def __init__(self, error: BaseException) -> None:
         self.is_stub = isinstance(error, NotImplementedError)
-        self.message = _one_line(f"raised {type(error).__name__}: {error}".rstrip(": "))
+        self.message = f"raised {_tell(error)}"
 
 
 def _outcome_of(function: Callable, args: list, kwargs: dict) -> Any:
     # All that can fail because of the student's code stays inside the guard, the copying of
-    # what came back included. SystemExit is caught: exit() in a function must not end a kernel.
+    # what came back included. Whatever is raised costs this exercise alone, exit() included;
+    # only a person's own interrupt and the time limit go on.
     try:
         return plain_copy(function(*args, **kwargs))
-    except NotPlainError as error:
-        return _Raised(_NotUsableError(str(error)))
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, CallTimeoutError):
+        raise
+    except BaseException as error:
         return _Raised(error)
 
 
-class _NotUsableError(TypeError):
-    """What came back is not plain data."""
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.replace("_NotUsableError", "TypeError").split())
-    return line if len(line) <= 400 else line[:400] + "…"
+def _tell(error: BaseException) -> str:
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message cannot be shown)"
+    if isinstance(error, NotPlainError):
+        return one_line(f"TypeError: {message}")
+    return one_line(f"{type(error).__name__}: {message}".rstrip(": "))
 
 
 def _copy_argument(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 Whatever it writes is caught and kept, up to a limit. nbgrader takes any line on stderr for a
 failure (nbgrader 0.9.6, ``nbgrader.utils.determine_grade``), so stderr is caught at the file
-descriptor too, where C++ code writes.
+descriptor too, where C++ code writes. Settings of the process that it changes are put back, so
+that one exercise does not spoil the next.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+import numpy as np
+import torch
 
 _MOST_CHARACTERS_KEPT = 10_000
 
@@ -72,6 +76,7 @@ def guarded_call(seconds: float) -> Iterator[Noise]:
         contextlib.redirect_stdout(stream),
         contextlib.redirect_stderr(stream),
         _stderr_descriptor_aside(),
+        _settings_kept(),
     ):
         warnings.simplefilter("always")
         try:
@@ -80,6 +85,32 @@ def guarded_call(seconds: float) -> Iterator[Noise]:
         finally:
             noise.printed = stream.kept()
             noise.warned = [f"{w.category.__name__}: {w.message}" for w in caught]
+
+
+@contextlib.contextmanager
+def _settings_kept() -> Iterator[None]:
+    folder = "."
+    with contextlib.suppress(OSError):  # the folder may be gone, before or after
+        folder = os.getcwd()
+    numpy_errors = np.geterr()
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    grad, anomaly = torch.is_grad_enabled(), torch.is_anomaly_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    precision = torch.get_float32_matmul_precision()
+    try:
+        yield
+    finally:
+        np.seterr(**numpy_errors)
+        torch.set_default_dtype(dtype)
+        if torch.get_default_device() != device:
+            torch.set_default_device(device)
+        torch.set_grad_enabled(grad)
+        torch.autograd.set_detect_anomaly(anomaly)
+        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+        torch.set_float32_matmul_precision(precision)
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
 
 
 @contextlib.contextmanager

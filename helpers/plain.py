@@ -7,6 +7,7 @@ or answer for itself.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 
 _ATOMS = (bool, int, float, complex, str, type(None))
 _MOST_ELEMENTS_SHOWN = 24
+_MOST_CHARACTERS = 400
 
 
 class NotPlainError(TypeError):
@@ -55,6 +57,17 @@ def _plain_key(key: Any) -> Any:
 
 def describe(value: Any) -> str:
     """Return one line that tells what ``value`` is: short values whole, large ones summarized."""
+    return one_line(_describe(value))
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` on one line of readable length, without control characters."""
+    words = " ".join(text[: 2 * _MOST_CHARACTERS].split())
+    line = "".join(c if c.isprintable() else "�" for c in words)
+    return line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + "…"
+
+
+def _describe(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return _describe_tensor(value)
     if isinstance(value, np.ndarray):
@@ -62,15 +75,18 @@ def describe(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, dict):
-        inside = ", ".join(f"{key}: {describe(item)}" for key, item in value.items())
-        return "{" + inside + "}"
+        items = itertools.islice(value.items(), _MOST_ELEMENTS_SHOWN)
+        inside = ", ".join(f"{key}: {_describe(item)}" for key, item in items)
+        more = ", …" if len(value) > _MOST_ELEMENTS_SHOWN else ""
+        return "{" + inside + more + "}"
     if isinstance(value, list | tuple):
         opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
-        inside = ", ".join(describe(item) for item in value[:_MOST_ELEMENTS_SHOWN])
+        inside = ", ".join(_describe(item) for item in value[:_MOST_ELEMENTS_SHOWN])
         more = ", …" if len(value) > _MOST_ELEMENTS_SHOWN else ""
         return opening + inside + more + closing
-    text = repr(value)
-    return text if len(text) <= 200 else text[:200] + "…"
+    if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
+        return repr(value[:_MOST_CHARACTERS])
+    return repr(value)
 
 
 def kind_of(value: Any) -> str:

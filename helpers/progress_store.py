@@ -84,7 +84,10 @@ def current_store() -> ProgressStore:
     """Return the store of the student's folder that the current directory lies in."""
     from helpers.workspace import find_workspace
 
-    workspace = find_workspace(Path.cwd())
+    try:
+        workspace = find_workspace(Path.cwd())
+    except OSError:  # the current folder is gone
+        workspace = None
     # A file is read afresh each time: another notebook's kernel may have written to it.
     return _store_of_this_process() if workspace is None else ProgressStore(workspace / _FILE)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from helpers import display
 from helpers.catalogue import Exercise
+from helpers.plain import one_line
 
 _SYMBOLS = {"passed": "✓", "failed": "✗", "not tried": "–"}
 _NOT_WRITTEN = "nothing is written here yet: replace the line that raises NotImplementedError"
@@ -83,15 +84,11 @@ def _closing_lines(exercise: Exercise, results: list[Result]) -> list[str]:
 def _noise_lines(results: list[Result]) -> list[str]:
     warned = list(dict.fromkeys(warning for result in results for warning in result.warned))
     printed = [line for result in results for line in result.printed.splitlines() if line]
-    lines = [f"Your code warned (no points lost): {_clip(w)}" for w in warned[:3]]
-    lines += [f"Your code printed: {_clip(p)}" for p in printed[:_MOST_LINES_OF_NOISE]]
+    lines = [f"Your code warned (no points lost): {one_line(w)}" for w in warned[:3]]
+    lines += [f"Your code printed: {one_line(p)}" for p in printed[:_MOST_LINES_OF_NOISE]]
     if len(printed) > _MOST_LINES_OF_NOISE:
         lines.append(f"… and {len(printed) - _MOST_LINES_OF_NOISE} lines more.")
     return lines
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= 200 else text[:200] + "…"
 
 
 def _as_text(exercise: Exercise, results: list[Result], points: float) -> str:

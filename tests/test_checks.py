@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,6 +122,103 @@ def test_each_kind_of_wrong_answer_is_told(
 ) -> None:
     assert run_check(function) == 0.0
     assert told in capsys.readouterr().out
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no message for you")
+
+
+class OwnInterrupt(BaseException):
+    pass
+
+
+def raising(error: BaseException) -> object:
+    def function(numbers: torch.Tensor) -> torch.Tensor:
+        raise error
+
+    return function
+
+
+def nested(depth: int) -> list:
+    value: list = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (raising(UnprintableError()), "raised UnprintableError: (its message cannot be shown)"),
+        (raising(OwnInterrupt("stop")), "raised OwnInterrupt: stop"),
+        (raising(GeneratorExit()), "raised GeneratorExit"),
+        (raising(ValueError("\x1b[2Jgone\r\nnext")), "raised ValueError: �[2Jgone next"),
+        (raising(ValueError("x" * 10**6)), "raised ValueError: xxx"),
+        (lambda numbers: nested(100_000), "raised RecursionError"),
+        (lambda numbers: {str(i): i for i in range(10**5)}, "a dict came back"),
+        (lambda numbers: "y" * 10**6, "a str came back"),
+        (lambda numbers: (yield), "builtins.generator is not plain data"),
+        (lambda numbers: numbers.to_sparse(), "came back"),
+        (lambda numbers: numbers.to("meta"), "came back"),
+        (lambda numbers: numbers.to(torch.complex64), "a complex64 tensor"),
+        (lambda numbers: numbers.to(torch.float8_e4m3fn), "a float8_e4m3fn tensor"),
+        (lambda numbers: torch.empty(0, 4), "shape (0, 4)"),
+        (lambda numbers: np.array([object()]), "came back"),
+    ],
+)
+def test_no_answer_is_too_odd_for_a_report(
+    function: object, told: str, capfd: pytest.CaptureFixture
+) -> None:
+    assert run_check(function) == 0.0
+    shown, errors = capfd.readouterr()
+    assert told in shown
+    assert len(shown) < 4_000
+    assert errors == ""
+    assert not [line for line in shown.splitlines() if not line.isprintable()]
+
+
+def meddle(numbers: torch.Tensor) -> torch.Tensor:
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch.set_default_device("meta")
+    torch.use_deterministic_algorithms(True)
+    torch.autograd.set_detect_anomaly(True)
+    np.seterr(all="raise")
+    warnings.simplefilter("error")
+    sys.stderr = sys.stdout = None
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    os.chdir("/")
+    return (numbers.detach().cpu() * 2).to(numbers.dtype)
+
+
+def test_settings_that_a_student_changes_are_put_back() -> None:
+    def settings() -> tuple:
+        return (
+            torch.get_default_dtype(),
+            torch.get_default_device(),
+            torch.is_grad_enabled(),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_anomaly_enabled(),
+            np.geterr(),
+            list(warnings.filters),
+            sys.stdout,
+            sys.stderr,
+            signal.getsignal(signal.SIGALRM),
+            os.getcwd(),
+        )
+
+    before = settings()
+    assert run_check(meddle) == 4.0
+    assert settings() == before
+
+
+def test_a_folder_that_is_gone_costs_the_record_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    os.chdir(folder)
+    folder.rmdir()
+    assert run_check(double) == 4.0
 
 
 def test_a_stub_is_told_as_such(capsys: pytest.CaptureFixture) -> None:
