@@ -50,7 +50,7 @@ def written_by_people() -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    files = [ROOT / line for line in listed.stdout.splitlines()]
+    files = [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
     generated = (COURSE.root / "course" / "source", COURSE.root / "course" / "release")
     return [file for file in files if not any(folder in file.parents for folder in generated)]
 
@@ -74,3 +74,10 @@ def test_conda_asks_for_what_pip_asks_for() -> None:
     for requirement in wanted:
         name, bound = requirement.split(">=")
         assert f"{other_names.get(name, name)}>={bound}" in given
+
+
+def test_every_picture_that_a_page_names_is_there_and_described() -> None:
+    for page in (ROOT / "README.md", *(ROOT / "course" / "book").glob("*.md")):
+        for text, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text("utf-8")):
+            assert (page.parent / target).is_file(), f"{page.name}: {target}"
+            assert len(text.split()) >= 5, f"{page.name}: {target}"
