@@ -39,6 +39,7 @@ def main() -> None:
                       bits progress       see what you have solved
                       bits hint NAME      read the next hint for an exercise
     As an instructor: bits staff          JupyterLab with nbgrader's formgrader
+                      bits collect PATH   take in submissions, a folder or a zip
     As a maintainer:  bits build          notebooks from the chapters' text
                       bits book           the book from the notebooks
 
@@ -111,6 +112,34 @@ def staff(port: int | None, jupyter_options: tuple[str, ...]) -> None:
     from helpers.lab import serve_staff
 
     sys.exit(serve_staff(_root() / "course", port, jupyter_options))
+
+
+_FILE = click.Path(path_type=Path)
+
+
+@main.command(short_help="Take in submissions for nbgrader.")
+@click.argument("path", type=_FILE)
+@click.option("--assignment", "-A", required=True, help="A chapter: 08-numerical-stability.")
+@click.option("--roster", type=_FILE, help="The class list, a CSV file with student_id.")
+@click.option("--pattern", help="How names tell the student: a regex with (?P<student>...).")
+@click.option("--student", help="Whose work PATH is, if it is one student's.")
+def collect(
+    path: Path, assignment: str, roster: Path | None, pattern: str | None, student: str | None
+) -> None:
+    """Take in the submissions in PATH: a folder, a zip from Moodle or Canvas, or one notebook.
+
+    Each is kept as it came, in course/received, with a receipt. The one that counts goes where
+    nbgrader looks for it, course/submitted. Collecting the same again changes nothing.
+    """
+    from helpers.grading.intake import collect as collect_submissions
+    from helpers.grading.intake import summarize
+
+    course = _root() / "course"
+    summary = collect_submissions(
+        path, course, assignment, roster=roster, pattern=pattern, student=student
+    )
+    for line in summarize(summary):
+        click.echo(line)
 
 
 @main.command(short_help="Build the notebooks from the chapters' text.")

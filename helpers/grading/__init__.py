@@ -1,0 +1,1 @@
+"""The instructor's side: grading work that nobody vouches for."""

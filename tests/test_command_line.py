@@ -1,0 +1,87 @@
+"""The command `bits`, as a shell sees it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from course_files import CHAPTERS, COURSE
+from lab_server import copy_course
+
+from helpers.cli import main
+
+CHAPTER = CHAPTERS[0]
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = copy_course(tmp_path / "clone")
+    monkeypatch.chdir(root)
+    return root
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_help_names_every_command_and_says_what_it_does() -> None:
+    status, shown = run("--help")
+    assert status == 0
+    for command in main.commands:
+        assert f"  {command} " in shown
+    assert "..." not in shown.split("Commands:")[1]
+
+
+def test_collect_takes_in_a_folder_and_changes_nothing_the_second_time(clone: Path) -> None:
+    inbox = clone / "inbox" / "student-one"
+    inbox.mkdir(parents=True)
+    notebook = COURSE.release(CHAPTER)
+    (inbox / notebook.name).write_bytes(notebook.read_bytes())
+    status, shown = run("collect", "inbox", "--assignment", CHAPTER)
+    assert (status, "1 collected" in shown) == (0, True)
+    placed = clone / "course" / "submitted" / "student-one" / CHAPTER / notebook.name
+    assert placed.read_bytes() == notebook.read_bytes()
+    assert (
+        "0 collected, 0 replaced by later ones, 1 unchanged"
+        in run("collect", "inbox", "-A", CHAPTER)[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("collect", "nowhere", "-A", CHAPTER), "no folder, zip or notebook at nowhere"),
+        (("collect", ".", "-A", "99-other"), "There is no assignment 99-other"),
+        (("lab", "--port", "70000"), "There is no port 70000"),
+        (("build", "99-other"), "there is no chapter 99-other"),
+    ],
+)
+def test_a_mistake_is_told_in_one_sentence(
+    clone: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    (clone / "book.toml").write_bytes((COURSE.root / "book.toml").read_bytes())
+    status, shown = run(*arguments)
+    assert status == 1
+    assert told in shown
+    assert "Traceback" not in shown
+
+
+def test_outside_a_clone_it_says_where_to_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, shown = run("build")
+    assert status == 1
+    assert "this folder is not inside a copy of the course" in shown
+
+
+def test_the_installed_command_answers() -> None:
+    command = Path(sys.executable).with_name("bits")
+    shown = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 0
+    assert "version 0.1.0" in shown.stdout
