@@ -45,6 +45,7 @@ MINUTE = 60.0
 
 # The programs that a package of apt.txt is wanted for; any one of them will do.
 PROGRAMS = {
+    "bubblewrap": ("bwrap",),
     "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
 }
 
