@@ -16,7 +16,7 @@ BOOTSTRAP = command -v $(PYTHON) >/dev/null || \
 PORT_OPTION = $(if $(PORT),--port $(PORT))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab staff setup build book book-serve test format clean
+.PHONY: help lab staff setup build book book-serve test bench format clean
 
 help: ## this page
 	@echo "Bits & Gradients: what you can type here"
@@ -58,6 +58,10 @@ test: setup ## for maintainers: set up, check the style, the notebooks and all t
 	@PYTHONWARNINGS=error::DeprecationWarning:__main__,error::FutureWarning:__main__ \
 	  $(BIN)/python -m pytest -q --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg course/source
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
+
+bench: ## for maintainers: how fast a class is graded, in build/bench; ARGS='--most 100'
+	@$(BOOTSTRAP) maintainer
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 format: ## for maintainers: bring the code into the house style
 	@$(BOOTSTRAP) maintainer

@@ -6,6 +6,7 @@ imports.
 """
 
 from helpers import probes
+from helpers.bit_explorer import explore_bits
 from helpers.checks import Check
 from helpers.data import digits
 from helpers.hints import hint
@@ -18,6 +19,7 @@ __all__ = [
     "COLORS",
     "Check",
     "digits",
+    "explore_bits",
     "hint",
     "new_figure",
     "play",

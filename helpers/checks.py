@@ -18,17 +18,15 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from helpers import progress_store, report
-from helpers.catalogue import find_exercise
+from helpers.calling import Answer, CallNotMadeError, call_here, describe_error
+from helpers.catalogue import Exercise, find_exercise
 from helpers.comparison import find_difference
 from helpers.drawing import Draw
-from helpers.guard import CallTimeoutError, guarded_call
-from helpers.plain import NotPlainError, describe, one_line, plain_copy
-
-SECONDS_PER_CALL = 10.0
+from helpers.plain import describe, plain_copy
 
 
 class _PropertyFailedError(Exception):
@@ -39,19 +37,53 @@ class _NotTriedError(Exception):
     """Ends a property's block where an earlier failure makes it pointless."""
 
 
+class _Call:
+    """A call of the student's code, kept to be described if the property fails: describing takes
+    longer than most calls.
+    """
+
+    def __init__(self, function: Callable, args: list, kwargs: dict[str, Any]) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.has_returned = False
+        self.value: Any = None
+
+    def tell(self, result: report.Result) -> None:
+        result.fed = _describe_arguments(self.function, self.args, self.kwargs)
+        if self.has_returned and not result.came_back:
+            result.came_back = _describe_safely(self.value)
+
+
 class Check:
     """The check of one exercise: a list of properties, and a score."""
 
-    def __init__(self, exercise: str, *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        exercise: str,
+        *,
+        seed: int | None = None,
+        call: Callable[[Callable, list, dict[str, Any]], Answer] = call_here,
+        publish: Callable[[Exercise, list[report.Result], float], None] | None = None,
+    ) -> None:
         """Start a check of ``exercise``, with inputs drawn afresh unless ``seed`` is given.
+
+        Args:
+            exercise: its name in the course.
+            seed: of the inputs.
+            call: how the student's code is called: here, unless it is held somewhere else.
+            publish: what is done with the report; it is shown and recorded if there is nothing.
 
         Raises:
             KeyError: if the course has no such exercise.
         """
         self.exercise = find_exercise(exercise)
         self.draw = Draw(seed)
+        self._call = call
+        self._publish = publish or _show_and_record
         self._results: list[report.Result] = []
         self._current: report.Result | None = None
+        self._last_call: _Call | None = None
 
     @contextlib.contextmanager
     def property(self, claim: str, weight: float = 1.0) -> Iterator[None]:
@@ -66,43 +98,41 @@ class Check:
             result.outcome = "passed"
         except _NotTriedError:
             pass
+        except CallNotMadeError:
+            raise
         except _PropertyFailedError as failure:
             result.fail(str(failure))
-        except CallTimeoutError:
-            result.fail(f"did not return within {SECONDS_PER_CALL:.0f} seconds")
         except NameError as error:
             result.fail(_explain_missing_name(error))
         except Exception as error:
-            result.fail(f"what came back could not be used: {_tell(error)}")
+            result.fail(f"what came back could not be used: {describe_error(error)}")
         finally:
             if self._is_blocked():
                 result.outcome = "not tried"
+            if result.outcome == "failed" and self._last_call is not None:
+                self._last_call.tell(result)
             self._results.append(result)
-            self._current = None
+            self._current = self._last_call = None
 
     def call(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the student's ``function``, or a probe with it, and return a plain copy.
 
         The function gets copies of the arguments. Its output is caught, its warnings are kept
-        for the report, and it is stopped after ``SECONDS_PER_CALL``.
+        for the report, and it is stopped after ``calling.SECONDS_PER_CALL``.
         """
         result = self._inside_property()
         if self._is_blocked():
             raise _NotTriedError
-        result.fed = _describe_arguments(function, args, kwargs)
         result.calls += 1
-        result.came_back = ""
-        arguments = [_copy_argument(value) for value in args]
-        keywords = {name: _copy_argument(value) for name, value in kwargs.items()}
-        with guarded_call(SECONDS_PER_CALL) as noise:
-            outcome = _outcome_of(function, arguments, keywords)
-        result.printed += noise.printed
-        result.warned += noise.warned
-        if isinstance(outcome, _Raised):
-            result.not_written = outcome.is_stub
-            raise _PropertyFailedError(outcome.message)
-        result.came_back = describe(outcome)
-        return outcome
+        self._last_call = _Call(function, *_copy_arguments(args, kwargs))
+        answer = self._call(function, *_copy_arguments(args, kwargs))
+        result.printed += answer.printed
+        result.warned += answer.warned
+        if answer.problem:
+            result.not_written = answer.is_stub
+            raise _PropertyFailedError(answer.problem)
+        self._last_call.has_returned, self._last_call.value = True, answer.value
+        return answer.value
 
     def close(
         self,
@@ -143,8 +173,7 @@ class Check:
         passed = sum(result.weight for result in self._results if result.outcome == "passed")
         share = passed / total if total else 0.0
         points = round(float(self.exercise.points) * share, 2)
-        report.show(self.exercise, self._results, points)
-        progress_store.record(self.exercise, points)
+        self._publish(self.exercise, self._results, points)
         return points
 
     def _inside_property(self) -> report.Result:
@@ -158,41 +187,28 @@ class Check:
         return bool(self._results) and self._results[0].outcome != "passed"
 
 
-class _Raised:
-    """An exception that the student's function raised, told in one line."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.is_stub = isinstance(error, NotImplementedError)
-        self.message = f"raised {_tell(error)}"
+def _show_and_record(exercise: Exercise, results: list[report.Result], points: float) -> None:
+    report.show(exercise, results, points)
+    progress_store.record(exercise, points)
 
 
-def _outcome_of(function: Callable, args: list, kwargs: dict) -> Any:
-    # All that can fail because of the student's code stays inside the guard, the copying of
-    # what came back included. Whatever is raised costs this exercise alone, exit() included;
-    # only a person's own interrupt and the time limit go on.
-    try:
-        return plain_copy(function(*args, **kwargs))
-    except (KeyboardInterrupt, CallTimeoutError):
-        raise
-    except BaseException as error:
-        return _Raised(error)
-
-
-def _tell(error: BaseException) -> str:
-    try:
-        message = str(error)
-    except Exception:
-        message = "(its message cannot be shown)"
-    if isinstance(error, NotPlainError):
-        return one_line(f"TypeError: {message}")
-    return one_line(f"{type(error).__name__}: {message}".rstrip(": "))
+def _copy_arguments(args: Iterable, kwargs: dict[str, Any]) -> tuple[list, dict[str, Any]]:
+    copies = [_copy_argument(value) for value in args]
+    return copies, {name: _copy_argument(value) for name, value in kwargs.items()}
 
 
 def _copy_argument(value: Any) -> Any:
     return value if callable(value) else plain_copy(value)
 
 
-def _describe_arguments(function: Callable, args: tuple, kwargs: dict) -> list[tuple[str, str]]:
+def _describe_safely(value: Any) -> str:
+    try:
+        return describe(value)
+    except Exception as error:  # an integer of ten thousand digits, a list of a thousand levels
+        return f"(a {type(value).__name__} that cannot be shown: {type(error).__name__})"
+
+
+def _describe_arguments(function: Callable, args: list, kwargs: dict) -> list[tuple[str, str]]:
     given = list(args)
     if given and callable(given[0]):  # a probe gets the student's function first
         function, given = given[0], given[1:]

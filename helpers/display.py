@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 
-def show(text: str, html: str) -> None:
-    """Show ``html`` where there is a display for it, else ``text``."""
+def show(text: str, html: str, live: dict[str, dict] | None = None) -> None:
+    """Show ``html`` where there is a display for it, else ``text``.
+
+    ``live`` is what a front end that can shows instead: data by their MIME type.
+    """
     if not _in_ipython():
         print(text)
         return
     from IPython.display import display
 
-    display({"text/plain": text, "text/html": html}, raw=True)
+    display({"text/plain": text, "text/html": html, **(live or {})}, raw=True)
 
 
 def show_markdown(markdown: str) -> None:

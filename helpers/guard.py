@@ -16,8 +16,9 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,22 +41,26 @@ class Noise:
     warned: list[str] = field(default_factory=list)
 
 
-class _CappedText(io.TextIOBase):
+class CappedText(io.TextIOBase):
     """A text stream that keeps the first characters and forgets the rest."""
 
     def __init__(self) -> None:
+        """Begin empty."""
         self._kept = io.StringIO()
 
     def writable(self) -> bool:
+        """Return True."""
         return True
 
     def write(self, text: str) -> int:
+        """Keep what there is room for, and say that all was written."""
         room = _MOST_CHARACTERS_KEPT - self._kept.tell()
         if room > 0:
             self._kept.write(text[:room])
         return len(text)
 
     def kept(self) -> str:
+        """Return what was kept."""
         return self._kept.getvalue()
 
 
@@ -70,7 +75,7 @@ def guarded_call(seconds: float) -> Iterator[Noise]:
         CallTimeoutError: if the body runs longer than ``seconds``.
     """
     noise = Noise()
-    stream = _CappedText()
+    stream = CappedText()
     with (
         warnings.catch_warnings(record=True) as caught,
         contextlib.redirect_stdout(stream),
@@ -80,11 +85,30 @@ def guarded_call(seconds: float) -> Iterator[Noise]:
     ):
         warnings.simplefilter("always")
         try:
-            with _time_limit(seconds):
+            with time_limit(seconds):
                 yield noise
         finally:
             noise.printed = stream.kept()
             noise.warned = [f"{w.category.__name__}: {w.message}" for w in caught]
+
+
+# How each of the process's settings is read, and how it is put back. Only what has changed is
+# put back: some of these import a large part of torch when they are first called.
+_SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
+    (np.geterr, lambda errors: np.seterr(**errors)),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_default_device, torch.set_default_device),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    (
+        lambda: (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        lambda both: torch.use_deterministic_algorithms(both[0], warn_only=both[1]),
+    ),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+)
 
 
 @contextlib.contextmanager
@@ -92,23 +116,13 @@ def _settings_kept() -> Iterator[None]:
     folder = "."
     with contextlib.suppress(OSError):  # the folder may be gone, before or after
         folder = os.getcwd()
-    numpy_errors = np.geterr()
-    dtype, device = torch.get_default_dtype(), torch.get_default_device()
-    grad, anomaly = torch.is_grad_enabled(), torch.is_anomaly_enabled()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    precision = torch.get_float32_matmul_precision()
+    before = [read() for read, _ in _SETTINGS]
     try:
         yield
     finally:
-        np.seterr(**numpy_errors)
-        torch.set_default_dtype(dtype)
-        if torch.get_default_device() != device:
-            torch.set_default_device(device)
-        torch.set_grad_enabled(grad)
-        torch.autograd.set_detect_anomaly(anomaly)
-        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
-        torch.set_float32_matmul_precision(precision)
+        for value, (read, put_back) in zip(before, _SETTINGS, strict=True):
+            if read() != value:
+                put_back(value)
         with contextlib.suppress(OSError):
             os.chdir(folder)
 
@@ -133,7 +147,12 @@ def _stderr_descriptor_aside() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
+    """Stop the body after ``seconds``, in the main thread of a Unix process.
+
+    Raises:
+        CallTimeoutError: if the body runs longer.
+    """
     can_interrupt = (
         hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     )

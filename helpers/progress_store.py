@@ -8,12 +8,11 @@ from __future__ import annotations
 import functools
 import html
 import json
-import os
-import tempfile
 from pathlib import Path
 
 from helpers import display
 from helpers.catalogue import Chapter, Exercise, find_chapter, load_chapters
+from helpers.files import write_atomically
 
 _FILE = Path(".bits") / "progress.json"
 
@@ -56,11 +55,7 @@ class ProgressStore:
             return
         # A folder that became unwritable costs the record, not the check.
         try:
-            with tempfile.NamedTemporaryFile(
-                "w", dir=self._file.parent, suffix=".tmp", delete=False, encoding="utf-8"
-            ) as draft:
-                json.dump(self._entries, draft, indent=1)
-            os.replace(draft.name, self._file)
+            write_atomically(self._file, json.dumps(self._entries, indent=1).encode())
         except OSError:
             self._file = None
 

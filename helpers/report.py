@@ -52,7 +52,7 @@ class Result:
 
 def show(exercise: Exercise, results: list[Result], points: float) -> None:
     """Show the report: text everywhere, HTML where there is a display for it."""
-    display.show(_as_text(exercise, results, points), _as_html(exercise, results, points))
+    display.show(as_text(exercise, results, points), as_html(exercise, results, points))
 
 
 def _heading(exercise: Exercise, results: list[Result], points: float) -> tuple[str, str]:
@@ -91,7 +91,8 @@ def _noise_lines(results: list[Result]) -> list[str]:
     return lines
 
 
-def _as_text(exercise: Exercise, results: list[Result], points: float) -> str:
+def as_text(exercise: Exercise, results: list[Result], points: float) -> str:
+    """Return the report as lines of text."""
     lines = ["   ".join(_heading(exercise, results, points))]
     for result in results:
         lines.append(f"  {_SYMBOLS[result.outcome]} {result.claim}")
@@ -111,7 +112,8 @@ _COLORS = {"passed": "#009e73", "failed": "#d55e00", "not tried": "rgba(128,128,
 _CODE_STYLE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere"
 
 
-def _as_html(exercise: Exercise, results: list[Result], points: float) -> str:
+def as_html(exercise: Exercise, results: list[Result], points: float) -> str:
+    """Return the report as HTML; every word in it is escaped."""
     whole = points >= exercise.points
     title, score = (html.escape(part) for part in _heading(exercise, results, points))
     rows = "".join(_property_as_html(result) for result in results)

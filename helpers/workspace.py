@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+from helpers.files import create, write_atomically
 
 _RECORD = Path(".bits") / "delivered.json"
 # What JupyterLab rewrites when a notebook is opened and saved; everything else is work.
@@ -154,7 +155,7 @@ class _Delivery:
         except (FileExistsError, NotADirectoryError):
             return Outcome(file, Kind.BLOCKED, self._blocked(file))
         if not os.path.lexists(target):
-            _create(target, new)
+            create(target, new)
             self._note(file, new)
             return Outcome(file, Kind.NEW)
         mine = _read(target)
@@ -164,7 +165,7 @@ class _Delivery:
             self._note(file, new)
             return Outcome(file, Kind.CURRENT)
         if self._is_untouched(file, mine) and not target.is_symlink():
-            _replace(target, new)
+            write_atomically(target, new)
             self._note(file, new)
             return Outcome(file, Kind.UPDATED)
         return self._put_beside(file, new)
@@ -176,7 +177,7 @@ class _Delivery:
         if _read(path) == text.encode():
             return
         try:
-            _replace(path, text.encode())
+            write_atomically(path, text.encode())
         except OSError as error:
             raise WorkspaceError(_cannot_write(path, error)) from error
 
@@ -225,13 +226,13 @@ class _Delivery:
             target = self._work / beside
             mine = _read(target)
             if not os.path.lexists(target):
-                _create(target, new)
+                create(target, new)
             elif mine is None or target.is_symlink():
                 continue
             elif _digest(beside, mine) == _digest(beside, new):
                 pass
             elif self._is_untouched(beside, mine):
-                _replace(target, new)
+                write_atomically(target, new)
             else:
                 continue
             self._note(beside, new)
@@ -271,43 +272,6 @@ def _read(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
-
-
-def _create(target: Path, content: bytes) -> None:
-    """Write a file that does not exist yet; never over one that has appeared meanwhile."""
-    draft = _write_draft(target, content)
-    try:
-        os.link(draft, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a disk without hard links
-        with target.open("xb") as stream:
-            stream.write(content)
-    finally:
-        draft.unlink()
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Replace a file in one step: a reader, or a kill, finds the old content or the new."""
-    draft = _write_draft(target, content)
-    try:
-        os.replace(draft, target)
-    except OSError:
-        draft.unlink()
-        raise
-
-
-def _write_draft(target: Path, content: bytes) -> Path:
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with draft.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    return draft
 
 
 def _digest(file: Path, content: bytes) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import Check, catalogue, checks, probes
+from helpers import Check, calling, catalogue, probes
 from helpers.catalogue import Chapter, Exercise
 
 DOUBLE = Exercise(
@@ -316,7 +316,7 @@ def test_a_flood_of_output_is_cut(capsys: pytest.CaptureFixture) -> None:
 def test_an_endless_loop_costs_its_property(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(checks, "SECONDS_PER_CALL", 0.2)
+    monkeypatch.setattr(calling, "SECONDS_PER_CALL", 0.2)
 
     def loops_on_large_numbers(numbers: torch.Tensor) -> torch.Tensor:
         while numbers.abs().max() > 1e3:
@@ -371,6 +371,6 @@ def test_the_html_report_escapes_what_students_write() -> None:
 
     result = report.Result("says <b>", 1.0)
     result.fail("<script>alert(1)</script>")
-    shown = report._as_html(DOUBLE, [result], 0.0)
+    shown = report.as_html(DOUBLE, [result], 0.0)
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown

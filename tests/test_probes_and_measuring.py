@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from helpers import digits, probes, saved_bytes, time_ratio
 
@@ -26,6 +29,234 @@ def test_gradient_by_another_argument_and_of_a_constant() -> None:
     assert torch.equal(got["gradient"], torch.ones(2))
     constant = probes.gradient(lambda a: a.detach().requires_grad_() * 2, torch.ones(2))
     assert constant["gradient"] is None
+
+
+def test_a_module_is_taken_through_steps() -> None:
+    x, grad_output = torch.randn(5, 3), torch.randn(5, 3)
+    state = {"weight": torch.tensor([1.0, 2.0, 3.0]), "bias": torch.zeros(3)}
+    steps = [
+        ("parameters",),
+        ("load", state),
+        ("call", x),
+        ("gradient", x, grad_output),
+        ("to", "float64"),
+        ("eval",),
+        ("state",),
+    ]
+    parameters, loaded, output, gradients, *_, after = probes.module(
+        torch.nn.LayerNorm, 3, steps=steps
+    )
+    assert torch.equal(parameters["bias"], torch.zeros(3))
+    assert loaded is None
+    expected = torch.nn.functional.layer_norm(x, (3,), state["weight"])
+    assert torch.allclose(output, expected)
+    assert torch.allclose(gradients["output"], expected)
+    assert torch.allclose(gradients["parameters"]["bias"], grad_output.sum(dim=0))
+    assert gradients["gradient"].shape == x.shape
+    assert after["weight"].dtype == torch.float64
+
+
+class KeepsGraphs(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total = self.total + x.sum()
+        return self.total * 1
+
+
+def test_a_graph_that_is_kept_in_a_buffer_is_seen() -> None:
+    steps = [("graph",), ("gradient", torch.ones(3), torch.ones(())), ("graph",)]
+    before, _, after = probes.module(KeepsGraphs, steps=steps)
+    assert (before, after) == ([], ["total"])
+    again = [("gradient", torch.ones(2, 3), torch.ones(2, 3)), ("graph",)]
+    assert probes.module(torch.nn.BatchNorm1d, 3, steps=again)[1] == []
+
+
+def test_a_module_takes_no_step_that_is_not_known() -> None:
+    with pytest.raises(ValueError, match='no step "fly"'):
+        probes.module(torch.nn.ReLU, steps=[("fly",)])
+
+
+def test_a_modules_mode_is_what_the_steps_say() -> None:
+    x = torch.ones(100)
+    trained, _, evaluated = probes.module(
+        torch.nn.Dropout, 0.5, steps=[("call", x), ("eval",), ("call", x)]
+    )
+    assert set(trained.tolist()) == {0.0, 2.0}
+    assert torch.equal(evaluated, x)
+
+
+def test_a_network_is_built_handed_over_and_looked_at() -> None:
+    layers = [[["Linear", 2, 3], ["BatchNorm1d", 3]], ["ReLU"]]
+    modes = [True, False, True, False, True]
+
+    def use(network: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        output = network(x)
+        network[1].train(False)
+        network[0][0].weight.data.zero_()
+        return output
+
+    before = {
+        "0.0.weight": torch.ones(3, 2),
+        "0.0.bias": torch.zeros(3),
+        "0.1.weight": torch.ones(3),
+        "0.1.bias": torch.ones(3),
+        "0.1.running_mean": torch.zeros(3),
+        "0.1.running_var": torch.ones(3),
+        "0.1.num_batches_tracked": torch.tensor(0),
+    }
+    x = torch.ones(4, 2)
+    seen = probes.network(use, layers, x, state=before, training=modes)
+    assert torch.allclose(seen["output"], torch.full((4, 3), 3.0), atol=1e-4)
+    assert seen["training"] == [True, False, True, False, False]
+    assert not seen["state"]["0.0.weight"].any()
+    assert seen["state"]["0.1.num_batches_tracked"] == 0
+
+
+def test_a_networks_modes_are_as_many_as_its_modules() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        probes.network(lambda network: None, [["ReLU"]], training=[True])
+
+
+def test_fold_hands_each_state_to_the_next_step() -> None:
+    def step(count: int, total: torch.Tensor, item: torch.Tensor) -> tuple[int, torch.Tensor]:
+        return count + 1, total + item
+
+    items = [torch.tensor(1.0), torch.tensor(3.0)]
+    states = probes.fold(step, [10, torch.tensor(5.0)], items)
+    assert [count for count, _ in states] == [11, 12]
+    assert [total.item() for _, total in states] == [6.0, 9.0]
+
+
+def test_an_optimizer_gets_its_parameters_once_and_is_read_after_each_step() -> None:
+    weights = [torch.tensor([1.0, 2.0]), torch.tensor([[3.0]])]
+    steps = [[torch.tensor([1.0, -1.0]), None], [None, torch.tensor([[4.0]])]]
+    states = probes.optimizer_steps(torch.optim.SGD, weights, steps, 0.5)
+    assert [weight.tolist() for weight in states[0]["weights"]] == [[0.5, 2.5], [[3.0]]]
+    assert [weight.tolist() for weight in states[1]["weights"]] == [[0.5, 2.5], [[1.0]]]
+    assert states[1]["gradients"][0] is None
+    assert torch.equal(states[1]["gradients"][1], steps[1][1])
+    assert weights[0].tolist() == [1.0, 2.0]
+
+    class Forgetful:
+        def __init__(self, parameters: object) -> None:
+            self.count = len(list(parameters)) + len(list(parameters))
+
+        def step(self) -> None:
+            assert self.count == 2
+
+    assert len(probes.optimizer_steps(Forgetful, weights, steps)) == 2
+
+
+def test_in_autocast_runs_in_the_region_and_comes_back_outside() -> None:
+    x, w = torch.tensor([[257.0, 1.0]]), torch.tensor([[1.0], [0.5]])
+    seen = probes.in_autocast(torch.matmul, x, w, wrt=1)
+    assert seen["output"].dtype == torch.bfloat16
+    assert seen["output"].item() == 256.0
+    assert torch.equal(seen["gradient"], torch.tensor([[256.0], [1.0]]))
+    assert seen["afterwards"] == "bfloat16"
+    outside = probes.in_autocast(torch.matmul, x, w, lower=None)
+    assert outside["output"].item() == 257.5
+    assert (outside["gradient"], outside["afterwards"]) == (None, "float32")
+
+
+def test_in_autocast_tells_of_a_region_that_was_switched_off() -> None:
+    def switch_off(x: torch.Tensor) -> torch.Tensor:
+        torch.set_autocast_enabled("cpu", False)
+        return x
+
+    seen = probes.in_autocast(switch_off, torch.ones(2), lower="float16")
+    assert seen["afterwards"] == "float32"
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_a_module_is_wrapped_and_run_in_autocast() -> None:
+    state = {"weight": torch.tensor([[1.0, 1.0]]), "bias": torch.tensor([0.5])}
+    seen = probes.wrapped_in_autocast(
+        torch.nn.Sequential, ["Linear", 2, 1], torch.tensor([[257.0, 1.0]]), state=state
+    )
+    assert seen["output"].dtype == torch.bfloat16
+    assert seen["afterwards"] == "bfloat16"
+    assert torch.equal(seen["gradients"]["weight"], torch.tensor([[256.0, 1.0]]))
+    assert torch.equal(seen["gradients"]["bias"], torch.ones(1))
+
+
+class Halves(TorchFunctionMode):
+    def __init__(self, names: list[str], lower: torch.dtype) -> None:
+        super().__init__()
+        self.names, self.lower = names, lower
+
+    def __torch_function__(
+        self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        if func.__name__ in self.names:
+            args = [a.to(self.lower) if isinstance(a, torch.Tensor) else a for a in args]
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_program_runs_in_a_function_mode() -> None:
+    steps = [
+        ("product", "matmul", ("x", "w")),
+        ("both", "cat", (["x", "x"], 1)),
+        ("linear", "linear", ("x", "x"), {"bias": "b"}),
+        ("sum", "sum", ("product",)),
+    ]
+    x, w, b = torch.tensor([[2.0, 3.0]]), torch.tensor([[1.0], [257.0]]), torch.ones(1)
+    values = {"x": x, "w": w, "b": b}
+    seen = probes.in_function_mode(
+        Halves, ["matmul"], lower="bfloat16", steps=steps, values=values, wrt="w"
+    )
+    assert seen["product"].dtype == torch.bfloat16
+    assert seen["sum"].item() == 768.0  # 770 lies between 768 and 772, and 768 is even
+    assert torch.equal(seen["both"], torch.tensor([[2.0, 3.0, 2.0, 3.0]]))
+    assert seen["linear"].item() == 14.0
+    assert torch.equal(seen["gradient"], torch.tensor([[2.0], [3.0]]))
+
+
+def test_training_steps_are_those_of_sgd_and_keep_the_head_in_float32() -> None:
+    dtypes = []
+
+    def step(model, optimizer, loss_function, x, y):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            dtypes.append((model.body(x).dtype, model(x).dtype))
+            loss = loss_function(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    state = {
+        "body.weight": torch.eye(2),
+        "body.bias": torch.zeros(2),
+        "head.weight": torch.eye(2),
+        "head.bias": torch.zeros(2),
+    }
+    batches = [(torch.zeros(1, 2), torch.tensor([0]))] * 2
+    seen = probes.training_steps(
+        step,
+        ["Linear", 2, 2],
+        batches,
+        state=state,
+        learning_rate=2.0,
+        float32_layers=["Linear", 2, 2],
+    )
+    assert dtypes == [(torch.bfloat16, torch.float32)] * 2
+    assert seen["losses"][0] == pytest.approx(math.log(2))
+    # The logits are 0 and 0: the gradient by them is (-1/2, 1/2), by both biases alike.
+    for name in ("body.bias", "head.bias"):
+        assert torch.equal(seen["states"][0][name], torch.tensor([1.0, -1.0]))
+    assert seen["losses"][1] < seen["losses"][0]
+    assert not torch.equal(seen["states"][1]["head.bias"], seen["states"][0]["head.bias"])
+    without = probes.training_steps(
+        step,
+        ["Linear", 2, 2],
+        batches,
+        state={k: state[k] for k in state if "body" in k},
+        learning_rate=0.0,
+    )
+    assert without["states"][1].keys() == {"body.weight", "body.bias"}
 
 
 def test_operators_are_those_that_ran() -> None:

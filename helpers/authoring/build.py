@@ -16,8 +16,10 @@ from nbformat.notebooknode import NotebookNode
 from helpers.authoring.chapter import ChapterError, notebook_path, read_chapter
 from helpers.authoring.release import make_release
 from helpers.authoring.settings import repository_address
+from helpers.files import write_atomically
 
 _SECONDS_PER_CELL = 120
+_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # A deprecated call in a chapter's own cells is an error, not a line that readers learn to skip.
 STRICT_WARNINGS = ",".join(
     f"error::{category}:__main__"
@@ -162,6 +164,7 @@ def _run(notebook: NotebookNode, chapter: str, report: Callable[[str, int, int],
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         _require_silent_stderr(chapter, cell)
+        _drop_live_form(cell)
         cell.metadata.pop("execution", None)
 
 
@@ -169,6 +172,13 @@ def _require_silent_stderr(chapter: str, cell: NotebookNode) -> None:
     for output in cell.get("outputs", []):
         if output.output_type == "stream" and output.name == "stderr":
             raise BuildError(f"{chapter}: the cell {cell.id} wrote to stderr:\n{output.text}")
+
+
+def _drop_live_form(cell: NotebookNode) -> None:
+    """Leave of a widget what also stands there as HTML: the widget's model is gone by now."""
+    for output in cell.get("outputs", []):
+        if "text/html" in output.get("data", {}):
+            output["data"].pop(_WIDGET_VIEW, None)
 
 
 def _same_cells(committed: NotebookNode | None, notebook: NotebookNode) -> bool:
@@ -205,6 +215,4 @@ def _write_text(file: Path, text: str) -> None:
     if file.exists() and file.read_text(encoding="utf-8") == text:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(file.name + ".draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(file)
+    write_atomically(file, text.encode())

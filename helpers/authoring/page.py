@@ -16,6 +16,7 @@ from urllib.parse import quote
 import nbformat
 from nbformat import NotebookNode
 
+from helpers import bit_explorer
 from helpers.authoring.mathml import FormulaError, convert_math
 from helpers.authoring.outputs import OutputError, render_outputs
 
@@ -90,7 +91,10 @@ def render_page(chapter: Chapter, repository: str, fold_solutions: bool) -> str:
             raise PageError(
                 message if message.startswith(where) else f"{where}: {message}"
             ) from error
-    return _with_links("\n\n".join(blocks) + "\n", links)
+    page = "\n\n".join(blocks) + "\n"
+    if 'class="bits-explorer"' in page:
+        page += f"\n{bit_explorer.start_script()}\n"
+    return _with_links(page, links)
 
 
 def _read(path: Path) -> NotebookNode:

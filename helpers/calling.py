@@ -1,0 +1,84 @@
+"""Call a student's function with plain data, and tell what came of it as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from helpers.guard import CallTimeoutError, guarded_call
+from helpers.plain import NotPlainError, one_line, plain_copy
+
+SECONDS_PER_CALL = 10.0
+
+
+class CallNotMadeError(Exception):
+    """A student's function could not be called, through no fault of its own: no check's affair."""
+
+
+@dataclass
+class Answer:
+    """What one call came to.
+
+    Attributes:
+        value: a plain copy of what it returned; None if it did not return.
+        problem: one sentence if it did not return plain data; "" otherwise.
+        is_stub: whether it raised NotImplementedError, as a stub does.
+        timed_out: whether it did not return in time.
+        printed: what it wrote, up to a limit.
+        warned: its warnings, one line each.
+    """
+
+    value: Any = None
+    problem: str = ""
+    is_stub: bool = False
+    timed_out: bool = False
+    printed: str = ""
+    warned: list[str] = field(default_factory=list)
+
+
+def call_here(function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:
+    """Call ``function`` in this process, for ``SECONDS_PER_CALL`` at most.
+
+    Whatever it raises, exit() included, becomes the answer's problem; only a person's own
+    interrupt goes on.
+    """
+    answer = Answer()
+    noise = None
+    try:
+        with guarded_call(SECONDS_PER_CALL) as noise:
+            _fill(answer, function, args, kwargs)
+    except CallTimeoutError:
+        answer.value, answer.timed_out = None, True
+        answer.problem = describe_timeout(SECONDS_PER_CALL)
+    if noise is not None:
+        answer.printed, answer.warned = noise.printed, noise.warned
+    return answer
+
+
+def describe_timeout(seconds: float) -> str:
+    """Return what a check says of a function that did not return in time."""
+    return f"did not return within {seconds:.0f} seconds"
+
+
+def describe_error(error: BaseException) -> str:
+    """Return one line for an exception whose own text may raise another."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message cannot be shown)"
+    if isinstance(error, NotPlainError):
+        return one_line(f"TypeError: {message}")
+    return one_line(f"{type(error).__name__}: {message}".rstrip(": "))
+
+
+def _fill(answer: Answer, function: Callable, args: list, kwargs: dict) -> None:
+    # All that can fail because of the student's code stays inside the guard, the copying of
+    # what came back included.
+    try:
+        answer.value = plain_copy(function(*args, **kwargs))
+    except (KeyboardInterrupt, CallTimeoutError):
+        raise
+    except BaseException as error:
+        answer.is_stub = isinstance(error, NotImplementedError)
+        answer.problem = f"raised {describe_error(error)}"
