@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 try:
     import click
 except ModuleNotFoundError:
     sys.exit('bits: its command line needs click and rich: pip install "bits-and-gradients[lab]"')
+
+if TYPE_CHECKING:
+    from helpers.grading.engine import Progress as GradingProgress
 
 
 class _OneSentence(click.Group):
@@ -40,6 +45,8 @@ def main() -> None:
                       bits hint NAME      read the next hint for an exercise
     As an instructor: bits staff          JupyterLab with nbgrader's formgrader
                       bits collect PATH   take in submissions, a folder or a zip
+                      bits grade NAME     judge them, and write the gradebook
+                      bits report NAME    tables, feedback pages, a picture of the class
     As a maintainer:  bits build          notebooks from the chapters' text
                       bits book           the book from the notebooks
 
@@ -140,6 +147,98 @@ def collect(
     )
     for line in summarize(summary):
         click.echo(line)
+
+
+@main.command(short_help="Judge the submissions and write the gradebook.")
+@click.argument("assignment")
+@click.option("--force", is_flag=True, help="Judge anew what has been judged already.")
+@click.option("--jobs", type=click.IntRange(1), help="How many at a time; one for each core.")
+@click.option("--scheduler", metavar="ADDRESS", help="Judge on the workers of a Dask scheduler.")
+@click.option("--student", "students", multiple=True, help="Whose only; may be given again.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON document.")
+@click.option(
+    "--without-sandbox",
+    is_flag=True,
+    help="Student code then runs with your rights on this machine.",
+)
+def grade(
+    assignment: str,
+    force: bool,
+    jobs: int | None,
+    scheduler: str | None,
+    students: tuple[str, ...],
+    as_json: bool,
+    without_sandbox: bool,
+) -> None:
+    """Judge what was handed in for ASSIGNMENT, and write the points into the gradebook.
+
+    What has been judged already is not judged again; a run that was stopped is finished by the
+    next one. Scores, extra credit and comments that people entered are kept, with --force too.
+    It ends with 1 if something could not be graded by no fault of the student's.
+    """
+    from helpers.grading import engine
+    from helpers.grading.summary import summarize
+
+    settings = engine.Settings(sandboxed=not without_sandbox)
+    if scheduler is None:
+        click.echo(engine.describe_sandbox(settings), err=True)
+    with _grading_bar() as report:
+        summary = engine.grade(
+            _root() / "course",
+            assignment,
+            settings=settings,
+            scheduler=scheduler,
+            jobs=jobs,
+            force=force,
+            students=students,
+            report=report,
+        )
+    if as_json:
+        click.echo(json.dumps(summary.to_plain(), indent=1))
+    else:
+        click.echo("\n".join(summarize(summary)))
+    if summary.interrupted:
+        sys.exit(130)
+    sys.exit(1 if summary.failed else 0)
+
+
+@contextlib.contextmanager
+def _grading_bar() -> Iterator[Callable[[GradingProgress], None]]:
+    """Show how far it has come, on a terminal only; the estimate leaves out what was known."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = ("judging", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        task = bars.add_task("judging", total=None)
+
+        def show(progress: GradingProgress) -> None:
+            left_out = progress.known
+            bars.update(task, total=progress.all - left_out, completed=progress.done - left_out)
+
+        yield show
+
+
+@main.command(short_help="Write tables, feedback pages and a picture of the class.")
+@click.argument("assignment")
+@click.option("--output", type=_FILE, help="Where to; course/reports/ASSIGNMENT if not given.")
+@click.option("--column", help="What your learning management system calls the assignment.")
+@click.option("--open", "opens", is_flag=True, help="Open the report's first page.")
+def report(assignment: str, output: Path | None, column: str | None, opens: bool) -> None:
+    """Write the report on ASSIGNMENT, which has been graded.
+
+    There are a table of everybody's points, tables that Moodle and Canvas import, a feedback page
+    for each student, and a picture of the class. Doing it again replaces what it wrote. In Canvas,
+    --column is like "Stability (4711)", with the number that Canvas's own export has.
+    """
+    from helpers.grading.report import summarize, write_report
+
+    summary = write_report(_root() / "course", assignment, output, column)
+    for line in summarize(summary):
+        click.echo(line)
+    if opens:
+        click.launch(str(summary.index))
 
 
 @main.command(short_help="Build the notebooks from the chapters' text.")

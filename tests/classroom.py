@@ -64,6 +64,21 @@ def make_class(chapter: str) -> list[Submission]:
     ]
 
 
+def make_small_class(chapter: str) -> list[Submission]:
+    """Return all right, nothing done, right in another way, and wrong in every exercise."""
+    exercises = exercises_of(chapter)
+    wrong = {exercise.name: _worst(exercise).code for exercise in exercises}
+    deserved = {e.name: deserved_points(e, wrong[e.name]) for e in exercises}
+    return [
+        submit("all-right", without_demos(solved(chapter)), full_points(exercises)),
+        submit(
+            "blank", without_demos(release(chapter)), dict.fromkeys(full_points(exercises), 0.0)
+        ),
+        other_right_solutions(chapter),
+        submit("all-wrong", without_demos(solved(chapter, wrong)), deserved),
+    ]
+
+
 def full_points(exercises: list[Exercise]) -> dict[str, float]:
     return {exercise.name: float(exercise.points) for exercise in exercises}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 from dataclasses import dataclass
@@ -11,12 +10,12 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.build import Course
 from helpers.authoring.chapter import chapter_name
 from helpers.catalogue import Exercise, load_chapters
+from helpers.grading.trusted import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = Course(ROOT)
@@ -106,9 +105,4 @@ def run_exercise(
 
 def run_cell(code: str, namespace: dict) -> object:
     """Run a cell's code as a kernel would and return the value of its last expression."""
-    tree = ast.parse(TransformerManager().transform_cell(code))
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "<cell>", "exec"), namespace)
-    if last is None:
-        return None
-    return eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace)
+    return Cell(code).run(namespace)

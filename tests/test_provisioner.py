@@ -252,3 +252,33 @@ def test_a_notebook_gives_the_same_outputs_as_without_a_sandbox(
         outputs.append(notebook.cells[0].outputs)
     assert outputs[0] == outputs[1]
     assert len(outputs[0]) == 2
+
+
+def test_small_new_files_come_out_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "there.txt").write_text("ours")
+    outside = tmp_path.parent / "outside.txt"
+    outside.write_text("not to be read")
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel(cwd=str(tmp_path))
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=SECONDS)
+    client.execute_interactive(
+        textwrap.dedent(f"""
+            import os
+            from pathlib import Path
+            Path("there.txt").write_text("theirs")
+            Path("deep/er").mkdir(parents=True)
+            Path("deep/er/new.txt").write_text("new")
+            Path("huge.bin").write_bytes(bytes(64 * 2**20))
+            os.symlink("{outside}", "link.txt")
+            os.symlink("/etc", "folder")
+            os.mkfifo("pipe")
+        """),
+        timeout=SECONDS,
+    )
+    client.stop_channels()
+    manager.shutdown_kernel()
+    assert (tmp_path / "there.txt").read_text() == "ours"
+    assert (tmp_path / "deep/er/new.txt").read_text() == "new"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["deep", "there.txt"]

@@ -750,7 +750,7 @@ def test_version_2_takes_the_nearest_group_that_delegates(tmp_path: Path) -> Non
     assert (folder / "pids.max").read_text() == "30"
     assert group.entrances == (str(folder / "cgroup.procs"),)
     (folder / "memory.events").write_text("low 0\noom 2\noom_kill 1\n")
-    assert group.ran_out_of_memory()
+    assert group.count_memory_kills()
     (session / "cgroup.subtree_control").write_text("pids")
     (top / "user.slice" / "cgroup.subtree_control").write_text("")
     (top / "cgroup.subtree_control").write_text("cpu")

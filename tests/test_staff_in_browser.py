@@ -1,7 +1,9 @@
-"""An instructor in JupyterLab: the chapter, a graded submission and its feedback page."""
+"""An instructor in JupyterLab: the chapter, a judged submission, a score by hand, feedback."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +18,13 @@ from classroom import (
     without_demos,
 )
 from course_files import COURSE, release
-from lab_server import TOKEN, copy_course, run_nbgrader, serve
+from lab_server import TOKEN, copy_course, serve
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
+from nbgrader.api import Gradebook
 
 pytestmark = [
     pytest.mark.needs_system("chromium"),
+    pytest.mark.needs_system("bubblewrap"),
     pytest.mark.timeout(400),
 ]
 
@@ -29,17 +34,36 @@ SCREENSHOTS = COURSE.root / "build" / "screenshots"
 SECONDS = 60
 
 
+# What a student may write to whoever grades it; each sets a mark if a browser runs it.
+MARK = "document.documentElement.dataset.marked = 1"
+HOSTILE = [
+    new_raw_cell(f"<script>{MARK}</script>"),
+    new_markdown_cell(f"<img src=x onerror='{MARK}'><script>{MARK}</script>[a](javascript:{MARK})"),
+    new_code_cell(
+        "from IPython.display import HTML, Javascript, display\n"
+        f"display(HTML('<script>{MARK}</script>'), Javascript('{MARK}'))\n"
+        f'print("</pre><script>{MARK}</script>")'
+    ),
+]
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a course in which one student's work was graded by nbgrader's own commands."""
+    """Return a course in which one student's work was graded and reported on."""
     root = copy_course(tmp_path_factory.mktemp("clone"))
-    course = root / "course"
     deserved = full_points(exercises_of(CHAPTER))
-    work = Submission("student-one", to_bytes(solved(CHAPTER)), deserved)
-    hand_in([work], CHAPTER, course)
-    for command in (("generate_assignment", "--force"), ("autograde",), ("generate_feedback",)):
-        run_nbgrader(course, command[0], CHAPTER, *command[1:])
+    notebook = solved(CHAPTER)
+    notebook.cells += HOSTILE
+    hand_in([Submission("student-one", to_bytes(notebook), deserved)], CHAPTER, root / "course")
+    run_bits(root, "grade", CHAPTER)
+    run_bits(root, "report", CHAPTER)
     return root
+
+
+def run_bits(root: Path, *arguments: str) -> None:
+    command = [Path(sys.executable).with_name("bits"), *arguments]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +107,33 @@ def test_formgrader_lists_the_chapter_and_shows_a_graded_submission(page, formgr
     scores.first.wait_for()
     given = [box.get_attribute("placeholder") for box in scores.all()]
     assert [float(score) for score in given] == [e.points for e in exercises_of(CHAPTER)]
+    assert_nothing_ran(page)
     take_screenshot(page, "formgrader-submission")
+
+
+def assert_nothing_ran(page) -> None:
+    for frame in page.frames:
+        assert frame.evaluate("document.documentElement.dataset.marked") is None
+
+
+def test_a_score_given_by_hand_outlives_a_regrade(page, formgrader, root: Path) -> None:
+    formgrader.get_by_role("link", name="Manual Grading").click()
+    formgrader.get_by_role("link", name=CHAPTER, exact=True).first.click()
+    formgrader.get_by_role("link", name="numerical-stability").first.click()
+    formgrader.get_by_role("link", name="Submission #1").click()
+    first = formgrader.locator("input.score").first
+    first.fill("1.5")
+    first.press("Tab")
+    formgrader.locator(".score-saved").first.wait_for()  # the tick appears for a moment
+    run_bits(root, "grade", CHAPTER, "--force")
+    with Gradebook(f"sqlite:///{root / 'course' / 'gradebook.db'}") as gradebook:
+        submission = gradebook.find_submission(CHAPTER, "student-one")
+        grades = {grade.name: grade for grade in submission.notebooks[0].grades}
+        first_exercise = grades[f"test-{exercises_of(CHAPTER)[0].name}"]
+        assert (first_exercise.manual_score, first_exercise.auto_score) == (1.5, 4.0)
+        assert submission.score == MOST - 4.0 + 1.5
+        first_exercise.manual_score = None
+        gradebook.db.commit()
 
 
 def test_formgrader_lists_the_students_score(page, formgrader) -> None:
@@ -99,10 +149,8 @@ def test_the_feedback_page_opens(page, lab: str, root: Path) -> None:
     (feedback,) = (root / "course" / "feedback").glob("*/*/*.html")
     path = feedback.relative_to(root / "course").as_posix()
     page.goto(f"{lab}/files/{path}?token={TOKEN}")
-    page.get_by_text(f"Score: {MOST:.1f} / {MOST:.1f}").first.wait_for()
-    report = page.locator(".bits-report").first
-    report.scroll_into_view_if_needed()
-    assert "4 of 4 points" in report.inner_text()
+    page.get_by_text(f"{MOST:g} of {MOST:g}").first.wait_for()
+    assert_nothing_ran(page)
     take_screenshot(page, "feedback")
 
 

@@ -27,6 +27,8 @@ class Attendant:
 
     Attributes:
         reason: which cap stopped it or a process in it, in words.
+        stopped_because: which cap made the watch stop all of it, in words; "" if none did.
+        memory_kills: how many processes had been killed for memory when it ended.
     """
 
     def __init__(
@@ -55,6 +57,8 @@ class Attendant:
         self._kept = bytearray()
         self._deadline = time.monotonic() + limits.wall_seconds
         self.reason: str | None = None
+        self.stopped_because = ""
+        self.memory_kills = 0
         self._thread = threading.Thread(target=self._attend, name="sandbox", daemon=True)
         self._thread.start()
 
@@ -104,6 +108,7 @@ class Attendant:
 
     def _stop(self, reason: str) -> None:
         self.reason = self.reason or reason
+        self.stopped_because = self.stopped_because or reason
         self._process.kill()
 
     def _memory_is_used_up(self) -> str:
@@ -118,7 +123,8 @@ class Attendant:
             while self._take_output():
                 pass
         if self._cgroup is not None:
-            if self._cgroup.ran_out_of_memory():
+            self.memory_kills = self._cgroup.count_memory_kills()
+            if self.memory_kills:
                 self.reason = self.reason or self._memory_is_used_up()
             elif self._cgroup.ran_out_of_processes():
                 self.reason = self.reason or self._too_many_processes()

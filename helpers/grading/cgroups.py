@@ -43,10 +43,10 @@ class Cgroup:
         """The files into which a process writes 0 to enter."""
         return tuple(str(folder / "cgroup.procs") for folder in self._distinct())
 
-    def ran_out_of_memory(self) -> bool:
-        """Tell whether a process was killed because the group's memory was used up."""
+    def count_memory_kills(self) -> int:
+        """Return how many processes were killed because the group's memory was used up."""
         file = "memory.oom_control" if self.version == 1 else "memory.events"
-        return _read_counter(self.folders["memory"] / file, "oom_kill") > 0
+        return _read_counter(self.folders["memory"] / file, "oom_kill")
 
     def ran_out_of_processes(self) -> bool:
         """Tell whether a new process or thread was refused."""

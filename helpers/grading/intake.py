@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from helpers.files import write_atomically
 from helpers.grading import soundness
 from helpers.grading.archive import Entry, RefusedError, Source, open_source
 from helpers.grading.caps import Caps
@@ -30,7 +31,6 @@ from helpers.grading.receipts import (
     Status,
     sha256,
     sole_writer,
-    write_atomically,
 )
 from helpers.grading.roster import Roster, read_roster
 from helpers.grading.students import Students

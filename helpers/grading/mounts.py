@@ -79,7 +79,7 @@ def build_arguments(view: View, disk_bytes: int, data_pipe: DataPipes) -> list[s
     for folder in ("/dev", *covers, "/"):
         arguments += ["--remount-ro", folder]
     arguments += ["--chdir", str(WORK), "--clearenv"]
-    for name, value in {**_fixed_environment(), **view.environment}.items():
+    for name, value in {**fixed_environment(), **view.environment}.items():
         arguments += ["--setenv", name, value]
     return arguments
 
@@ -187,7 +187,8 @@ def find_font_list() -> Path | None:
     return max(folder.glob("fontlist-v*.json"), default=None) if folder.is_dir() else None
 
 
-def _fixed_environment() -> dict[str, str]:
+def fixed_environment() -> dict[str, str]:
+    """Return the variables that every sandbox has."""
     programs = [str(Path(sys.prefix) / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
     environment = {
         "HOME": str(HOME),

@@ -18,9 +18,10 @@ from typing import Any
 
 from jupyter_client import KernelConnectionInfo
 from jupyter_client.provisioning import LocalProvisioner
-from traitlets import Float, Integer, List, Unicode
+from traitlets import Bool, Float, Integer, List, Unicode
 
-from helpers.grading.mounts import HOME, View
+from helpers.grading.leftovers import bring_out
+from helpers.grading.mounts import HOME, WORK, View
 from helpers.grading.sandbox import Limits, Sandbox, describe_limits
 
 _MIB = 1024**2
@@ -46,10 +47,16 @@ class SandboxProvisioner(LocalProvisioner):
     processes = Integer(256, help="Processes and threads at one time.").tag(config=True)
     wall_seconds = Float(7200.0, help="How long the kernel may live.").tag(config=True)
     cpu_seconds = Integer(3600, help="Processor time of each process.").tag(config=True)
+    bring_out = Bool(
+        True,
+        help="Whether small files that the kernel leaves in its folder are copied, at its end, to "
+        "where the notebook is; nothing that is there is overwritten.",
+    ).tag(config=True)
     disk_mib = Integer(512, help="Size of each folder in RAM, in MiB.").tag(config=True)
 
     _folder: Path | None = None
     _sandbox: Sandbox | None = None
+    _working_folder: str | None = None
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Put the kernel's connections into a private folder instead of on TCP ports."""
@@ -93,6 +100,7 @@ class SandboxProvisioner(LocalProvisioner):
             raise
         self.process = self._sandbox.process
         self.pid, self.pgid, self.cwd = self.process.pid, None, None
+        self._working_folder = kwargs.get("cwd")
         return self.connection_info
 
     async def send_signal(self, signum: int) -> None:
@@ -101,7 +109,9 @@ class SandboxProvisioner(LocalProvisioner):
             self._sandbox.send_signal(signum)
 
     async def shutdown_requested(self, restart: bool = False) -> None:
-        """Kill the kernel at once: all it could still write vanishes with it."""
+        """Take out the files that it leaves, and kill the kernel at once."""
+        if self.bring_out and self._sandbox is not None and self._working_folder:
+            await asyncio.to_thread(self._bring_out, self._sandbox, Path(self._working_folder))
         await self.kill(restart)
 
     async def terminate(self, restart: bool = False) -> None:
@@ -124,6 +134,11 @@ class SandboxProvisioner(LocalProvisioner):
     async def get_provisioner_info(self) -> dict:
         """Return nothing that another process could take the kernel over by."""
         return {**await super().get_provisioner_info(), "pid": None, "pgid": None}
+
+    def _bring_out(self, sandbox: Sandbox, folder: Path) -> None:
+        pid = sandbox.command_pid
+        if pid is not None and folder.is_dir():
+            bring_out(pid, WORK, folder)
 
     async def _close_sandbox(self) -> None:
         sandbox, self._sandbox = self._sandbox, None

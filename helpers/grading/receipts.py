@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
-import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from helpers.files import sync_folder, write_atomically
 from helpers.grading.errors import IntakeError
+from helpers.grading.locks import sole_holder
 
 _BOOK = "receipts.jsonl"
-_KEPT_AS = "received.ipynb"
+KEPT_AS = "received.ipynb"
 
 
 class Status(StrEnum):
@@ -76,7 +76,7 @@ class ReceiptBook:
 
     def content(self, receipt: Receipt) -> bytes:
         """Return what was received."""
-        path = self.folder / receipt.id / _KEPT_AS
+        path = self.folder / receipt.id / KEPT_AS
         content = path.read_bytes()
         if sha256(content) != receipt.sha256:
             raise IntakeError(f"{path} has been changed since it was received: restore it.")
@@ -110,11 +110,11 @@ class ReceiptBook:
         number = len(self.receipts) + 1
         while True:
             folder = self.folder / f"{number:05}-{digest[:8]}"
-            kept = folder / _KEPT_AS
+            kept = folder / KEPT_AS
             folder.mkdir(parents=True, exist_ok=True)
             if not kept.exists():
                 write_atomically(kept, content)
-                _sync_folder(self.folder)
+                sync_folder(self.folder)
             if kept.read_bytes() == content:
                 return folder.name
             number += 1
@@ -133,46 +133,14 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-@contextlib.contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
+def sole_writer(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Make sure that nobody else writes into the book in ``folder``; a kill lets go of it.
 
     Raises:
         IntakeError: somebody else is at it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise IntakeError(
-                f"Another run is collecting into {folder}: wait for its end and try again."
-            ) from None
-        yield
-
-
-def write_atomically(target: Path, content: bytes) -> None:
-    """Write a file in one step: a reader, or a kill, finds the old one or the new one."""
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with draft.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Bring a folder's list of names to the disk: a new name is not safe before that."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sentence = f"Another run is collecting into {folder}: wait for its end and try again."
+    return sole_holder(folder, IntakeError(sentence))
 
 
 def _append(book: Path, line: bytes) -> None:
@@ -182,7 +150,13 @@ def _append(book: Path, line: bytes) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     if is_new:
-        _sync_folder(book.parent)
+        sync_folder(book.parent)
+
+
+def read_receipts(folder: Path) -> list[Receipt]:
+    """Return the receipts in ``folder``, and write nothing: a run may be adding to the book."""
+    book = folder / _BOOK
+    return _parse_book(book, _official(book.read_bytes())) if book.exists() else []
 
 
 def _read(book: Path) -> list[Receipt]:
@@ -190,10 +164,18 @@ def _read(book: Path) -> list[Receipt]:
     if not book.exists():
         return []
     content = book.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
+    whole = _official(content)
     if whole != content:
         write_atomically(book, whole)
-    return [_parse(book, number, line) for number, line in enumerate(whole.splitlines(), 1)]
+    return _parse_book(book, whole)
+
+
+def _official(content: bytes) -> bytes:
+    return content[: content.rfind(b"\n") + 1]
+
+
+def _parse_book(book: Path, content: bytes) -> list[Receipt]:
+    return [_parse(book, number, line) for number, line in enumerate(content.splitlines(), 1)]
 
 
 def _parse(book: Path, number: int, line: bytes) -> Receipt:

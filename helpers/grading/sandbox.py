@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from helpers.calling import CallNotMadeError
 from helpers.grading.attendant import Attendant
 from helpers.grading.cgroups import Cgroup, make_cgroup
 from helpers.grading.mounts import DataPipes, View, build_arguments
@@ -38,7 +39,7 @@ _ENTER = (
 )
 
 
-class SandboxError(Exception):
+class SandboxError(CallNotMadeError):
     """There is no sandbox, or it did not start; the text is the one sentence to read."""
 
 
@@ -176,6 +177,15 @@ class Sandbox:
     def why_it_was_stopped(self) -> str | None:
         """Return which cap stopped it or a process in it, in words; ``None`` if none did."""
         return self._attendant.reason
+
+    def count_memory_kills(self) -> int:
+        """Return how many of its processes were killed for memory, where that can be counted."""
+        now = self._cgroup.count_memory_kills() if self._cgroup else 0
+        return max(now, self._attendant.memory_kills)
+
+    def why_the_watch_stopped_it(self) -> str:
+        """Return which cap made us stop all of it, in words; "" if none did."""
+        return self._attendant.stopped_because
 
     def close(self) -> None:
         """Kill it, wait for its end, and give back all it held. May be called again."""

@@ -1,0 +1,230 @@
+"""A student's notebook, running: the IPython shell that runs its cells, and the calls into it.
+
+This is the student's own process. Nothing that it says is believed; it is written to be of
+service to honest code, and hostile code can at worst make it answer nonsense.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+import wire
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from matplotlib_inline.backend_inline import configure_inline_support
+from traitlets import Type
+from traitlets.config import Config
+
+from helpers import probes
+from helpers.calling import Answer, call_here
+from helpers.guard import CallTimeoutError, CappedText, time_limit
+
+# The kinds that are safe to show to somebody else.
+_SHOWN = ("text/plain", "image/png")
+_MOST_SHOWN_BYTES = 2 * 2**20
+_MOST_OUTPUTS = 64
+_MOST_TEXT = 20_000
+
+
+class Outputs:
+    """What one cell puts out, up to a limit."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.kept: list[dict[str, Any]] = []
+        self._room = _MOST_SHOWN_BYTES
+
+    def show(self, data: dict[str, Any], count: int | None = None) -> None:
+        """Keep the parts of a display that are safe to show."""
+        parts = {kind: data[kind] for kind in _SHOWN if type(data.get(kind)) is str}
+        size = sum(len(part) for part in parts.values())
+        if parts and size <= self._room and len(self.kept) < _MOST_OUTPUTS:
+            self._room -= size
+            self.kept.append({"kind": "data", "data": parts, "count": count})
+
+    def fail(self, name: str, value: str, traceback: list[str]) -> None:
+        """Keep an exception."""
+        text = "\n".join(traceback)[-_MOST_TEXT:]
+        self.kept.append(
+            {"kind": "error", "name": name[:200], "value": value[:_MOST_TEXT], "traceback": text}
+        )
+
+
+class _Publisher(DisplayPublisher):
+    outputs = Outputs()
+
+    def publish(self, data: Any, metadata: Any = None, **_: Any) -> None:
+        self.outputs.show(data)
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Do nothing: what was shown stays."""
+
+
+class _Hook(DisplayHook):
+    outputs = Outputs()
+
+    def write_output_prompt(self) -> None:
+        """Write no prompt."""
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        self.outputs.show(format_dict, self.prompt_count)
+
+
+class _Shell(InteractiveShell):
+    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(_Hook)
+    outputs = Outputs()
+
+    def _tee(self, channel: str) -> contextlib.AbstractContextManager:
+        # IPython's own keeps a second copy of all that is printed, for its history: a kilobyte
+        # for each line.
+        return contextlib.nullcontext()
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """Do nothing: there is no window to draw in."""
+
+    def ask_exit(self) -> None:
+        """End what runs, and nothing else: so a notebook's ``exit()`` costs its own cell."""
+        raise SystemExit
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        self.outputs.fail(str(etype.__name__), str(evalue), [str(line) for line in stb])
+
+
+def make_shell() -> InteractiveShell:
+    """Return a shell with an empty notebook; no thread and no file goes with it."""
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    settings.InteractiveShell.colors = "nocolor"
+    # "sx (ls)" is Python to whoever reads it, and to a shell that takes it for a magic is not.
+    settings.InteractiveShell.automagic = False
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    InteractiveShell.clear_instance()
+    shell = _Shell.instance(config=settings, user_module=main, user_ns=main.__dict__)
+    configure_inline_support(shell, "inline")  # figures are shown after a cell, as pictures
+    # From here on, whoever asks for a shell gets this one, as in a notebook.
+    shell.run_cell("None", store_history=False)  # loads what the first cell would load
+    return shell
+
+
+def rehearse(shell: InteractiveShell) -> None:
+    """Do once, on nobody's behalf, what every kernel does: what it resolves, and the tables that
+    torch fills, need not be made again in each. Random numbers are seeded afresh by each.
+    """
+    numbers = torch.randn(2, 3)
+    for probe in ("gradient", "operators", "functions", "after_call"):
+        _call(shell, wire.Probe(probe), [torch.exp, numbers], {})
+    frame = wire.encode({"value": [numbers, numbers.numpy(), 1.0]})
+    text, blob = wire.lengths(frame[: wire.HEADER.size])
+    start = wire.HEADER.size + text
+    wire.decode(frame[wire.HEADER.size : start], frame[start : start + blob], keep_strides=True)
+    _run(shell, "def rehearsed(): pass\n1", 1.0)
+    shell.reset()
+
+
+def serve(channel: socket.socket, shell: InteractiveShell) -> None:
+    """Answer messages on ``channel`` until it is closed."""
+    while (message := _receive(channel)) is not None:
+        handle = {"begin": _begin, "run": _run, "call": _call}[message.pop("do")]
+        channel.sendall(handle(shell, **message))
+
+
+def _receive(channel: socket.socket) -> dict[str, Any] | None:
+    header = _read(channel, wire.HEADER.size)
+    if header is None:
+        return None
+    text, blob = wire.lengths(header)
+    return wire.decode(_read(channel, text), _read(channel, blob), keep_strides=True)
+
+
+def _read(channel: socket.socket, count: int) -> bytes | None:
+    buffer = bytearray(count)
+    view, got = memoryview(buffer), 0
+    while got < count:
+        received = channel.recv_into(view[got:])
+        if received == 0:
+            return None
+        got += received
+    return bytes(buffer)
+
+
+def _begin(shell: InteractiveShell, seed: int) -> bytes:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+    return wire.encode({})
+
+
+def _run(shell: InteractiveShell, code: str, seconds: float) -> bytes:
+    outputs, stream = Outputs(), CappedText()
+    shell.outputs = shell.display_pub.outputs = shell.displayhook.outputs = outputs
+    error, timed_out = None, False
+    try:
+        with _written_to(stream), time_limit(seconds):
+            result = shell.run_cell(code, store_history=True)
+            error = result.error_before_exec or result.error_in_exec
+    except BaseException as problem:  # a hook of the student's, or a ring of the timer
+        error = problem
+    timed_out = isinstance(error, CallTimeoutError)
+    if error is not None and not any(output["kind"] == "error" for output in outputs.kept):
+        outputs.fail(type(error).__name__, "", [])
+    kept = outputs.kept
+    if stream.kept():
+        kept = [{"kind": "stream", "text": stream.kept()}, *kept]
+    return wire.encode({"outputs": kept, "timed_out": timed_out})
+
+
+@contextlib.contextmanager
+def _written_to(stream: CappedText) -> Iterator[None]:
+    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+        yield
+
+
+def _call(shell: InteractiveShell, function: Any, args: list, kwargs: dict) -> bytes:
+    try:
+        resolved = [_resolve(shell, value) for value in (function, args, kwargs)]
+    except NameError as error:
+        return _answer(Answer(problem=str(error)))
+    answer = call_here(*resolved)
+    try:
+        return _answer(answer)
+    except wire.WireError as error:
+        answer.value, answer.problem = None, f"what came back cannot be judged: {error}"
+        return _answer(answer)
+
+
+def _answer(answer: Answer) -> bytes:
+    return wire.encode(
+        {
+            "value": answer.value,
+            "problem": answer.problem,
+            "is_stub": answer.is_stub,
+            "timed_out": answer.timed_out,
+            "printed": answer.printed,
+            "warned": answer.warned,
+        }
+    )
+
+
+def _resolve(shell: InteractiveShell, value: Any) -> Any:
+    if isinstance(value, wire.Name):
+        if value.name not in shell.user_ns:
+            raise NameError(f"{value.name} is not defined")
+        return shell.user_ns[value.name]
+    if isinstance(value, wire.Probe):
+        return getattr(probes, value.name)
+    if isinstance(value, list):
+        return [_resolve(shell, item) for item in value]
+    if isinstance(value, dict):
+        return {key: _resolve(shell, item) for key, item in value.items()}
+    return value

@@ -1,0 +1,183 @@
+"""The warm process: it has imported what notebooks import, and forks a kernel on demand.
+
+It never runs anybody's code, nor anything that would start a thread: a fork copies the memory of
+a process but only the thread that asked for it. For every request on its control socket, which
+carries two sockets, it forks a *supervisor*; this enters namespaces of its own (see
+``namespaces``) and forks their *first process*, which forks the *kernel*. The kernel ends with
+its first process, this with the supervisor, and the supervisor when its socket says so.
+
+Its arguments are the descriptor of the control socket, and the size of a kernel's disk in bytes,
+0 where there is no sandbox to make namespaces in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import kernel
+import namespaces
+import pages
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+
+import helpers
+
+_STAGE = "/tmp/stage"
+_CPU_SECONDS = 3600
+# What torch and notebooks would load when they first need it: the backward pass takes sympy, a
+# dispatch mode all of dynamo.
+_LOADED_LATE = (
+    "matplotlib.figure",
+    "matplotlib_inline.backend_inline",
+    "numpy.fft",
+    "sympy",
+    "torch._dynamo",
+    "torch.utils._python_dispatch",
+    "torch.utils.checkpoint",
+)
+_OWN_MODULES = ("wire", "namespaces", "pages", "kernel", "warm_process")
+
+
+def main() -> None:
+    """Load everything, say so, and fork a kernel for every request until nobody asks any more."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    disk_bytes = int(sys.argv[2])
+    shell = _load()
+    if disk_bytes:
+        namespaces.set_dumpable(False)
+        os.mkdir(_STAGE)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended supervisors leave nothing behind
+    threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
+    control.sendall(json.dumps({"threads": threads}).encode())
+    _forget_ourselves()
+    # A kernel's garbage collector is not to walk over what was loaded here: to look at a page
+    # of memory that is shared with this process is to copy it.
+    gc.collect()
+    gc.freeze()
+    pages.make_large()
+    while True:
+        _, descriptors, _, _ = socket.recv_fds(control, 1, 2)
+        if not descriptors:
+            return
+        if os.fork() == 0:
+            control.close()
+            channel, life = descriptors
+            _supervise(channel, socket.socket(fileno=life), disk_bytes, shell)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _load() -> InteractiveShell:
+    """Import what chapters import, so that no kernel has to."""
+    torch.set_num_threads(1)
+    for module in _LOADED_LATE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+
+    for name in helpers.__all__:
+        getattr(helpers, name)
+    shell = kernel.make_shell()
+    kernel.rehearse(shell)
+    return shell
+
+
+def _forget_ourselves() -> None:
+    """Leave no trace of these modules where a notebook would not have them."""
+    sys.path[0] = ""
+    sys.argv[:] = ["ipykernel_launcher.py"]
+    for name in _OWN_MODULES:
+        sys.modules.pop(name, None)
+
+
+def _supervise(
+    channel: int, life: socket.socket, disk_bytes: int, shell: InteractiveShell
+) -> NoReturn:
+    """Start a kernel in namespaces of its own; end it when ``life`` says so, or is closed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    first = 0
+    try:
+        if disk_bytes:
+            home = Path.home()
+            namespaces.enter(_STAGE, home, home / "work", disk_bytes)
+        else:
+            os.setsid()
+        first = os.fork()
+        if first == 0:
+            _be_first(channel, life, bool(disk_bytes), shell)
+        os.close(channel)
+        _wait_for_either(first, life)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            life.sendall(json.dumps({"failed": repr(error)}).encode())
+    finally:
+        if first:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(first, signal.SIGKILL)
+            if not disk_bytes:  # without namespaces, at least what stayed in our session
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                os.killpg(0, signal.SIGTERM)
+            os.waitpid(first, 0)
+        os._exit(0)
+
+
+def _wait_for_either(process: int, life: socket.socket) -> None:
+    ended = os.pidfd_open(process)
+    poll = select.poll()
+    for descriptor in (ended, life.fileno()):
+        poll.register(descriptor, select.POLLIN)
+    poll.poll()
+
+
+def _be_first(
+    channel: int, life: socket.socket, contained: bool, shell: InteractiveShell
+) -> NoReturn:
+    """Fork the kernel, wait for its end, and tell how it ended; all others here end with us."""
+    try:
+        if contained:
+            namespaces.die_with_parent()
+        the_kernel = os.fork()
+        if the_kernel == 0:
+            _be_kernel(channel, contained, shell)
+        os.close(channel)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        while True:
+            ended, status = os.wait()  # also of orphans, whose parent we become
+            if ended == the_kernel:
+                break
+        life.sendall(json.dumps({"status": status}).encode())
+    finally:
+        os._exit(0)
+
+
+def _be_kernel(channel: int, contained: bool, shell: InteractiveShell) -> NoReturn:
+    try:
+        namespaces.keep_only([channel])
+        if contained:
+            namespaces.show_only_own_process()
+            namespaces.cover(str(Path(__file__).parent))
+            namespaces.give_up_rights()
+            namespaces.set_limits(_CPU_SECONDS)
+            os.chdir(Path.home() / "work")
+        signal.signal(signal.SIGINT, _interrupted)
+        kernel.serve(socket.socket(fileno=channel), shell)
+    finally:
+        os._exit(0)
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

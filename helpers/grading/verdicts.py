@@ -1,0 +1,120 @@
+"""What judging a submission comes to: one verdict for each exercise, and the judged notebook."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """How an exercise ended."""
+
+    PASSED = "passed"
+    PARTLY = "partly"
+    FAILED = "failed"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    MALFORMED = "malformed"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class PropertyResult:
+    """What one property of a check came to.
+
+    Attributes:
+        claim: what the property says.
+        weight: its share of the exercise's points, against the other properties' weights.
+        outcome: "passed", "failed" or "not tried".
+        reason: one sentence on a failure; "" otherwise.
+        details: rows under a failure, a heading and a value each: what was fed in, what came
+            back, what was expected.
+        hidden: whether it stands in the hidden tests.
+    """
+
+    claim: str
+    weight: float
+    outcome: str
+    reason: str = ""
+    details: tuple[tuple[str, str], ...] = ()
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class ExerciseResult:
+    """What one exercise came to.
+
+    Attributes:
+        name: the exercise's, like "softmax".
+        verdict: how it ended. A crash or a time-out is told even where points were won.
+        points: won, from 0 to ``most``.
+        most: the exercise's points.
+        message: one sentence for the student; "" where all is well.
+        properties: one for each property of the check that was reached.
+        for_a_person: why a person should look at it; "" if nobody needs to.
+    """
+
+    name: str
+    verdict: Verdict
+    points: float
+    most: float
+    message: str = ""
+    properties: tuple[PropertyResult, ...] = ()
+    for_a_person: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one submission came to.
+
+    Attributes:
+        exercises: one result for each exercise of the assignment, in its order.
+        notebook: the judged notebook, as bytes of nbformat 4, with the outputs of the cells that
+            ran and the report of every test cell; empty for a malformed submission.
+        notes: what a person should know about the submission as a whole, a sentence each.
+    """
+
+    exercises: tuple[ExerciseResult, ...]
+    notebook: bytes = b""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def points(self) -> float:
+        """All points won."""
+        return round(sum(exercise.points for exercise in self.exercises), 2)
+
+    @property
+    def most(self) -> float:
+        """All points that there are."""
+        return sum(exercise.most for exercise in self.exercises)
+
+
+def to_plain(judged: Judged) -> dict[str, Any]:
+    """Return ``judged`` without its notebook as what JSON can hold."""
+    plain = dataclasses.asdict(judged)
+    del plain["notebook"]
+    return plain
+
+
+def from_plain(plain: Mapping[str, Any], notebook: bytes) -> Judged:
+    """Return what ``to_plain`` was given, with ``notebook``.
+
+    Raises:
+        KeyError, TypeError, ValueError: ``plain`` is not what ``to_plain`` returns.
+    """
+    exercises = tuple(_exercise_from_plain(exercise) for exercise in plain["exercises"])
+    return Judged(exercises, notebook, tuple(plain["notes"]))
+
+
+def _exercise_from_plain(plain: Mapping[str, Any]) -> ExerciseResult:
+    properties = tuple(
+        PropertyResult(**{**p, "details": tuple((str(k), str(v)) for k, v in p["details"])})
+        for p in plain["properties"]
+    )
+    return ExerciseResult(
+        **{**plain, "verdict": Verdict(plain["verdict"]), "properties": properties}
+    )

@@ -1,0 +1,141 @@
+"""The corpus of hostile submissions, and what each of them deserves.
+
+Most are one cell in a file of `tests/attacks/`, which is named after the class of attack:
+
+    # %% attack: what it tries exercise="softmax" expect="failed|crashed" points=0
+
+Its code stands in the place of the student's cell of that exercise; everything else is right, and
+deserves all points, unless `others="any"` says that the attack may harm its own later exercises.
+`expect` is the verdict, or several that will do. `points` are exact, `most` is the most that will
+do; one that passes has all of them. Attacks that take more than a cell are made by functions in
+`attack_notebooks` and `attack_broken_files`.
+
+Nothing of this may run outside of a sandbox. Attacks that look for a way out compute wrongly, and
+say what they found, if they find one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jupytext
+from classroom import exercises_of, solved, to_bytes, without_demos
+from nbformat.notebooknode import NotebookNode
+
+from helpers.grading.verdicts import Verdict
+
+CHAPTER = "08-numerical-stability"
+FOLDER = Path(__file__).resolve().parent / "attacks"
+EXERCISES = {exercise.name: float(exercise.points) for exercise in exercises_of(CHAPTER)}
+CLASSES = (
+    "aliased_inputs",
+    "broken_files",
+    "cell_hooks",
+    "forged_answers",
+    "forged_testimony",
+    "grader_detection",
+    "hostile_output",
+    "kills",
+    "lying_objects",
+    "memory_walks",
+    "metadata",
+    "numeric_tricks",
+    "outside",
+    "patched_machinery",
+    "predicted_inputs",
+    "resource_hogs",
+    "survivors",
+)
+_LONGEST_NAME = 70
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One hostile submission.
+
+    Attributes:
+        name: its class and its meaning, short enough for a test's name.
+        kind: its class.
+        meaning: what it tries.
+        notebook: the submission.
+        exercise: the one that is judged by what follows; "" if all of them are.
+        verdicts: those that will do.
+        points: what it deserves; `None` if anything up to `most` will do.
+        most: the most that it may get for the exercise.
+        others_full: whether all other exercises must have all their points.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    notebook: bytes
+    exercise: str
+    verdicts: frozenset[str]
+    points: float | None
+    most: float
+    others_full: bool = True
+
+
+def attacks() -> list[Attack]:
+    """Return the whole corpus, in the order of its classes."""
+    import attack_broken_files  # noqa: F401  it registers what it makes
+    from attack_notebooks import whole_notebooks
+
+    found = [*whole_notebooks(), *(a for file in attack_files() for a in attacks_in(file))]
+    return sorted(found, key=lambda attack: attack.kind)
+
+
+def attack_files() -> list[Path]:
+    return sorted(FOLDER.glob("*.py"))
+
+
+def attacks_in(file: Path) -> Iterator[Attack]:
+    for cell in jupytext.read(file, fmt="py:percent").cells:
+        settings = dict(cell.metadata)
+        word, _, meaning = settings.pop("title", "").partition(":")
+        settings.pop("lines_to_next_cell", None)
+        if word != "attack":
+            raise ValueError(f'{file.name}: a cell does not begin with "# %% attack:"')
+        exercise = settings.pop("exercise")
+        notebook = to_bytes(with_code(exercise, cell.source))
+        yield make_attack(file.stem, meaning.strip(), notebook, exercise, **settings)
+
+
+def with_code(exercise: str, code: str) -> NotebookNode:
+    """Return the solved notebook, without its demos, in which ``code`` solves ``exercise``."""
+    return without_demos(solved(CHAPTER, {exercise: code}))
+
+
+@cache
+def all_right() -> bytes:
+    """Return the solved notebook, without its demos."""
+    return to_bytes(without_demos(solved(CHAPTER)))
+
+
+def make_attack(
+    kind: str,
+    meaning: str,
+    notebook: bytes,
+    exercise: str,
+    *,
+    expect: str,
+    points: float | None = None,
+    most: float | None = None,
+    others: str = "full",
+) -> Attack:
+    """Return an attack; see above for what the settings mean."""
+    verdicts = frozenset(expect.split("|"))
+    full = EXERCISES.get(exercise, max(EXERCISES.values()))
+    if points is None and most is None:
+        if verdicts != {Verdict.PASSED}:
+            raise ValueError(f"{kind}: {meaning}: says neither points nor most")
+        points = full if exercise else None
+    name = f"{kind}-{re.sub('[^a-z0-9]+', '-', meaning.lower())}"[:_LONGEST_NAME].strip("-")
+    ceiling = next(limit for limit in (points, most, full) if limit is not None)
+    return Attack(
+        name, kind, meaning, notebook, exercise, verdicts, points, ceiling, others == "full"
+    )
