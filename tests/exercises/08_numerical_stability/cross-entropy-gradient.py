@@ -109,3 +109,14 @@ def cross_entropy_gradient(logits, labels):
         return torch.nn.functional.cross_entropy(z, labels, reduction="sum")
 
     return torch.func.jacfwd(loss)(logits)
+
+
+# %% wrong: autograd begun by setting an attribute, and its nodes called by hand
+def cross_entropy_gradient(logits, labels):
+    import torch
+
+    leaf = logits.detach().clone()
+    leaf.requires_grad = True
+    total = labels.sum(dim=1, keepdim=True)
+    log_probabilities = torch.log_softmax(leaf, dim=1)
+    return log_probabilities.grad_fn(-labels) + 0.0 * total

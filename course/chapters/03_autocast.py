@@ -1,0 +1,1852 @@
+# %% [markdown]
+"""
+# 03 · Autocast
+
+After this chapter you can
+
+- say for each operation of a forward pass in which dtype it computes, and measure it on your device;
+- explain what autocast does to an operation, and what it keeps between operations;
+- write a mixed-precision training step, and say why each line stands inside or outside of the region;
+- keep a loss, or a whole module, in float32 inside a 16-bit region;
+- tell beforehand what mixed precision saves, and when it saves nothing.
+
+**Time**: 60 minutes to read and run, 120 for the six exercises.
+**Know before**: modules and autograd (chapter 00), float formats (chapter 02).
+
+**中文**: 本章讲自动混合精度：按算子选择精度的 autocast、三种类型策略、嵌套与禁用区域、float32 主权重、混合精度训练步，以及它何时不划算。
+"""
+
+# %% tags=["needed"]
+import math
+
+import torch
+from torch.nn import functional
+
+from helpers import (
+    COLORS,
+    Check,
+    digits,
+    hint,
+    new_figure,
+    play,
+    probes,
+    progress,
+    saved_bytes,
+    show,
+    time_ratio,
+)
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def name_of(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+# %% [markdown]
+"""
+## A network of halves
+
+A number of 16 bits takes half the memory of one of 32, and hardware that is made for it multiplies it faster. So
+make everything 16 bits wide. PyTorch has a method for this: `model.half()` turns every weight into a float16.
+
+The data: 256 handwritten digits. The model: two layers. The optimizer: Adam, as it comes.
+"""
+
+# %%
+digit_images, digit_labels = digits()
+pixels, labels = digit_images.flatten(1)[:256].to(device), digit_labels[:256].to(device)
+
+
+def make_classifier():
+    torch.manual_seed(0)
+    layers = torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)
+    return torch.nn.Sequential(*layers).to(device)
+
+
+def train_classifier(model, inputs, lower=None, steps=20):
+    """Train, in an autocast region if ``lower`` names its dtype, and return the losses."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(steps):
+        with torch.autocast(device, dtype=lower, enabled=lower is not None):
+            loss = functional.cross_entropy(model(inputs), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+losses_of_half = train_classifier(make_classifier().half(), pixels.half())
+print("half by hand:", ", ".join(f"{loss:.1f}" for loss in losses_of_half[:5]))
+
+# %% [markdown]
+"""
+One ordinary loss. Then `nan`, for good. Nothing was wrong with the data, the model or the step size:
+here are the same three in float32, and, in the last line, something in between.
+"""
+
+# %%
+losses_of_float32 = train_classifier(make_classifier(), pixels)
+losses_of_mixed = train_classifier(make_classifier(), pixels, lower=torch.float16)
+print("float32:     ", ", ".join(f"{loss:.1f}" for loss in losses_of_float32[:5]))
+print("autocast:    ", ", ".join(f"{loss:.1f}" for loss in losses_of_mixed[:5]))
+
+figure, axes = new_figure()
+steps = range(1, 21)
+axes.plot(steps, losses_of_float32, label="float32", linewidth=5, alpha=0.35)
+axes.plot(steps, losses_of_mixed, "--", color=COLORS["black"], label="autocast with float16")
+axes.plot([1], losses_of_half[:1], "o", color=COLORS["vermilion"], label="half by hand")
+axes.axvline(2, color=COLORS["vermilion"], linestyle=":", label="half by hand: nan from here on")
+axes.set(title="Two ways to use float16", xlabel="training step", ylabel="loss (nats)")
+axes.legend()
+show(
+    figure,
+    alt="Loss against training step. Autocast with float16 and float32 fall together, on one curve. "
+    "The model made half by hand has a single point at step 1 and nan from step 2 on.",
+)
+
+# %% [markdown]
+r"""
+The dashed line multiplied its matrices in float16 as well. You cannot tell its curve from that of float32.
+
+What broke the first one? Adam divides a running mean of the gradient by the root of a running mean of its
+square, plus a small number $\epsilon$ that keeps the division safe. By default $\epsilon = 10^{-8}$.
+"""
+
+
+# %%
+def after_one_step(model, inputs):
+    train_classifier(model, inputs, steps=1)
+    return model[0].weight.detach()
+
+
+epsilon = torch.tensor(1e-8)
+print("epsilon as float16:", epsilon.half().item())
+print("0 / (0 + epsilon) in float32:", (0 / (0 + epsilon)).item())
+print("0 / (0 + epsilon) in float16:", (0 / (0 + epsilon.half())).item())
+
+always_blank = (pixels == 0).all(dim=0)
+first_layer = after_one_step(make_classifier().half(), pixels.half())
+print("pixels that are blank in every picture:", int(always_blank.sum()))
+print("weights behind them, all nan:", bool(first_layer[:, always_blank].isnan().all()))
+gradient = torch.tensor(1e-4).half()
+print("a gradient of 1e-4, squared in float16:", (gradient * gradient).item())
+
+# %% [markdown]
+r"""
+In float16, $10^{-8}$ is 0. A pixel that is always blank gives its weights the gradient 0, and
+Adam computes 0 / 0. (The square of a small gradient is 0 as well: then it computes something / 0, which is
+inf.) One forward pass later everything is nan. Users have met this for years
+([pytorch issue 8860](https://github.com/pytorch/pytorch/issues/8860)), and in other libraries too
+([optax issue 1754](https://github.com/google-deepmind/optax/issues/1754)).
+
+A larger $\epsilon$ would have hidden it. What comes next is another small number: an update. Weights of about
+0.1 do not see an update of a hundred-thousandth.
+"""
+
+# %%
+weight = torch.tensor(0.1)
+for dtype in (torch.float32, torch.bfloat16, torch.float16):
+    stored = weight.to(dtype)
+    print(f"0.1 + 0.00001 changes the weight in {name_of(dtype)}:", bool(stored + 1e-5 != stored))
+
+# %% [markdown]
+"""
+So the question is not "how many bits does training need?" A large matrix product is content with 16. An
+update is not. **Each operation needs its own precision**, and a model that was converted as a whole has no choice.
+
+Micikevicius and others made a recipe of it in 2017 (section 3 of their paper): keep the weights in float32, multiply in
+16 bits, add up in float32, and scale the loss so that small gradients survive. The scaling is chapter 04. The
+choosing is `torch.autocast`, and this chapter. Look at what the dashed line's model is made of:
+"""
+
+# %%
+model = make_classifier()
+with torch.autocast(device, dtype=torch.float16):
+    logits = model(pixels)
+    loss = functional.cross_entropy(logits, labels)
+loss.backward()
+print("weights:  ", name_of(model[0].weight.dtype))
+print("logits:   ", name_of(logits.dtype))
+print("loss:     ", name_of(loss.dtype))
+print("gradients:", name_of(model[0].weight.grad.dtype))
+
+# %% [markdown]
+"""
+Weights and gradients are float32, so Adam's epsilon and its small updates are safe. In between the numbers are
+float16. And the loss is float32 again, although nobody asked for it.
+"""
+
+# %% [markdown]
+"""
+## Who computes in what
+
+A region, `with torch.autocast(...)`, changes the meaning of some operations. Take sums and products of two
+tensors, one of them float32, the other float32 or float16:
+"""
+
+# %%
+full = torch.rand(32, 32, device=device)
+half = torch.rand(32, 32, device=device).half()
+with torch.autocast(device, dtype=torch.float16):
+    print("float32 + float32:", name_of((full + full).dtype))
+    print("float32 @ float32:", name_of((full @ full).dtype))
+    print("float32 + float16:", name_of((full + half).dtype))
+    print("float32 @ float16:", name_of((full @ half).dtype))
+
+# %% [markdown]
+"""
+The addition does what it always does: the wider of the two dtypes wins. The product comes out as float16
+whatever goes in. Outside of a region the last line is an error.
+
+There are three policies:
+
+| policy | what autocast does | the result of float32 | the result of 16 bits |
+| --- | --- | --- | --- |
+| **lower** | casts the arguments to the region's dtype | 16 bits | 16 bits |
+| **float32** | casts the arguments to float32 | float32 | float32 |
+| **widest** | leaves the arguments, or brings all of them to the widest one | float32 | 16 bits |
+
+Under *widest* we put every operation that autocast leaves to PyTorch's ordinary rules, too: the result is the same.
+
+Which operation has which? The documentation has lists, one for each kind of device. Lists grow old, so let us ask the
+machine. Two runs of an operation tell its policy: one with float32 arguments, one with 16 bits.
+"""
+
+# %% tags=["needed"]
+# Each takes and returns tensors of shape (4, 4), or returns a number.
+TAKE_TWO = {
+    "matmul": torch.matmul,
+    "linear": functional.linear,
+    "conv1d": lambda x, w: functional.conv1d(x.unsqueeze(0), w.unsqueeze(2)).squeeze(0),
+    "attention": lambda q, k: functional.scaled_dot_product_attention(q, k, k),
+    "add": torch.add,
+    "mul": torch.mul,
+    "cdist": torch.cdist,
+    "mse_loss": lambda x, y: functional.mse_loss(x, y, reduction="none"),
+    "cross_entropy": functional.cross_entropy,
+}
+TAKE_ONE = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "exp": torch.exp,
+    "log": torch.log,
+    "square": lambda x: x**2,
+    "sum": torch.sum,
+    "prod": torch.prod,
+    "mean": torch.mean,
+    "cumsum": lambda x: torch.cumsum(x, dim=0),
+    "softmax": lambda x: torch.softmax(x, dim=0),
+    "layer_norm": lambda x: functional.layer_norm(x, (4,)),
+    "vector_norm": torch.linalg.vector_norm,
+}
+OPERATIONS = TAKE_TWO | TAKE_ONE
+
+
+def result_dtype(operation, dtype, on):
+    """Return the dtype of what ``operation`` makes of tensors of ``dtype`` on a kind of device."""
+    count = 2 if operation in TAKE_TWO else 1
+    given = [torch.rand(4, 4, device=on).to(dtype) for _ in range(count)]
+    return OPERATIONS[operation](*given).dtype
+
+
+def measure_policy(operation, on="cpu", lower=torch.bfloat16):
+    """Return "lower", "float32" or "widest": what autocast does to ``operation``."""
+    with torch.autocast(on, dtype=lower):
+        from_float32 = result_dtype(operation, torch.float32, on)
+        from_lower = result_dtype(operation, lower, on)
+    if from_float32 == lower:
+        return "lower"
+    return "float32" if from_lower == torch.float32 else "widest"
+
+
+# %%
+policies_here = {operation: measure_policy(operation, on=device) for operation in OPERATIONS}
+print(f"measured on {device}:")
+for policy in ("lower", "float32", "widest"):
+    print(f"{policy:>8}:", ", ".join(name for name, p in policies_here.items() if p == policy))
+
+# %% [markdown]
+"""
+Is this also what a GPU does? You do not need one to find out. Autocast decides by the kind of device and by dtypes;
+it never looks at a number. PyTorch has *fake tensors*: they have a shape, a dtype and a device, and no data. So we
+can watch the decisions for CUDA on any machine. (`torch.autocast("cuda")` switches itself off where there is no CUDA. The
+cell sets the two switches that it would set.)
+"""
+
+# %%
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+
+def measure_cuda_policy(operation, lower=torch.float16):
+    torch.set_autocast_dtype("cuda", lower)
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        with FakeTensorMode():
+            from_float32 = result_dtype(operation, torch.float32, "cuda")
+            from_lower = result_dtype(operation, lower, "cuda")
+    finally:
+        torch.set_autocast_enabled("cuda", False)
+    if from_float32 == lower:
+        return "lower"
+    return "float32" if from_lower == torch.float32 else "widest"
+
+
+cpu_policies = {operation: measure_policy(operation) for operation in OPERATIONS}
+cuda_policies = {operation: measure_cuda_policy(operation) for operation in OPERATIONS}
+differing = [name for name in OPERATIONS if cpu_policies[name] != cuda_policies[name]]
+print("float32 on CUDA, widest on the CPU:", ", ".join(differing))
+
+# %%
+figure, axes = new_figure(height=4.6)
+shades = {"lower": COLORS["orange"], "float32": COLORS["blue"], "widest": "#dddddd"}
+order = ("lower", "float32", "widest")
+ranked = sorted(
+    OPERATIONS, key=lambda name: (order.index(cuda_policies[name]), order.index(cpu_policies[name]))
+)
+for row, policies in enumerate((cpu_policies, cuda_policies)):
+    for column, operation in enumerate(ranked):
+        policy = policies[operation]
+        axes.barh(column, 0.94, left=row, color=shades[policy])
+        ink = "white" if policy == "float32" else "black"
+        axes.text(row + 0.47, column, policy, ha="center", va="center", color=ink, fontsize=9)
+axes.set_yticks(range(len(ranked)), ranked)
+axes.set_xticks([0.47, 1.47], ["CPU", "CUDA"])
+axes.invert_yaxis()
+axes.grid(False)
+axes.tick_params(length=0)
+axes.set(
+    title="The policy of each operation, measured", xlabel="kind of device", ylabel="operation"
+)
+show(
+    figure,
+    alt="A table of 21 operations and two kinds of device. matmul, linear, conv1d and attention are "
+    "lower on both. cdist, mse_loss, cross_entropy and prod are float32 on both. add, mul, relu, gelu "
+    "and mean are widest on both. exp, log, square, sum, cumsum, softmax, layer_norm and vector_norm "
+    "are widest on the CPU and float32 on CUDA.",
+)
+
+# %% [markdown]
+r"""
+Three things are worth remembering.
+
+- **Products are lower, on both.** They hold most of the arithmetic, and bear it best: the hardware multiplies
+  16-bit numbers, adds the products up in float32, and rounds once, at the end (Micikevicius and others, section 3.3).
+- **Losses are float32, on both.**
+- **Sums, powers, exponentials and norms are float32 on CUDA and nothing special on the CPU.** Tutorials
+  say that "reductions run in float32". That is CUDA's list. On a CPU, the softmax of a
+  bfloat16 product stays bfloat16, and so does its sum. Nor are all reductions on CUDA's list: `mean` is not.
+
+Two beliefs die here. Autocast is not for GPUs only. And a model that behaves on one device may round elsewhere on
+another. (The lists are in the [documentation](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference),
+"Autocast Op Reference".)
+
+Why does a sum need float32 at all? Its result may leave the range, and it has more digits than its terms:
+"""
+
+# %%
+ones = torch.ones(100_000)
+print("sum of 100,000 ones in float16: ", ones.half().sum().item())
+print("sum of 1,001 ones in bfloat16:  ", ones[:1001].bfloat16().sum().item())
+print("the same, cast to float32 first:", ones[:1001].bfloat16().float().sum().item())
+
+# %% [markdown]
+"""
+## A hook, then a cast
+
+How does a `with` line change what `@` does? Every call of an operation goes through PyTorch's *dispatcher*, which asks
+one layer after another: autocast, then autograd, then the kernel for the device. Outside of a region
+autocast's layer is left out. Inside, it casts the arguments, and calls the operation again without itself.
+
+Below autograd there is a place to listen: a *dispatch mode* sees every call of a kernel. Here is what arrives there.
+"""
+
+# %%
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Listen(TorchDispatchMode):
+    """Keeps a line for each kernel that runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.heard = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        given = [name_of(a.dtype) for a in args if isinstance(a, torch.Tensor)]
+        if given and isinstance(result, torch.Tensor):
+            name = func.overloadpacket.__name__
+            self.heard.append(f"{name:<20} {', '.join(given):<20} -> {name_of(result.dtype)}")
+        return result
+
+
+x = torch.rand(2, 3, device=device)
+weight = torch.rand(3, 5, device=device, requires_grad=True)
+with Listen() as forward, torch.autocast(device, dtype=torch.bfloat16):
+    first = x @ weight
+    second = x @ weight
+print(*forward.heard, sep="\n")
+
+# %% [markdown]
+"""
+`_to_copy` is a cast. The first product costs two of them: `x` and `weight` are float32 and must be bfloat16. The
+second product costs one. `x` is cast again. `weight` is not: autocast kept the copy.
+
+This is the **cache**. It holds the 16-bit copies of float32 *leaf* tensors that require a gradient, in other words of weights.
+A weight that a region uses ten times is cast once. The copies live until the outermost region ends, and
+`cache_enabled=False` does without:
+"""
+
+
+# %%
+def casts_in(uses, cache_enabled):
+    with (
+        Listen() as listening,
+        torch.autocast(device, dtype=torch.bfloat16, cache_enabled=cache_enabled),
+    ):
+        for _ in range(uses):
+            x @ weight
+    return sum(line.startswith("_to_copy") for line in listening.heard)
+
+
+uses = range(1, 9)
+figure, axes = new_figure(height=2.8)
+for enabled, color, marker in ((False, "vermilion", "o"), (True, "blue", "s")):
+    counts = [casts_in(count, enabled) for count in uses]
+    axes.plot(uses, counts, marker=marker, color=COLORS[color], label=f"cache_enabled={enabled}")
+    print(f"cache_enabled={enabled!s:<5} casts for 1 to 8 uses: {counts}")
+axes.set(
+    title="Casts for one input and one weight",
+    xlabel="uses of the weight in one region",
+    ylabel="casts",
+)
+axes.legend()
+show(
+    figure,
+    alt="Casts against the number of uses of one weight in one region. Without the cache two for each "
+    "use, 16 for 8. With the cache one for each use and one more, 9 for 8.",
+)
+
+# %% [markdown]
+"""
+The cache explains two facts that surprise people.
+
+**Memory.** The float32 weights stay, and the 16-bit copies come beside them. "Mixed precision halves the memory" is
+not true of weights. What it halves you will count below.
+
+**Stale weights.** The cache does not notice that a weight was changed. Change it inside the region, and products
+go on with the old copy:
+"""
+
+# %%
+weight = torch.nn.Parameter(torch.tensor([[1.0]], device=device))
+x = torch.ones(1, 1, device=device)
+with torch.autocast(device, dtype=torch.bfloat16):
+    print("product:                        ", (x @ weight).item())
+    with torch.no_grad():
+        weight.fill_(5.0)
+    print("after the weight was set to 5:  ", (x @ weight).item())
+print("outside of the region:          ", (x @ weight).item())
+
+# %% [markdown]
+"""
+A whole training loop inside one region is such a change, step after step: each forward pass computes with
+the weights of the first. It has happened
+([Flow-Factory pull request 186](https://github.com/X-GenGroup/Flow-Factory/pull/186): a loss that stayed flat). One
+region for each forward pass, and the question does not arise.
+
+What else goes past the layer? In-place variants, calls with `out=`, calls with an explicit `dtype=`, and float64. The
+documentation says so ("Op Eligibility"); ask again.
+"""
+
+# %%
+a, b = torch.rand(4, 4, device=device), torch.rand(4, 4, device=device)
+with torch.autocast(device, dtype=torch.bfloat16):
+    print("torch.mm(a, b):            ", name_of(torch.mm(a, b).dtype))
+    print("torch.mm(a, b, out=...):   ", name_of(torch.mm(a, b, out=torch.empty_like(a)).dtype))
+    print("torch.mm of two float64:   ", name_of(torch.mm(a.double(), b.double()).dtype))
+    print("a.addmm_(a, b), in place:  ", name_of(a.clone().addmm_(a, b).dtype))
+
+# %% [markdown] exercise="toy-autocast" points=5 minutes=30 difficulty=3
+"""
+### Your own autocast
+
+PyTorch lets you write such a layer in Python. A *torch function mode* sees each call of a function of torch,
+one level above the dispatcher. In `__torch_function__(self, func, types, args, kwargs)` you get the function and its
+arguments, and what you return is the result. While your method runs, the mode itself is off: calling `func` there
+calls the original.
+
+Write the method, so that `with ToyAutocast(policies, lower):` behaves like a region.
+
+- **In**: `self.policies`, a dict from the names of functions (`func.__name__`, such as `"matmul"`) to
+  `"lower"`, `"float32"` or `"widest"`; `self.lower`, a dtype of 16 bits.
+- `"lower"` casts the arguments to `self.lower`, `"float32"` casts them to float32, `"widest"` casts them to float32 if
+  one of them is float32 and leaves them otherwise. A function whose name is not in the dict is called as it is.
+- What is cast: **floating-point tensors** among `args` and `kwargs`, also those inside a list or a tuple. What is not: tensors of
+  float64 and of integers, numbers, and everything else.
+- **Out**: what the function returns for the arguments that were cast. Gradients flow through the casts.
+- No cache, and no `torch.autocast`, are needed.
+
+<!-- hint: Which part is the same for all three policies, and which part differs? -->
+<!-- hint: The part that differs is the dtype to cast to. The part that is the same walks through the arguments: a tensor that qualifies is cast, a list or tuple is walked through in turn, the rest is left alone. A small function that calls itself does this. -->
+<!-- hint: Collect first the dtypes of all tensors that qualify, lists and kwargs included; "widest" needs to know whether float32 is among them. Then rebuild args and kwargs with `.to(target)` and call func. -->
+"""
+
+# %% solution="toy-autocast"
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    """An autocast region that knows the functions in ``policies``, with ``lower`` for 16 bits."""
+
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        ### BEGIN SOLUTION
+        seen = []
+
+        def walk(value, visit):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, visit) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, visit) for key, item in value.items()}
+            is_tensor = isinstance(value, torch.Tensor) and value.is_floating_point()
+            return visit(value) if is_tensor and value.dtype != torch.float64 else value
+
+        policy = self.policies.get(func.__name__)
+        if policy is not None:
+            walk([args, kwargs], lambda tensor: seen.append(tensor.dtype))
+            widest = torch.float32 if torch.float32 in seen else None
+            target = {"lower": self.lower, "float32": torch.float32, "widest": widest}[policy]
+            if target is not None:
+                args, kwargs = walk([args, kwargs], lambda tensor: tensor.to(target))
+        return func(*args, **kwargs)
+        ### END SOLUTION
+
+
+# %% test="toy-autocast"
+check = Check("toy-autocast")
+lists = {
+    **{"matmul": "lower", "linear": "lower", "embedding": "lower"},
+    **{"exp": "float32", "cumsum": "float32", "logsumexp": "float32"},
+    **{"dot": "widest", "cat": "widest", "mv": "widest"},
+}
+
+
+def run_in_toy(steps, lower="bfloat16", wrt=None, **values):
+    return check.call(
+        probes.in_function_mode,
+        ToyAutocast,
+        lists,
+        lower=lower,
+        steps=steps,
+        values=values,
+        wrt=wrt,
+    )
+
+
+with check.property('"lower" casts the arguments, not the result'):
+    x, w = check.draw.normal(2, 5), check.draw.normal(5, 3)
+    # In bfloat16, 257 is 256: the product of what was cast is 0, the cast product is not.
+    x[0, :2], w[:2, 1], w[2:, 1] = torch.tensor([257.0, 256.0]), torch.tensor([1.0, -1.0]), 0.0
+    got = run_in_toy([("y", "matmul", ("x", "w"))], x=x, w=w)
+    expected = x.bfloat16().double() @ w.bfloat16().double()
+    check.close(got["y"], expected.bfloat16(), what="x @ w")
+with check.property('"float32" casts the arguments, not the result', weight=2):
+    y = check.draw.normal(3, 4, dtype=torch.bfloat16)
+    got = run_in_toy([("z", "exp", ("y",))], y=y)
+    check.close(got["z"], y.double().exp().float(), what="exp(y)")
+with check.property('"widest" is float32 if an argument is, and 16 bits otherwise', weight=2):
+    a, b = check.draw.normal(6), check.draw.normal(6, dtype=torch.bfloat16)
+    got = run_in_toy([("mixed", "dot", ("a", "b")), ("narrow", "dot", ("b", "b"))], a=a, b=b)
+    check.close(got["mixed"], (a.double() @ b.double()).float(), what="float32 · bfloat16")
+    check.close(got["narrow"], (b.double() @ b.double()).bfloat16(), what="bfloat16 · bfloat16")
+with check.property("functions that are not in the dict run as ever"):
+    x, y = check.draw.normal(2, 3), check.draw.normal(2, 3, dtype=torch.bfloat16)
+    got = run_in_toy([("total", "sum", ("y",)), ("shifted", "add", ("x", 1))], x=x, y=y)
+    check.close(got["total"], y.double().sum().bfloat16(), what="the sum of a bfloat16 tensor")
+    check.close(got["shifted"], x + 1, what="x + 1")
+with check.property("tensors in lists and in kwargs are cast, too", weight=2):
+    x, w, b = check.draw.normal(2, 5), check.draw.normal(3, 5), check.draw.normal(3)
+    low = check.draw.normal(2, 3, dtype=torch.bfloat16)
+    steps = [
+        ("y", "linear", ("x", "w"), {"bias": "b"}),
+        ("both", "cat", (["low", "high"], 0)),
+        ("z", "logsumexp", ("low",), {"dim": 1}),
+    ]
+    got = run_in_toy(steps, x=x, w=w, b=b, low=low, high=x[:, :3])
+    expected = (x.bfloat16().double() @ w.bfloat16().double().T + b.bfloat16().double()).bfloat16()
+    check.close(got["y"], expected, atol=3e-2, what="linear with bias=")
+    check.close(got["both"], torch.cat([low.float(), x[:, :3]]), what="cat of a list")
+    check.close(got["z"], low.double().logsumexp(1).float(), what="logsumexp with dim=")
+with check.property("float64 and integers are left alone"):
+    exact = check.draw.normal(3, 4, dtype=torch.float64)
+    counts = check.draw.integers(5, low=1, high=9)
+    steps = [
+        ("y", "matmul", ("exact", "other")),
+        ("z", "exp", ("exact",)),
+        ("sums", "cumsum", ("counts", 0)),
+    ]
+    got = run_in_toy(steps, exact=exact, other=exact.T.contiguous(), counts=counts)
+    check.close(got["y"], exact @ exact.T, what="the product of two float64 tensors")
+    check.close(got["z"], exact.exp(), what="exp of a float64 tensor")
+    check.equal(got["sums"], counts.cumsum(0), what="cumsum of integers")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("another 16-bit dtype, and integers beside floats"):
+    ids, table = check.draw.integers(7, low=0, high=4), check.draw.normal(4, 3)
+    x, w = check.draw.normal(2, 4, dtype=torch.bfloat16), check.draw.normal(4, 5)
+    steps = [("rows", "embedding", ("ids", "table")), ("y", "matmul", ("x", "w"))]
+    got = run_in_toy(steps, lower="float16", ids=ids, table=table, x=x, w=w)
+    check.equal(got["rows"], table.half()[ids], what="embedding")
+    expected = x.half().double() @ w.half().double()
+    check.close(got["y"], expected.half(), atol=4e-3, what="bfloat16 @ float32 with float16")
+with check.property('"widest" looks at tensors in kwargs, too'):
+    m, v = check.draw.normal(3, 4, dtype=torch.bfloat16), check.draw.normal(4)
+    got = run_in_toy([("y", "mv", ("m",), {"vec": "v"})], m=m, v=v)
+    check.close(got["y"], (m.double() @ v.double()).float(), atol=1e-5, what="mv with vec=")
+with check.property("gradients flow through the casts"):
+    w, x = check.draw.normal(5, 3), check.draw.normal(2, 5)
+    steps = [("y", "matmul", ("x", "w")), ("z", "exp", ("y",))]
+    got = run_in_toy(steps, wrt="w", w=w, x=0.2 * x)
+    y = (0.2 * x).bfloat16().double() @ w.bfloat16().double()
+    slope = (0.2 * x).bfloat16().double().T @ y.exp()
+    check.close(got["gradient"], slope.float(), rtol=3e-2, atol=3e-2, what="the gradient by w")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+"""
+## Regions inside regions
+
+A region can be switched off for a few lines, and one region can stand inside another. The innermost one counts. When
+it ends, the outer one counts again.
+"""
+
+# %%
+with torch.autocast(device, dtype=torch.bfloat16):
+    print("bfloat16 region:             ", name_of((full @ full).dtype))
+    with torch.autocast(device, dtype=torch.float16):
+        print("a float16 region inside:     ", name_of((full @ full).dtype))
+    with torch.autocast(device, enabled=False):
+        print("a region inside, disabled:   ", name_of((full @ full).dtype))
+    print("bfloat16 region again:       ", name_of((full @ full).dtype))
+print("no region:                   ", name_of((full @ full).dtype))
+
+# %% [markdown]
+"""
+A region that is entered twice does no harm. So a model may bring its own, in its `forward`, and still be
+called from a training loop that has one. It must where a wrapper starts threads of its own, as `DataParallel` does: each thread has its own
+switch ([documentation](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#working-with-multiple-gpus)).
+
+A disabled region disables the *casts*. It casts nothing back. What came out of a product before is 16 bits wide, and
+an operation that wants equal dtypes now says so:
+"""
+
+# %%
+with torch.autocast(device, dtype=torch.bfloat16):
+    hidden = full @ full
+    with torch.autocast(device, enabled=False):
+        try:
+            hidden @ full
+        except RuntimeError as error:
+            print("RuntimeError, because of the dtypes:", "dtype" in str(error))
+        print("hidden.float() @ full:", name_of((hidden.float() @ full).dtype))
+
+# %% [markdown]
+"""
+The two lines that belong together are `with torch.autocast(..., enabled=False):` and, inside, `.float()` on whatever comes
+from outside. Neither does the work alone. Remember this; half of what follows depends on it.
+"""
+
+# %% [markdown] exercise="predict-dtypes" points=4 minutes=20 difficulty=2
+"""
+### Predict the dtypes
+
+Write `predict_dtypes(program, dtypes, policies)`: the dtype of each result of a small program, without running it. A
+program is a list of steps:
+
+| step | meaning |
+| --- | --- |
+| `{"do": "enter", "lower": "bfloat16"}` | a region begins |
+| `{"do": "enter", "lower": None}` | a disabled region begins |
+| `{"do": "leave"}` | the innermost region ends |
+| `{"do": "matmul", "of": ["x", "w"], "to": "y"}` | an operation on two values, its result is called `y` |
+
+- **In**: `dtypes`, a dict from the names of the inputs to those of their dtypes (`"float64"`, `"float32"`, `"bfloat16"`,
+  `"float16"`); `policies`, a dict from operations to `"lower"`, `"float32"` or `"widest"`.
+- **Out**: a dict from the name of each result to that of its dtype. `dtypes` stays as it is.
+- Autocast never touches an operation whose arguments are all float64. Arguments of float64 appear elsewhere only with the policy
+  `"widest"`.
+- `"widest"` gives the widest of the arguments' dtypes, inside and outside of a region. Float16 and bfloat16 are equally wide: together they
+  give float32.
+- Outside of a region, and in a disabled one, every operation is `"widest"`.
+
+The check runs the program for real, on tensors, and compares.
+
+<!-- hint: What must you remember besides the dtypes while you go through the steps, and what happens to it at "leave"? -->
+<!-- hint: Keep a list of regions: "enter" appends to it, "leave" takes the last one away, and the last one left counts. For an operation, look up the dtypes of its arguments, decide which policy really applies here, and write down the result's dtype under its name. -->
+<!-- hint: The policy that applies is "widest" if there is no region, if the innermost one is None, or if all arguments are float64. For "widest", give each dtype a rank; two different names of the lowest rank make float32. -->
+"""
+
+
+# %% solution="predict-dtypes"
+def predict_dtypes(program, dtypes, policies):
+    """Return a dict from the name of each result of ``program`` to the name of its dtype."""
+    ### BEGIN SOLUTION
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = "float32" if len(given) > 1 else next(iter(given))
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+    ### END SOLUTION
+
+
+# %% test="predict-dtypes"
+check = Check("predict-dtypes")
+
+
+def run_for_real(program, dtypes):
+    values = {name: torch.rand(4, 4).to(getattr(torch, dtype)) for name, dtype in dtypes.items()}
+    results, regions = {}, []
+    for step in program:
+        if step["do"] == "enter":
+            lower = step["lower"]
+            kind = {"enabled": False} if lower is None else {"dtype": getattr(torch, lower)}
+            regions.append(torch.autocast("cpu", **kind))
+            regions[-1].__enter__()
+        elif step["do"] == "leave":
+            regions.pop().__exit__(None, None, None)
+        else:
+            result = OPERATIONS[step["do"]](*(values[name] for name in step["of"]))
+            values[step["to"]], results[step["to"]] = result, name_of(result.dtype)
+    return results
+
+
+def one_of(*names):
+    return names[check.draw.integer(0, len(names))]
+
+
+def enter(lower):
+    return {"do": "enter", "lower": lower}
+
+
+def apply(operation, first, second, to):
+    return {"do": operation, "of": [first, second], "to": to}
+
+
+leave = {"do": "leave"}
+cpu_lists = {operation: measure_policy(operation) for operation in TAKE_TWO}
+lowered = ("matmul", "linear", "conv1d", "attention")
+raised = ("mse_loss", "cdist")
+kept = ("add", "mul")
+inputs = {"x": "float32", "w": "float32", "h": "bfloat16"}
+
+with check.property("one region: products, losses, sums"):
+    program = [
+        enter("bfloat16"),
+        apply(one_of(*lowered), "x", "w", "a"),
+        apply(one_of(*kept), "a", "w", "b"),
+        apply(one_of(*kept), "a", "h", "c"),
+        apply(one_of(*raised), "c", "a", "d"),
+        apply(one_of(*lowered), "d", "b", "e"),
+        leave,
+    ]
+    got = check.call(predict_dtypes, program, inputs, cpu_lists)
+    check.equal(got, run_for_real(program, inputs))
+with check.property("outside of a region nothing is cast, before it and after it"):
+    program = [
+        apply(one_of(*lowered), "x", "w", "a"),
+        apply(one_of(*lowered), "h", "h", "b"),
+        enter("bfloat16"),
+        apply(one_of(*lowered), "x", "a", "c"),
+        leave,
+        apply(one_of(*lowered), "x", "w", "d"),
+        apply(one_of(*kept), "c", "h", "e"),
+    ]
+    got = check.call(predict_dtypes, program, inputs, cpu_lists)
+    check.equal(got, run_for_real(program, inputs))
+with check.property(
+    "a disabled region inside casts nothing, and the outer one comes back", weight=2
+):
+    program = [
+        enter("bfloat16"),
+        apply(one_of(*lowered), "x", "w", "a"),
+        enter(None),
+        apply(one_of(*lowered), "x", "w", "b"),
+        apply(one_of(*lowered), "a", "a", "c"),
+        apply(one_of(*kept), "a", "b", "d"),
+        leave,
+        apply(one_of(*lowered), "b", "d", "e"),
+        leave,
+        apply(one_of(*lowered), "b", "d", "f"),
+    ]
+    got = check.call(predict_dtypes, program, inputs, cpu_lists)
+    check.equal(got, run_for_real(program, inputs))
+with check.property("a float16 region inside a bfloat16 region", weight=2):
+    program = [
+        enter("bfloat16"),
+        enter("float16"),
+        apply(one_of(*lowered), "x", "h", "a"),
+        apply(one_of(*kept), "a", "h", "b"),
+        leave,
+        apply(one_of(*lowered), "a", "x", "c"),
+        apply(one_of(*kept), "a", "a", "d"),
+        leave,
+    ]
+    got = check.call(predict_dtypes, program, inputs, cpu_lists)
+    check.equal(got, run_for_real(program, inputs))
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("operations whose arguments are float64 are not touched"):
+    program = [
+        enter(one_of("bfloat16", "float16")),
+        apply(one_of(*lowered), "big", "big", "a"),
+        apply(one_of(*raised), "a", "big", "b"),
+        apply(one_of(*kept), "h", "b", "c"),
+        apply(one_of(*lowered), "h", "h", "d"),
+        leave,
+    ]
+    given = {"big": "float64", "h": "bfloat16"}
+    got = check.call(predict_dtypes, program, given, cpu_lists)
+    check.equal(got, run_for_real(program, given))
+with check.property("another device's policies, and names that are used again"):
+    others = {"blend": "lower", "spread": "float32", "join": "widest", "matmul": "float32"}
+    program = [
+        enter("float16"),
+        apply("blend", "x", "h", "x"),
+        apply("join", "x", "x", "y"),
+        apply("spread", "y", "x", "y"),
+        enter("bfloat16"),
+        enter(None),
+        apply("spread", "x", "x", "z"),
+        leave,
+        apply("blend", "y", "x", "u"),
+        leave,
+        apply("join", "u", "x", "v"),
+        apply("matmul", "u", "u", "w"),
+        leave,
+    ]
+    expected = {"x": "float16", "y": "float32", "z": "float16"}
+    expected |= {"u": "bfloat16", "v": "float32", "w": "float32"}
+    got = check.call(predict_dtypes, program, inputs, others)
+    check.equal(got, expected)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+"""
+## A training step
+
+The recipe from the documentation ("Typical Mixed Precision Training"): the forward pass and the loss stand inside
+the region. `backward()` and the optimizer stand outside. Why just so?
+
+**The loss inside.** You have measured it: losses have the policy float32. Outside, the loss of bfloat16 logits is
+computed in bfloat16, with two or three digits.
+"""
+
+# %%
+with torch.autocast(device, dtype=torch.bfloat16):
+    logits = make_classifier()(pixels)
+    inside = functional.cross_entropy(logits, labels)
+outside = functional.cross_entropy(logits, labels)
+print(f"inside:  {name_of(inside.dtype)}")
+print(f"outside: {name_of(outside.dtype)}, which has steps of {2 ** (1 - 7)} between 2 and 4")
+
+# %% [markdown]
+"""
+**The backward pass outside.** It needs no region. Autograd recorded the casts like any other operation, and each step
+back runs in the dtype of its step forward. Listen:
+"""
+
+# %%
+x = torch.rand(2, 3, device=device)
+weight = torch.rand(3, 5, device=device, requires_grad=True)
+with torch.autocast(device, dtype=torch.bfloat16):
+    loss = functional.mse_loss(x @ weight, torch.zeros(2, 5, device=device))
+with Listen() as backward:
+    loss.backward()
+kernels = ("mse_loss_backward", "_to_copy", "mm")
+print(*(line for line in backward.heard if line.split()[0] in kernels), sep="\n")
+
+# %% [markdown]
+"""
+The loss goes back in float32. A cast brings the gradient to bfloat16, the product is computed there, and a last cast makes a float32
+gradient for a float32 weight.
+
+And inside? There, the operations of the backward pass are cast as well, wherever their policy says so. Those that ran forward in
+float32 on purpose no longer do:
+"""
+
+
+# %%
+def gradient_error(backward_inside):
+    """Return the relative error of the gradient of a product that was kept in float32."""
+    generator = torch.Generator().manual_seed(0)
+    x, target = torch.randn(2, 64, 32, generator=generator).to(device)
+    weight = torch.randn(32, 32, generator=generator).to(device).requires_grad_(True)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        with torch.autocast(device, enabled=False):
+            loss = ((x @ weight - target) ** 2).mean()
+        if backward_inside:
+            loss.backward()
+    if not backward_inside:
+        loss.backward()
+    exact_x, exact = x.double(), x.double() @ weight.detach().double() - target.double()
+    true_gradient = exact_x.T @ exact * 2 / exact.numel()
+    return ((weight.grad - true_gradient).norm() / true_gradient.norm()).item()
+
+
+print(f"backward outside: error below 1e-6: {gradient_error(False) < 1e-6}")
+print(f"backward inside:  error above 1e-3: {gradient_error(True) > 1e-3}")
+
+# %% [markdown]
+"""
+Forward, the product was computed in float32. Backward, inside the region, it was computed in bfloat16, and the gradient lost
+four digits. Nothing was printed. That is what "not recommended" means in the documentation of `torch.autocast`.
+
+**The optimizer outside.** You know this one: the cache would not see the new weights. And its arithmetic is
+float32 anyway, since weights and gradients are.
+
+With float16 there is one more thing to do, between loss and step: small gradients are 0 there. That is the `GradScaler`, and
+chapter 04. Bfloat16 has float32's range and needs none.
+"""
+
+# %% [markdown] exercise="mixed-step" points=4 minutes=15 difficulty=1
+"""
+### A mixed-precision training step
+
+Write `train_step(model, optimizer, loss_function, inputs, targets)`: one step of training in bfloat16 autocast.
+
+- **In**: a module with float32 weights; an optimizer of its parameters; `loss_function(outputs, targets)`, which returns a tensor without
+  dimensions; a batch. What the last step left in `.grad` does not count.
+- **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step.
+- Forward pass and loss are computed in a bfloat16 autocast region on the device of `inputs`. The weights stay float32.
+- The model may hold parts that leave the region on purpose. Their gradients keep float32's digits.
+
+<!-- hint: Five things happen: old gradients go, forward, loss, backward, step. Which of them stand inside the region? -->
+<!-- hint: Only two do. Everything that runs in the dtype in which it ran forward, or on float32 weights, stands outside. -->
+<!-- hint: `torch.autocast` takes the type of the device and `dtype=`; in its block stand the model and the loss function, nothing else. The old gradients go before `backward`. A tensor without dimensions becomes a float by `.item()`. -->
+"""
+
+
+# %% solution="mixed-step"
+def train_step(model, optimizer, loss_function, inputs, targets):
+    """Make one step in bfloat16 autocast and return the loss before it, a float."""
+    ### BEGIN SOLUTION
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+    ### END SOLUTION
+
+
+# %% test="mixed-step"
+check = Check("mixed-step")
+
+
+def draw_signs(*sizes):
+    return torch.where(check.draw.booleans(*sizes), 1.0, -1.0)
+
+
+def draw_network(inputs, hidden, classes, *, with_head):
+    # Eighths are exact in bfloat16, and the rows sum to zero. The small share that is added then
+    # is less than half a step of bfloat16: a 16-bit forward pass does not see it.
+    first = draw_signs(hidden, inputs) * check.draw.integers(hidden, inputs, low=1, high=7) / 8
+    first[:, 0] -= first.sum(dim=1)
+    first = torch.where(first > 0, 1.0017 * first, first)
+    last = "head.0" if with_head else "body.2"
+    return {
+        "body.0.weight": first,
+        "body.0.bias": check.draw.uniform(hidden, low=1.0, high=2.0),
+        f"{last}.weight": check.draw.normal(classes, hidden),
+        f"{last}.bias": 0.1 * check.draw.normal(classes),
+    }
+
+
+def draw_batch(rows, inputs, classes):
+    # To bfloat16 all of these are 100, and such rows give the first layer nothing but its bias.
+    x = 100 + 0.2 * draw_signs(rows, inputs)
+    return x, check.draw.integers(rows, low=0, high=classes)
+
+
+def by_hand(state, batches, learning_rate):
+    """The same steps with casts written out, and no autocast at all."""
+    losses, states = [], []
+    state = {name: value.clone() for name, value in state.items()}
+    for x, y in batches:
+        leaves = {name: value.clone().requires_grad_(True) for name, value in state.items()}
+        low = {name: leaf.bfloat16() for name, leaf in leaves.items()}
+        hidden = functional.linear(x.bfloat16(), low["body.0.weight"], low["body.0.bias"]).relu()
+        if "head.0.weight" in state:
+            last = leaves["head.0.weight"], leaves["head.0.bias"]
+            logits = functional.linear(hidden.float(), *last)
+        else:
+            logits = functional.linear(hidden, low["body.2.weight"], low["body.2.bias"]).float()
+        loss = functional.cross_entropy(logits, y)
+        slopes = torch.autograd.grad(loss, list(leaves.values()))
+        for (name, value), slope in zip(state.items(), slopes, strict=True):
+            state[name] = value - learning_rate * slope
+        losses.append(loss.item())
+        states.append(dict(state))
+    return {"losses": losses, "states": states}
+
+
+def trained(state, batches, learning_rate):
+    hidden, inputs = state["body.0.weight"].shape
+    with_head = "head.0.weight" in state
+    body = [["Linear", inputs, hidden], ["ReLU"]]
+    classes = state["head.0.bias" if with_head else "body.2.bias"].numel()
+    last = ["Linear", hidden, classes]
+    return check.call(
+        probes.training_steps,
+        train_step,
+        body if with_head else [*body, last],
+        batches,
+        state=state,
+        learning_rate=learning_rate,
+        float32_layers=[last] if with_head else None,
+    )
+
+
+def same_step(got, expected, before, share):
+    """Compare the step itself: where the weights went, to a share of the longest way."""
+    for name, start in before.items():
+        way = (expected[name] - start).abs().max().item()
+        check.close(got[name], expected[name], rtol=0.0, atol=share * way, what=name)
+
+
+with check.property("one step is that of a 16-bit forward pass and float32 weights"):
+    state, batches = draw_network(5, 6, 3, with_head=True), [draw_batch(17, 5, 3)]
+    got, expected = trained(state, batches, 0.5), by_hand(state, batches, 0.5)
+    check.close(got["losses"][0], expected["losses"][0], rtol=1e-2, what="the loss")
+    same_step(got["states"][0], expected["states"][0], state, share=0.06)
+with check.property("the loss has float32's digits"):
+    state, batches = draw_network(4, 7, 5, with_head=False), [draw_batch(11, 4, 5)]
+    got, expected = trained(state, batches, 0.1), by_hand(state, batches, 0.1)
+    check.close(got["losses"], expected["losses"], rtol=1e-5, what="the loss")
+with check.property("three steps in a row, each with its own gradient"):
+    state, batches = draw_network(5, 4, 3, with_head=True), 3 * [draw_batch(9, 5, 3)]
+    got, expected = trained(state, batches, 5e-7), by_hand(state, batches, 5e-7)
+    check.close(got["losses"], expected["losses"], rtol=1e-2, what="the losses")
+    first = {"body.0.weight": state["body.0.weight"]}  # the others hardly move in so small steps
+    same_step(got["states"][2], expected["states"][2], first, share=0.4)
+with check.property("a float32 part keeps its digits on the way back", weight=2):
+    state, batches = draw_network(6, 5, 4, with_head=True), [draw_batch(13, 6, 4)]
+    # In bfloat16 each of these weights would lose a third of a percent.
+    state["head.0.weight"] = torch.sign(state["head.0.weight"]) * 1.0035
+    got, expected = trained(state, batches, 0.5), by_hand(state, batches, 0.5)
+    same_step(got["states"][0], expected["states"][0], state, share=2e-4)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("a float32 part, on another batch, to the last digits"):
+    state, batches = draw_network(4, 6, 3, with_head=True), [draw_batch(17, 4, 3)]
+    state["head.0.weight"] = torch.sign(state["head.0.weight"]) * 0.5018
+    got, expected = trained(state, batches, 0.1), by_hand(state, batches, 0.1)
+    check.close(got["losses"], expected["losses"], rtol=1e-4, what="the losses")
+    same_step(got["states"][0], expected["states"][0], state, share=2e-4)
+with check.property("updates too small for a 16-bit weight are kept"):
+    state, batches = draw_network(5, 3, 4, with_head=True), [draw_batch(9, 5, 4)]
+    got, expected = trained(state, batches, 1e-4), by_hand(state, batches, 1e-4)
+    same_step(got["states"][0], expected["states"][0], state, share=0.2)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+r"""
+## What a cast cannot give back
+
+Autocast knows operations. It does not know what you compute with them. Take a loss that compares two views of the
+same things, as CLIP does. Each row of $a$ belongs to the same row of $b$. Similarities are cosines, divided by a
+small temperature $T$, and each row should find its partner:
+
+$$s_{ij} = \frac{1}{T} \, \frac{a_i \cdot b_j}{\lVert a_i \rVert \lVert b_j \rVert} \qquad\qquad
+\text{loss} = \frac{1}{n} \sum_i \Big( \log \sum_j e^{s_{ij}} - s_{ii} \Big)$$
+
+All the cosines at once are one matrix product. Two ways to write it, to be called in a region:
+"""
+
+
+# %%
+def loss_as_it_comes(a, b, temperature):
+    a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
+    return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a), device=a.device))
+
+
+def loss_with_float(a, b, temperature):
+    a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+    logits = (a.float() @ b.float().T).float() / temperature
+    return functional.cross_entropy(logits, torch.arange(len(a), device=a.device))
+
+
+def relative_error(loss_function, temperature, lower=torch.bfloat16):
+    generator = torch.Generator().manual_seed(0)
+    noise_a, noise_b = 0.05 * torch.randn(2, 64, 48, generator=generator)
+    common = torch.randn(48, generator=generator)
+    own = 0.1 * torch.randn(64, 48, generator=generator)
+    a, b = (common + own + noise_a).to(device), (common + own + noise_b).to(device)
+    true_loss = loss_as_it_comes(a.double(), b.double(), temperature)
+    with torch.autocast(device, dtype=lower, enabled=lower is not None):
+        loss = loss_function(a, b, temperature)
+    return (loss / true_loss - 1).abs().item()
+
+
+print("error above 1 %, at a temperature of 0.005:")
+print("  as it comes:           ", relative_error(loss_as_it_comes, 0.005) > 0.01)
+print("  .float() all over:     ", relative_error(loss_with_float, 0.005) > 0.01)
+print("  outside of the region: ", relative_error(loss_as_it_comes, 0.005, lower=None) > 0.01)
+with torch.autocast(device, dtype=torch.bfloat16):
+    print("dtype of a.float() @ b.float():", name_of((full.float() @ full.float()).dtype))
+
+# %% [markdown]
+r"""
+The second function says `.float()` wherever it can, and is as wrong as the first. The last line shows why:
+**`.float()` in front of a product is undone by the product.** The policy *lower* casts what it gets. And a
+`.float()` behind it makes 32 bits out of 8 right ones.
+
+How wrong? The cosines are close to 1, where the numbers of bfloat16 are 1/256 apart (below 1) and the error of a rounding is up to
+1/512. The temperature divides that error. At $T = 0.01$ it becomes 0.2 in an exponent.
+"""
+
+# %%
+temperatures = [2.0**-k for k in range(9)]
+figure, axes = new_figure()
+for loss_function, lower, label, color, style in (
+    (loss_as_it_comes, torch.bfloat16, "in the region, as it comes", "orange", "-"),
+    (loss_with_float, torch.bfloat16, "in the region, .float() all over", "vermilion", "--"),
+    (loss_as_it_comes, None, "outside of the region", "blue", "-"),
+):
+    errors = [max(relative_error(loss_function, t, lower), 1e-8) for t in temperatures]
+    axes.loglog(temperatures, errors, style, marker="o", ms=4, color=COLORS[color], label=label)
+axes.set(
+    title="What a bfloat16 region does to the loss",
+    xlabel="temperature (no unit)",
+    ylabel="relative error of the loss",
+)
+axes.legend()
+show(
+    figure,
+    alt="Relative error of the loss against the temperature, both axes logarithmic. As it comes and with "
+    "float all over the errors are alike, and grow as the temperature falls, to some percent. Outside of "
+    "the region the error stays near a millionth.",
+)
+
+# %% [markdown] exercise="matching-loss" points=4 minutes=20 difficulty=2
+r"""
+### A loss that is safe under autocast
+
+Write `matching_loss(a, b, temperature)`, the loss of the formula above, so that it can be called anywhere.
+
+- **In**: `a` and `b`, of shape (rows, features), float32, bfloat16 or float16, the two not always the same; `temperature`, a Python float of
+  0.01 or more. Entries may be as large as float16 allows. No row is all zeros.
+- **Out**: a float32 tensor without dimensions, with float32's digits, whether it is called outside of a region or in a
+  bfloat16 or float16 region. (What came in as 16 bits was rounded before; that is not your fault.)
+- When it returns, the region is what it was.
+- Autograd must be able to go through it, and each gradient has the dtype of its argument.
+- All of torch is **allowed**.
+
+<!-- hint: Which operation of the three lines has the policy "lower"? What keeps autocast from casting its arguments, and what must be true of the arguments then? -->
+<!-- hint: A disabled region inside the function, and in it every tensor from outside is cast up before anything is computed with it. The norm belongs inside as well: in float16 the square of 300 is inf. -->
+<!-- hint: In a block of `torch.autocast(..., enabled=False)` for the type of `a`'s device: `a.float()` and `b.float()` into `functional.normalize(..., dim=1)`, their product over the temperature into `functional.cross_entropy` with the classes 0, 1, 2, ... -->
+"""
+
+
+# %% solution="matching-loss"
+def matching_loss(a, b, temperature):
+    """Return the float32 loss of matching each row of ``a`` with the same row of ``b``."""
+    ### BEGIN SOLUTION
+    with torch.autocast(a.device.type, enabled=False):
+        units_a = functional.normalize(a.float(), dim=1)
+        units_b = functional.normalize(b.float(), dim=1)
+        logits = units_a @ units_b.T / temperature
+        return functional.cross_entropy(logits, torch.arange(len(a), device=a.device))
+    ### END SOLUTION
+
+
+# %% test="matching-loss"
+check = Check("matching-loss")
+
+
+def true_loss_and_gradients(a, b, temperature):
+    leaves = [a.double().requires_grad_(True), b.double().requires_grad_(True)]
+    rows_a, rows_b = (rows / rows.norm(dim=1, keepdim=True) for rows in leaves)
+    scores = rows_a @ rows_b.T / temperature
+    loss = (scores.logsumexp(dim=1) - scores.diagonal()).mean()
+    slopes = torch.autograd.grad(loss, leaves)
+    kinds = a.dtype, b.dtype
+    return loss.detach().float(), [slope.to(k) for slope, k in zip(slopes, kinds, strict=True)]
+
+
+def draw_views(rows, features):
+    # All rows lie close together: their cosines are near 1, where bfloat16 has few numbers.
+    common = 3.0 * torch.sign(check.draw.normal(features))
+    own = check.draw.normal(rows, features, std=0.5)
+    return (
+        common + own + check.draw.normal(rows, features, std=0.3),
+        common + own + check.draw.normal(rows, features, std=0.3),
+    )
+
+
+def keeps_digits(a, b, temperature, lower, wrt):
+    got = check.call(probes.in_autocast, matching_loss, a, b, temperature, lower=lower, wrt=wrt)
+    loss, slopes = true_loss_and_gradients(a, b, temperature)
+    region = f"in a {lower} region" if lower else "outside of a region"
+    check.close(got["output"], loss, rtol=3e-4, what=f"the loss {region}")
+    # Casts of 16-bit inputs add up 16-bit gradients; a float32 gradient has nothing to add up.
+    share = 1e-3 if slopes[wrt].dtype == torch.float32 else 2e-2
+    atol = share * slopes[wrt].abs().max().item()
+    what = f"the gradient by {'ab'[wrt]} {region}"
+    check.close(got["gradient"], slopes[wrt], rtol=share, atol=atol, what=what)
+
+
+with check.property("is the formula, outside of a region"):
+    a, b = draw_views(10, 6)
+    keeps_digits(a, 3 * b, 0.02, None, wrt=0)
+with check.property("float32 inputs keep their digits in a bfloat16 region", weight=3):
+    keeps_digits(*draw_views(17, 12), 0.01, "bfloat16", wrt=0)
+with check.property("16-bit inputs give a float32 loss, in a region and outside", weight=2):
+    a, b = (view.bfloat16() for view in draw_views(11, 9))
+    keeps_digits(a, b, 0.01, "bfloat16", wrt=0)
+    keeps_digits(a, b, 0.01, None, wrt=0)
+with check.property("the region is what it was afterwards"):
+    a, b = draw_views(7, 5)
+    for lower, product in (("bfloat16", "bfloat16"), ("float16", "float16"), (None, "float32")):
+        got = check.call(probes.in_autocast, matching_loss, a, b, 0.1, lower=lower)
+        check.equal(got["afterwards"], product, what=f"a product after the call, region {lower}")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("large float16 entries beside float32 ones, in a float16 region"):
+    a, b = draw_views(13, 8)
+    keeps_digits((1000.0 * a).half(), b, 0.02, "float16", wrt=1)
+with check.property("float32 beside bfloat16, and the gradient by either"):
+    a, b = draw_views(9, 7)
+    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", wrt=0)
+    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", wrt=1)
+    keeps_digits(a.bfloat16(), b, 0.02, None, wrt=1)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+r"""
+### Islands
+
+The same happens in the middle of a network. A norm divides by the root of a mean of squares:
+$x / \sqrt{\text{mean}(x^2) + \epsilon}$. The result is of size 1 whatever the size of $x$. But on the way there is a square.
+On CUDA `pow` has the policy float32, which is why a norm that is written as `x**2` is safe there. On a CPU it is not,
+and `x * x` is safe nowhere. Slide the size of the activations:
+"""
+
+
+# %% tags=["nbval-ignore-output"]
+pattern = torch.tensor([0.5, -1.5, 1.0, -0.25, 1.25, -1.0])
+
+
+def root_mean_square_norm(x):
+    return x * ((x * x).mean() + 1e-6).rsqrt()
+
+
+def draw_norm(size):
+    sizes = [2.0 ** (k / 4) for k in range(-8, 57)]
+    figure, (left, right) = new_figure(1, 2, width_ratios=(1.4, 1))
+    for dtype, color, style in (
+        (torch.float16, "vermilion", "-"),
+        (torch.bfloat16, "orange", "--"),
+        (torch.float32, "blue", ":"),
+    ):
+        lengths = [
+            root_mean_square_norm((s * pattern).to(dtype)).double().square().mean().sqrt().item()
+            for s in sizes
+        ]
+        left.semilogx(sizes, lengths, style, color=COLORS[color], label=name_of(dtype))
+    left.axvline(size, color=COLORS["black"], linewidth=0.8)
+    left.set(
+        title="Size of the result", xlabel="size of the activations", ylabel="root mean square"
+    )
+    left.set_ylim(-0.1, 1.6)
+    left.legend(loc="upper left")
+    places = torch.arange(6)
+    for shape, dtype, color in (("s", torch.float32, "blue"), ("o", torch.float16, "vermilion")):
+        result = root_mean_square_norm((size * pattern).to(dtype)).float()
+        right.plot(places, result, shape, color=COLORS[color], label=name_of(dtype))
+    right.axhline(0, color=COLORS["black"], linewidth=0.8)
+    right.set(
+        title=f"The result at size {size:g}", xlabel="entry", ylabel="value", ylim=(-2.4, 1.8)
+    )
+    right.legend(loc="lower right", ncols=2, fontsize=9)
+    return figure
+
+
+play(
+    draw_norm,
+    label="size of the activations",
+    values=[0.5, 1, 10, 50, 100, 150, 170, 180, 200, 250, 300, 1000, 10000],
+    start=200,
+    alt="Left: the size of a normalized vector against that of its input. In float32 and bfloat16 it is 1 "
+    "throughout. In float16 it is 1 and falls to 0 at about 171. Right: at size 200 the six results are "
+    "all 0 in float16, and between minus 1.5 and 1.3 in float32.",
+)
+
+# %% [markdown]
+r"""
+At 170 all is well. At 180 the largest entry, 1.5 times that, has a square above 65504. It becomes inf, the root is inf,
+and $x / \infty$ is **0**. No nan, no warning: the layer's output is gone, and so is its gradient. A network that
+is made of many such layers does not even look broken.
+
+The cure is an *island*: a part of the network that leaves the region and computes in float32. Its output is float32,
+and the next product casts it down again, as it casts everything. The norm of Llama in transformers is one
+([`LlamaRMSNorm`](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py)).
+"""
+
+# %% [markdown] exercise="float32-island" points=4 minutes=15 difficulty=2
+"""
+### A float32 island
+
+Complete `Float32Island(inner)`: a module that runs `inner`, a module with float32 weights, in float32, whatever region it is called in.
+
+- **In** (of `forward`): one or more tensors. Floating-point ones are float32, bfloat16 or float16 and reach `inner` as float32; integers
+  reach it as they are.
+- **Out**: what `inner` returns for these inputs outside of any region: a float32 tensor with float32's digits.
+- After the call the region is what it was.
+- Gradients by the weights of `inner` are those of a float32 computation.
+
+<!-- hint: Two things lie between the inputs and the weights that can turn a float32 product into a 16-bit one. Which of them does `.float()` stop? -->
+<!-- hint: Both lines that belong together: a disabled region, and a cast of whatever comes from outside. Integers are indices or masks: what would an embedding say to a float? -->
+<!-- hint: `.float()` for each input that says `is_floating_point()`, the others as they are, and the call of `self.inner` in a block of `torch.autocast(..., enabled=False)` for the type of the inputs' device. -->
+"""
+
+
+# %% solution="float32-island"
+class Float32Island(torch.nn.Module):
+    """Runs ``inner`` in float32, inside of any autocast region and outside."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        ### BEGIN SOLUTION
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+        ### END SOLUTION
+
+
+# %% test="float32-island"
+check = Check("float32-island")
+
+
+def draw_linear(inputs, outputs):
+    return {
+        "weight": check.draw.normal(outputs, inputs),
+        "bias": check.draw.normal(outputs),
+    }
+
+
+def on_island(layers, state, *inputs, lower="bfloat16"):
+    return check.call(
+        probes.wrapped_in_autocast, Float32Island, layers, *inputs, state=state, lower=lower
+    )
+
+
+with check.property("outside of a region it returns what the module inside returns"):
+    state, x = draw_linear(5, 3), check.draw.normal(4, 5)
+    got = on_island(["Linear", 5, 3], state, x, lower=None)
+    expected = functional.linear(x.double(), state["weight"].double(), state["bias"].double())
+    check.close(got["output"], expected.float(), atol=1e-5, what="the output")
+with check.property("in a region float32 inputs keep their digits", weight=3):
+    state, x = draw_linear(6, 4), check.draw.normal(3, 6, mean=10.0)
+    expected = functional.linear(x.double(), state["weight"].double(), state["bias"].double())
+    for lower in ("bfloat16", "float16"):
+        got = on_island(["Linear", 6, 4], state, x, lower=lower)
+        check.close(got["output"], expected.float(), atol=1e-4, what=f"the output, region {lower}")
+with check.property("16-bit inputs are cast up", weight=3):
+    state = draw_linear(7, 2)
+    for dtype, lower in (
+        (torch.bfloat16, "bfloat16"),
+        (torch.float16, "bfloat16"),
+        (torch.bfloat16, None),
+    ):
+        x = check.draw.normal(5, 7, dtype=dtype)
+        expected = functional.linear(x.double(), state["weight"].double(), state["bias"].double())
+        got = on_island(["Linear", 7, 2], state, x, lower=lower)
+        check.close(
+            got["output"], expected.float(), atol=1e-5, what=f"{name_of(dtype)}, region {lower}"
+        )
+with check.property("integers reach the module inside as they are"):
+    state, ids = {"weight": check.draw.normal(9, 4)}, check.draw.integers(6, low=0, high=9)
+    got = on_island(["Embedding", 9, 4], state, ids)
+    check.equal(got["output"], state["weight"][ids], what="rows of an embedding")
+with check.property("the region is what it was afterwards"):
+    state, x = draw_linear(3, 2), check.draw.normal(4, 3)
+    for lower, product in (("bfloat16", "bfloat16"), ("float16", "float16"), (None, "float32")):
+        got = on_island(["Linear", 3, 2], state, x, lower=lower)
+        check.equal(got["afterwards"], product, what=f"a product after the call, region {lower}")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("several inputs of different dtypes"):
+    state = {"weight": check.draw.normal(4, 3, 5), "bias": check.draw.normal(4)}
+    x = check.draw.normal(7, 3, dtype=torch.float16)
+    y = check.draw.normal(7, 5, dtype=torch.bfloat16)
+    got = on_island(["Bilinear", 3, 5, 4], state, x, y)
+    expected = torch.einsum("ni,kij,nj->nk", x.double(), state["weight"].double(), y.double())
+    expected += state["bias"].double()
+    check.close(got["output"], expected.float(), atol=1e-4, what="a bilinear layer")
+with check.property("gradients of the weights have float32's digits"):
+    state, x = draw_linear(5, 3), check.draw.normal(8, 5, mean=2.0)
+    got = on_island(["Linear", 5, 3], state, x)
+    columns = x.double().sum(dim=0).float()
+    check.close(got["gradients"]["weight"], columns.repeat(3, 1), atol=1e-4, what="the weight's")
+    check.close(got["gradients"]["bias"], torch.full((3,), 8.0), what="the bias's")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+"""
+## A checkerboard, twice
+
+Now a whole network. It gets the two coordinates of a point and shall say whether the point lies on a black or a white
+square: four layers of 48 channels, with batch norm between them. One network is trained in float32, the other in a bfloat16 region, from the
+same weights, for 160 steps each.
+"""
+
+# %%
+SIDE, SQUARES, WIDTH, STEPS = 40, 4, 48, 160
+line = (torch.arange(SIDE, device=device) + 0.5) / SIDE
+points = torch.stack(torch.meshgrid(line, line, indexing="ij")).unsqueeze(0)
+board = (points * SQUARES).floor().sum(dim=1, keepdim=True) % 2
+
+
+def make_painter():
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(2, WIDTH, 1)]
+    for outputs in (WIDTH, WIDTH, 1):
+        layers += [torch.nn.BatchNorm2d(WIDTH), torch.nn.ReLU(), torch.nn.Conv2d(WIDTH, outputs, 1)]
+    return torch.nn.Sequential(*layers).to(device)
+
+
+def paint(model, mixed):
+    """Return the picture and the loss."""
+    with torch.autocast(device, dtype=torch.bfloat16, enabled=mixed):
+        picture = model(points)
+        return picture, functional.mse_loss(picture, board)
+
+
+def train_painter(mixed):
+    model = make_painter()
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    losses = []
+    for _ in range(STEPS):
+        picture, loss = paint(model, mixed)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return picture.detach()[0, 0].float().cpu(), losses
+
+
+threads = torch.get_num_threads()
+torch.set_num_threads(1)  # with tensors this small, threads wait longer than they compute
+picture_float32, painter_float32 = train_painter(mixed=False)
+picture_mixed, painter_mixed = train_painter(mixed=True)
+torch.set_num_threads(threads)
+last_float32, last_mixed = sum(painter_float32[-20:]) / 20, sum(painter_mixed[-20:]) / 20
+print("the mean of the last 20 losses is below 0.08 in float32:", last_float32 < 0.08)
+print("the two means are within a factor of 1.5:", 2 / 3 < last_mixed / last_float32 < 1.5)
+
+# %% tags=["nbval-ignore-output"]
+figure, grid = new_figure(1, 3, height=2.9, sharey=True)
+for axes, picture, title in zip(
+    grid,
+    (board[0, 0].cpu(), picture_float32, picture_mixed),
+    ("the board", f"float32, loss {last_float32:.3f}", f"bfloat16, loss {last_mixed:.3f}"),
+    strict=True,
+):
+    axes.imshow(picture, cmap="gray", vmin=0, vmax=1, extent=(0, 1, 0, 1), origin="lower")
+    axes.set(title=title, xlabel="x (side of the board)")
+    axes.grid(False)
+grid[0].set_ylabel("y (side of the board)")
+show(
+    figure,
+    alt="Three pictures side by side: a board of four by four squares, what the float32 network drew, and "
+    "what the network in the bfloat16 region drew. The two drawings are alike: all squares are there, with "
+    "soft edges.",
+)
+
+# %% tags=["nbval-ignore-output"]
+figure, axes = new_figure(height=2.8)
+axes.semilogy(painter_float32, color=COLORS["blue"], label="float32")
+axes.semilogy(painter_mixed, "--", color=COLORS["orange"], label="bfloat16 region")
+axes.set(title="Learning a checkerboard", xlabel="training step", ylabel="mean squared error")
+axes.legend()
+show(
+    figure,
+    alt="Mean squared error against training step, logarithmic. Both curves start at about 0.3 or above and "
+    "fall together to about 0.04 at step 160.",
+)
+
+# %% [markdown]
+"""
+Step by step the losses differ; training enlarges each rounding. As a whole they tell the same story, and the pictures
+could be swapped. (The losses are the pictures' own, printed where they were made; on your machine the last digits will
+be others.)
+
+### What it saves
+
+Count the bytes. The weights are float32 in both, and so are their gradients and Adam's two running means. What autograd keeps for the
+way back, the *activations*, is counted as it is saved.
+"""
+
+# %%
+painter = make_painter()
+weights = list(painter.parameters())
+count = sum(weight.numel() for weight in weights)
+layers = [layer for layer in painter if isinstance(layer, torch.nn.Conv2d)]
+matrices = sum(layer.weight.numel() for layer in layers)
+copies = 2 * (matrices + sum(layer.bias.numel() for layer in layers))
+activations = {}
+for mixed in (False, True):
+    saved = saved_bytes(lambda mixed=mixed: paint(painter, mixed)[1], except_for=weights)
+    # Among them are the 16-bit copies of the matrices; copies have a line of their own.
+    activations[mixed] = saved.bytes - (2 * matrices if mixed else 0)
+
+rows = {
+    "weights": (4 * count, 4 * count),
+    "16-bit copies of weights": (0, copies),
+    "gradients of weights": (4 * count, 4 * count),
+    "Adam's two means": (8 * count, 8 * count),
+    "activations": (activations[False], activations[True]),
+}
+print(f"{'KiB':<26}{'float32':>10}{'mixed':>10}")
+for name, (in_float32, in_mixed) in rows.items():
+    print(f"{name:<26}{in_float32 / 1024:>10.0f}{in_mixed / 1024:>10.0f}")
+print(f"activations, float32 to mixed: {activations[False] / activations[True]:.1f} to 1")
+
+# %%
+figure, axes = new_figure(height=3.0)
+palette = ("blue", "vermilion", "green", "purple", "orange")
+starts = [0.0, 0.0]
+for (name, sizes), color in zip(rows.items(), palette, strict=True):
+    widths = [size / 2**20 for size in sizes]
+    axes.barh([0, 1], widths, left=starts, height=0.55, color=COLORS[color], label=name)
+    starts = [start + width for start, width in zip(starts, widths, strict=True)]
+axes.set_yticks([0, 1], ["float32", "mixed"])
+axes.grid(False, axis="y")
+axes.invert_yaxis()
+axes.set(title="Bytes of one training step", xlabel="MiB", ylabel="precision")
+figure.legend(loc="outside lower center", ncols=3, frameon=False)
+show(
+    figure,
+    alt="Two bars of bytes. In float32 about 1.9 MiB, nearly all of it activations. Mixed about 1.0 MiB: "
+    "the activations are halved, the weights and the optimizer are as large as before, and a thin slice of "
+    "16-bit copies is added.",
+)
+
+# %% [markdown]
+r"""
+The activations are halved. Everything that belongs to the weights is as large as before, plus the copies. So mixed precision saves
+much where activations are many: large batches, large pictures, long texts.
+
+It can also cost memory. With $n$ weights and activations of $A$ bytes, the table's columns are $16n + A$ and, if all weights are
+copied, $18n + A/2$. The second is smaller only if $A > 4n$: if the activations take more memory than the weights alone.
+
+### What it costs, and when it does not pay
+
+Time is a matter of the machine. The next cell measures yours: one product of two square matrices in float32, against the same
+product in a bfloat16 region, casts included. (On a CPU, on one of its threads: how well threads share the work would be
+measured as well.)
+"""
+
+
+# %% tags=["nbval-ignore-output"]
+def times_faster(size, lower, seconds=0.4):
+    """Return how many times faster a product is in a region than in float32."""
+    left, right = torch.randn(2, size, size, device=device)
+
+    def in_region():
+        with torch.autocast(device, dtype=lower):
+            return left @ right
+
+    return time_ratio(lambda: left @ right, in_region, pairs=5, seconds=seconds)
+
+
+torch.set_num_threads(1)
+sizes = [8, 32, 128, 256, 512, 768]
+ratios = [times_faster(size, torch.bfloat16) for size in sizes]
+small_half = times_faster(96, torch.float16)
+one_step = time_ratio(lambda: paint(painter, False), lambda: paint(painter, True), pairs=5)
+torch.set_num_threads(threads)
+print(
+    f"torch {torch.__version__} on {device}, CPU capability",
+    torch.backends.cpu.get_cpu_capability(),
+)
+print(f"float32 takes, against a bfloat16 region, product of size {sizes[0]}: {ratios[0]}")
+print(f"the same, size {sizes[-1]}: {ratios[-1]}")
+print(f"float32 takes, against a float16 region, size 96: {small_half}")
+print(f"float32 takes, against a bfloat16 region, the painter's forward pass: {one_step}")
+
+figure, axes = new_figure()
+axes.fill_between(
+    sizes,
+    [r.smallest for r in ratios],
+    [r.largest for r in ratios],
+    alpha=0.25,
+    color=COLORS["blue"],
+)
+axes.loglog(sizes, [r.median for r in ratios], "o-", color=COLORS["blue"], label="median of 5")
+axes.axhline(1, color=COLORS["black"], linestyle=":", label="as fast as float32")
+axes.set_xticks(sizes, [str(size) for size in sizes])
+axes.minorticks_off()
+axes.set(
+    title=f"What a bfloat16 region gains, on this {device.upper()}",
+    xlabel="rows and columns of both matrices",
+    ylabel="time in float32 / time in the region",
+)
+axes.legend()
+show(
+    figure,
+    alt="Ratio of the time of a float32 product to that of the same product in a bfloat16 region, against "
+    "the size of the matrices, measured on the machine that ran this. Below one for small matrices; what "
+    "happens for large ones depends on the processor.",
+)
+
+# %% [markdown]
+"""
+Read the picture at its left end first. There the region *loses*: the casts and the region itself cost more
+than a small product, whatever the processor. At the right end it depends on what the processor has. With instructions for bfloat16 (AVX-512 BF16 or AMX on
+x86, tensor cores on a GPU) large products gain. Without them bfloat16 is emulated and gains nothing, and float16 on a
+CPU is often far slower than float32; the printed line for size 96 tells what yours does. The ratios stored in this
+notebook were measured on the machine whose capability is printed above them.
+
+So measure before you believe a factor, also one from a paper. A small network, or one whose time goes into loading data or
+starting kernels, gains nothing. A network that is made of large products gains most.
+"""
+
+# %% [markdown]
+"""
+## Bug hunt: the positions that fell together
+
+A transformer that uses rotary embeddings turns each query and key by angles: the position in the text, times a frequency.
+All angles at once are a product of a column and a row. The author knew that angles need digits, and wrote `.float()` in front of both.
+The model was trained in a bfloat16 region. On short texts it was fine. On long ones it mixed up neighbors.
+"""
+
+
+# %%
+def angles_from_the_wild(positions, frequencies):
+    return positions.float()[:, None] @ frequencies.float()[None, :]
+
+
+frequencies = 100.0 ** -torch.linspace(0, 1, 4)
+positions = torch.arange(1000, 1040)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    angles = angles_from_the_wild(positions, frequencies).float()
+true_angles = positions[:, None] * frequencies
+print("positions:              ", len(positions))
+print("different rows of angles:", len(angles.unique(dim=0)))
+
+figure, axes = new_figure(height=2.8)
+axes.plot(positions, true_angles[:, 0], color=COLORS["blue"], label="position × frequency")
+axes.step(
+    positions, angles[:, 0], where="mid", color=COLORS["vermilion"], label="what the function gave"
+)
+axes.set(title="The fastest angle", xlabel="position in the text", ylabel="angle (radians)")
+axes.legend()
+show(
+    figure,
+    alt="Angle against position from 1000 to 1040. The true angle is a straight line of slope one. What the "
+    "function gave is a staircase with steps of four, and of eight beyond 1024.",
+)
+
+# %% [markdown] exercise="bug-hunt-angles" points=3 minutes=15 difficulty=1
+"""
+### Bug hunt: angles for long texts
+
+Find out, in cells of your own, which operation loses the digits, and why `.float()` does not help. Then write
+`position_angles(positions, frequencies)`, which can be called in any region.
+
+- **In**: `positions`, integers (int64) or float32, of shape (n,), from 0 to a million; `frequencies`, float32, of shape (m,).
+- **Out**: a float32 tensor of shape (n, m): each position times each frequency, exact to float32's rounding, in a region and outside.
+- Autograd must be able to go to the frequencies.
+- After the call the region is what it was.
+
+<!-- hint: Look at the dtype of what the function returned inside of the region. Which policy does that operation have? -->
+<!-- hint: There are two ways out: take the operation out of the region, or write the same numbers with an operation that has another policy. -->
+<!-- hint: A column times a row needs no matrix product: the element-wise product of shapes (n, 1) and (1, m) broadcasts to (n, m), and its policy is "widest". -->
+"""
+
+
+# %% solution="bug-hunt-angles"
+def position_angles(positions, frequencies):
+    """Return each position times each frequency, float32, of shape (n, m)."""
+    ### BEGIN SOLUTION
+    return positions.float().unsqueeze(1) * frequencies.unsqueeze(0)
+    ### END SOLUTION
+
+
+# %% test="bug-hunt-angles"
+check = Check("bug-hunt-angles")
+
+
+def exact_angles(positions, frequencies):
+    return (positions.double()[:, None] * frequencies.double()).float()
+
+
+with check.property("is position times frequency, outside of a region"):
+    positions, frequencies = 5 + check.draw.permutation(7), check.draw.uniform(4, low=0.6)
+    got = check.call(position_angles, positions, frequencies)
+    check.close(got, exact_angles(positions, frequencies))
+with check.property("neighbors beyond 1000 keep apart in a bfloat16 region", weight=4):
+    positions = torch.arange(6) + 1001 + 2 * check.draw.integer(0, 500)
+    frequencies = check.draw.uniform(3, low=0.01)
+    got = check.call(probes.in_autocast, position_angles, positions, frequencies)
+    check.close(got["output"], exact_angles(positions, frequencies), rtol=1e-6, what="the angles")
+with check.property("positions near a million, in a float16 region", weight=2):
+    positions = torch.arange(5) + 999_001 + check.draw.integer(0, 900)
+    frequencies = check.draw.uniform(8, low=1e-5)
+    for given in (positions, positions.float()):
+        got = check.call(probes.in_autocast, position_angles, given, frequencies, lower="float16")
+        check.close(
+            got["output"], exact_angles(positions, frequencies), rtol=1e-6, what="the angles"
+        )
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("the gradient by the frequencies is the sum of the positions"):
+    positions, frequencies = 2001 + check.draw.permutation(6), check.draw.uniform(3, low=0.1)
+    grad_output = check.draw.normal(6, 3)
+    got = check.call(
+        probes.in_autocast, position_angles, positions, frequencies, wrt=1, grad_output=grad_output
+    )
+    expected = (positions.double()[:, None] * grad_output.double()).sum(dim=0).float()
+    check.close(got["gradient"], expected, rtol=1e-4, atol=1e-2, what="the gradient")
+with check.property("it leaves the region as it found it"):
+    positions, frequencies = check.draw.permutation(5), check.draw.uniform(3)
+    for lower, product in (("bfloat16", "bfloat16"), (None, "float32")):
+        got = check.call(probes.in_autocast, position_angles, positions, frequencies, lower=lower)
+        check.equal(got["afterwards"], product, what=f"a product after the call, region {lower}")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+"""
+<details><summary>What it was (open it when you have found it)</summary>
+
+`@` has the policy *lower*. It casts both factors to bfloat16, also those that were just cast to float32. Between 1024 and 2048
+the numbers of bfloat16 are 8 apart, so eight neighbors share one angle. Up to 256 every whole number has its own, which is why short texts were
+fine.
+</details>
+
+It was found in the Llama and Gemma of transformers in 2024
+([pull request 29285](https://github.com/huggingface/transformers/pull/29285)); since then the angles are computed in a disabled region. It
+came back elsewhere: in 2026 an image model of diffusers, whose positions begin at 65536, drew one flat color in a bfloat16 region
+([issue 13920](https://github.com/huggingface/diffusers/issues/13920)). There the step is 512, and all positions of a picture were one.
+"""
+
+# %% [markdown]
+"""
+## In the wild
+
+| what | where it is settled |
+| --- | --- |
+| regions | [`torch.autocast`](https://docs.pytorch.org/docs/stable/amp.html#autocasting)`(device_type, dtype=, enabled=, cache_enabled=)`. The older `torch.cuda.amp.autocast` is deprecated and warns |
+| a layer of your own | [`torch.amp.custom_fwd` and `custom_bwd`](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#autocast-and-custom-autograd-functions) give a custom autograd function the region of its forward pass, on the way back too |
+| forbidden | `binary_cross_entropy` raises an error in a CUDA region: use `binary_cross_entropy_with_logits` ([documentation](https://docs.pytorch.org/docs/stable/amp.html#prefer-binary-cross-entropy-with-logits-over-binary-cross-entropy)) |
+| transformers, Accelerate | `TrainingArguments(bf16=True)` or `fp16=True` ([Trainer](https://huggingface.co/docs/transformers/main_classes/trainer)); [`Accelerator(mixed_precision="bf16")`](https://huggingface.co/docs/accelerate/usage_guides/mixed_precision) |
+| Lightning | `Trainer(precision="bf16-mixed")` is a region; `"bf16-true"` converts the whole model ([precision](https://lightning.ai/docs/pytorch/stable/common/precision_basic.html)) |
+| sharded training | [`MixedPrecisionPolicy(param_dtype=, reduce_dtype=)`](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html): casts by module, not by operation |
+| Keras | [`keras.mixed_precision.set_global_policy("mixed_bfloat16")`](https://keras.io/api/mixed_precision/): casts by layer |
+| JAX | no regions: [Flax](https://flax.readthedocs.io/en/latest/api_reference/flax.linen/layers.html) modules take `dtype=` for computing and `param_dtype=` for storing |
+| other hardware | [`torch.autocast("mps")`, `"xpu"`](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference): same idea, lists of their own |
+"""
+
+# %% [markdown]
+"""
+## Recap
+
+1. `.half()` gives every number 16 bits, small constants, updates and squares included; autocast keeps the weights in float32 and gives
+   each operation what it needs.
+2. There are three policies, lower, float32 and widest; which operation has which depends on the kind of device, and two runs tell it.
+3. Autocast is a layer of the dispatcher that casts the arguments of one call; it keeps the 16-bit copies of weights until the
+   outermost region ends, and does not notice when the weights change.
+4. Forward pass and loss stand inside the region, backward and optimizer outside.
+5. `.float()` does not protect a product: it takes a disabled region and a cast up, together.
+
+### Test yourself
+
+<details><summary>1. A model was converted with .half(). Its loss is fine in step 1 and nan in step 2. Name a reason that has nothing to do with the loss.</summary>
+
+Adam's epsilon of 1e-8 is 0 in float16. Where a gradient is exactly 0, the update is 0 / 0.
+</details>
+
+<details><summary>2. In a bfloat16 region on a CPU, what is the dtype of softmax(x @ w), and what on CUDA?</summary>
+
+Bfloat16 on the CPU, where softmax has no entry in autocast's lists; float32 on CUDA.
+</details>
+
+<details><summary>3. The forward pass, the backward pass and the optimizer of all steps stand in one region. The loss does not move. Why?</summary>
+
+The cache holds the 16-bit copies of the weights of the first step until the region ends. Every later forward pass uses them.
+</details>
+
+<details><summary>4. Inside a region somebody writes (a.float() @ b.float()).float(). How many digits has the result?</summary>
+
+Those of the region's dtype: the product casts its arguments down, whatever was done to them, and the last cast only makes the number wider.
+</details>
+
+<details><summary>5. A model has a billion weights, and its batch is one short text. How much memory will autocast save?</summary>
+
+Little or none. It halves activations, of which there are few here, and adds 16-bit copies of the weights.
+</details>
+
+### References
+
+- PyTorch documentation, ["Automatic Mixed Precision package"](https://docs.pytorch.org/docs/stable/amp.html): `torch.autocast`, "Op Eligibility", "Autocast Op Reference".
+- PyTorch documentation, ["Automatic Mixed Precision examples"](https://docs.pytorch.org/docs/stable/notes/amp_examples.html): "Typical Mixed Precision Training".
+- PyTorch documentation, ["Fake tensor"](https://docs.pytorch.org/docs/stable/torch.compiler_fake_tensor.html), and ["Extending PyTorch"](https://docs.pytorch.org/docs/stable/notes/extending.html): torch function modes and dispatch modes.
+- P. Micikevicius and others, "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), ICLR 2018, section 3.
+- D. Kalamkar and others, "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
+- A. Radford and others, "Learning Transferable Visual Models From Natural Language Supervision", [arXiv:2103.00020](https://arxiv.org/abs/2103.00020), 2021, section 2.3 (the matching loss and its temperature).
+- J. Su and others, "RoFormer: Enhanced Transformer with Rotary Position Embedding", [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), 2021, section 3.
+
+### Glossary
+
+| English | 中文 | meaning |
+| --- | --- | --- |
+| mixed precision | 混合精度 | several float formats in one training, each where it suffices |
+| autocast | 自动类型转换 | chooses the dtype for each operation in a region |
+| autocast region | autocast 区域 | the lines inside `with torch.autocast(...)` |
+| policy | 转换策略 | what autocast does to an operation: lower, float32 or widest |
+| half precision | 半精度 | float16, 5 bits of exponent and 10 of fraction |
+| bfloat16 | 脑浮点格式 | float32's 8 bits of exponent, and 7 of fraction |
+| master weights | 主权重 | the float32 weights that the optimizer updates |
+| type promotion | 类型提升 | the rule by which mixed dtypes give the wider one |
+| dispatcher | 调度器 | the part of PyTorch that hands each call from layer to layer |
+| fake tensor | 伪张量 | a tensor with shape, dtype and device, and no data |
+| cast cache | 转换缓存 | the 16-bit copies of weights that a region keeps |
+| disabled region | 禁用区域 | a region inside another in which nothing is cast |
+| float32 island | float32 孤岛 | a part of a network that computes in float32 inside a 16-bit region |
+| activation | 激活值 | an intermediate result that is kept for the backward pass |
+| rotary embedding | 旋转位置编码 | position as an angle by which queries and keys are turned |
+"""
+
+# %%
+progress("03")

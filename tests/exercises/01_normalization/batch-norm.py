@@ -1,0 +1,835 @@
+# %% wrong: normalizes with the unbiased variance as well
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=1)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: stores the biased variance
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=0)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: momentum as in Keras: the weight of the old average
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = self.momentum
+            self.running_mean = keep * self.running_mean + (1 - keep) * mean.detach()
+            self.running_var = keep * self.running_var + (1 - keep) * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: uses the batch's statistics in eval mode too
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        axes = (0, *range(2, x.ndim))
+        mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+        if self.training:
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: updates the running averages in eval mode too
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+            self.num_batches_tracked += 1
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: normalizes with the running averages in training, once they are updated
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: running averages that are parameters: the optimizer would train them
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.running_mean = torch.nn.Parameter(torch.zeros(channels), requires_grad=False)
+        self.running_var = torch.nn.Parameter(torch.ones(channels), requires_grad=False)
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean.data = keep * self.running_mean.data + self.momentum * mean.detach()
+            self.running_var.data = keep * self.running_var.data + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: running averages that are plain attributes: neither saved nor moved
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.running_mean = torch.zeros(channels)
+        self.running_var = torch.ones(channels)
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: weight and bias are plain tensors, which nobody trains
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.ones(channels)
+        self.bias = torch.zeros(channels)
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: the running variance begins at 0
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.zeros(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: there is no counter of batches
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: the counter is a float
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0.0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: the counter counts pictures, not batches
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += len(x)
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: the counter is replaced by a number that is not in the state
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.num_batches_tracked = 0
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: the batch's mean and variance are detached: no gradient through them
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes).detach(), x.var(dim=axes, correction=0).detach()
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: the graph of every batch is kept in the running mean
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: the graph of every batch is kept in the running variance
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: over the batch alone: a statistic for every pixel
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0,)
+            mean, variance = (
+                x.mean(dim=axes, keepdim=True),
+                x.var(dim=axes, keepdim=True, correction=0),
+            )
+            unbiased = x.detach().transpose(0, 1).flatten(1).var(dim=1)
+            keep = 1 - self.momentum
+            self.running_mean = (
+                keep * self.running_mean + self.momentum * mean.detach().flatten(2).mean(dim=2)[0]
+            )
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - (mean if self.training else mean.view(shape))) / (
+            (variance if self.training else variance.view(shape)) + self.eps
+        ).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: made for pictures alone, with axes 0, 2 and 3 written out
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1, 1, 1)
+        if self.training:
+            axes = (0, 2, 3)
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: every picture by itself, which is InstanceNorm
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            own = tuple(range(2, x.ndim)) or (0,)
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            x = x - x.mean(dim=own, keepdim=True) + mean.view(shape)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: eps beside the root
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape).sqrt() + self.eps)
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: eps and momentum are not kept
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = 1e-5, 0.1
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: divides by the variance in eval mode
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var**2
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: no weight and no bias in eval mode
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        if not self.training:
+            return normalized
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: in training, the batch's mean but the running variance
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+            variance = self.running_var
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: the number of values per channel is taken for the number of pictures
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = variance.detach() * len(x) / (len(x) - 1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: float32 buffers, which do not follow the module to float64
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = (
+                keep * self.running_mean.float() + self.momentum * mean.detach().float()
+            )
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: torch's own class under another name
+class BatchNorm(torch.nn.BatchNorm2d):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__(channels, eps=eps, momentum=momentum)
+
+    def forward(self, x):
+        flat = super().forward(x.reshape(*x.shape[:2], 1, -1))
+        return flat.reshape(x.shape)
+
+
+# %% right: assigns new buffers
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% right: channels to the front and flattened, updates in place
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps = eps
+        self.momentum = momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0, dtype=torch.long))
+
+    def forward(self, x):
+        rows = x.transpose(0, 1).flatten(1)
+        if self.training:
+            mean = rows.mean(dim=1)
+            distance = rows - mean[:, None]
+            variance = distance.square().mean(dim=1)
+            with torch.no_grad():
+                count = rows.shape[1]
+                self.running_mean.mul_(1 - self.momentum).add_(self.momentum * mean)
+                unbiased = variance * count / (count - 1)
+                self.running_var += self.momentum * (unbiased - self.running_var)
+                self.num_batches_tracked.add_(1)
+        else:
+            distance = rows - self.running_mean[:, None]
+            variance = self.running_var
+        factor = self.weight * torch.rsqrt(variance + self.eps)
+        result = distance * factor[:, None] + self.bias[:, None]
+        pictures = x.transpose(0, 1)
+        return result.reshape(pictures.shape).transpose(0, 1)
+
+
+# %% right: one factor and one summand per channel, on top of normalize
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.register_parameter("weight", torch.nn.Parameter(torch.ones(channels)))
+        self.register_parameter("bias", torch.nn.Parameter(torch.zeros(channels)))
+        for name, value in (("running_mean", 0.0), ("running_var", 1.0)):
+            self.register_buffer(name, torch.full((channels,), value))
+        self.register_buffer("num_batches_tracked", torch.zeros((), dtype=torch.int64))
+        self.settings = (eps, momentum)
+
+    def affine(self, x, factor, summand):
+        return (x.movedim(1, -1) * factor + summand).movedim(-1, 1)
+
+    def forward(self, x):
+        eps, momentum = self.settings
+        if not self.training:
+            factor = self.weight / torch.sqrt(self.running_var + eps)
+            return self.affine(x, factor, self.bias - self.running_mean * factor)
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        with torch.no_grad():
+            unbiased, mean = torch.var_mean(x, dim=axes)
+            self.running_mean.copy_(torch.lerp(self.running_mean, mean, momentum))
+            self.running_var.copy_(torch.lerp(self.running_var, unbiased, momentum))
+            self.num_batches_tracked.copy_(self.num_batches_tracked + 1)
+        return self.affine(normalize(x, tuple(axes), eps), self.weight, self.bias)

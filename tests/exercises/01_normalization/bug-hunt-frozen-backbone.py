@@ -1,0 +1,157 @@
+# %% wrong: the bug itself: everything is in training mode afterward
+def validate(network, images, labels):
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    network.train()
+    return right.float().mean().item()
+
+
+# %% wrong: everything stays in eval mode
+def validate(network, images, labels):
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    return right.float().mean().item()
+
+
+# %% wrong: does not switch at all, so that batches are normalized and statistics move
+def validate(network, images, labels):
+    right = network(images).argmax(dim=1) == labels
+    return right.float().mean().item()
+
+
+# %% wrong: keeps one flag, that of the whole network
+def validate(network, images, labels):
+    mode = network.training
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    network.train(mode)
+    return right.float().mean().item()
+
+
+# %% wrong: keeps the flags of the network's children, and not of what is inside them
+def validate(network, images, labels):
+    modes = [(child, child.training) for child in network.children()]
+    mode = network.training
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    network.train(mode)
+    for child, mode in modes:
+        child.train(mode)
+    return right.float().mean().item()
+
+
+# %% wrong: puts every BatchNorm into eval mode afterward, those in training too
+def validate(network, images, labels):
+    import torch
+
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    network.train()
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.eval()
+    return right.float().mean().item()
+
+
+# %% wrong: takes what has no gradient for frozen
+def validate(network, images, labels):
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    for module in network.modules():
+        own = list(module.parameters())
+        module.training = bool(own) and all(weight.requires_grad for weight in own)
+    return right.float().mean().item()
+
+
+# %% wrong: sets the flags from the inside out with train(), which reaches inside again
+def validate(network, images, labels):
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    for module, mode in reversed(modes):
+        module.train(mode)
+    return right.float().mean().item()
+
+
+# %% wrong: saves and loads the state_dict, which does not hold the modes
+def validate(network, images, labels):
+    state = {name: value.clone() for name, value in network.state_dict().items()}
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    network.train()
+    network.load_state_dict(state)
+    return right.float().mean().item()
+
+
+# %% wrong: the statistics are put back, but the accuracy is that of training mode
+def validate(network, images, labels):
+    state = {name: value.clone() for name, value in network.state_dict().items()}
+    right = network(images).argmax(dim=1) == labels
+    network.load_state_dict(state)
+    return right.float().mean().item()
+
+
+# %% wrong: returns a count, not a share
+def validate(network, images, labels):
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return float(right.sum())
+
+
+# %% wrong: returns a tensor
+def validate(network, images, labels):
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return right.float().mean()
+
+
+# %% wrong: only the norms are put into eval mode; dropout goes on
+def validate(network, images, labels):
+    import torch
+
+    norms = [m for m in network.modules() if isinstance(m, torch.nn.BatchNorm1d)]
+    modes = [module.training for module in norms]
+    for module in norms:
+        module.training = False
+    right = network(images).argmax(dim=1) == labels
+    for module, mode in zip(norms, modes, strict=True):
+        module.training = mode
+    return right.float().mean().item()
+
+
+# %% right: works on a copy
+def validate(network, images, labels):
+    import copy
+
+    copied = copy.deepcopy(network).eval()
+    return (copied(images).argmax(dim=1) == labels).double().mean().item()
+
+
+# %% right: notes those in training, by name
+def validate(network, images, labels):
+    import torch
+
+    training = {name for name, module in network.named_modules() if module.training}
+    network.eval()
+    with torch.inference_mode():
+        predicted = network(images).argmax(dim=-1)
+    for name, module in network.named_modules():
+        module.training = name in training
+    return int((predicted == labels).sum()) / len(labels)
+
+
+# %% right: train() from the outside in, so that the inner ones have the last word
+def validate(network, images, labels):
+    modes = [(module, module.training) for module in network.modules()]
+    try:
+        right = network.eval()(images).argmax(dim=1).eq(labels)
+    finally:
+        for module, mode in modes:
+            module.train(mode)
+    return right.float().mean().item()

@@ -1,0 +1,150 @@
+# %% wrong: the old bias is not scaled
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, old - running_mean * scale + bias
+
+
+# %% wrong: the running mean is not scaled
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, old * scale - running_mean + bias
+
+
+# %% wrong: the running mean is forgotten
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = running_mean * 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, old * scale + bias
+
+
+# %% wrong: divides by the variance
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps)
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean) * scale + bias
+
+
+# %% wrong: without eps, a dead channel becomes inf and nan
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / running_var.sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean) * scale + bias
+
+
+# %% wrong: eps beside the root
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var.sqrt() + eps)
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean) * scale + bias
+
+
+# %% wrong: a fixed eps in the place of the one that was given
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + 1e-5).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean) * scale + bias
+
+
+# %% wrong: a convolution without bias is not thought of
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (conv_bias - running_mean) * scale + bias
+
+
+# %% wrong: no bias before, none afterward
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    if conv_bias is None:
+        return conv_weight * per_channel, None
+    return conv_weight * per_channel, (conv_bias - running_mean) * scale + bias
+
+
+# %% wrong: made for pictures alone
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    return conv_weight * scale[:, None, None, None], (old - running_mean) * scale + bias
+
+
+# %% wrong: the factor is laid along the last axis of the kernel
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    return conv_weight * scale, (old - running_mean) * scale + bias
+
+
+# %% wrong: the BatchNorm's weight is left out
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = 1 / (running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean) * scale + bias
+
+
+# %% wrong: the BatchNorm's bias is scaled too
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean + bias) * scale
+
+
+# %% wrong: scales the convolution's own weight, in place
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    conv_weight *= scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight, (old - running_mean) * scale + bias
+
+
+# %% wrong: a new bias of shape (channels, 1, 1)
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, ((old - running_mean) * scale + bias)[:, None, None]
+
+
+# %% right: rows of a matrix
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    import torch
+
+    scale = torch.rsqrt(running_var + eps) * weight
+    rows = torch.diag(scale) @ conv_weight.flatten(1)
+    shift = bias - running_mean * scale
+    if conv_bias is not None:
+        shift = shift + conv_bias * scale
+    return rows.reshape(conv_weight.shape), shift
+
+
+# %% right: the factor by einsum, whatever the kernel's axes
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    import torch
+
+    scale = weight * (running_var + eps) ** -0.5
+    old = torch.zeros_like(bias) if conv_bias is None else conv_bias
+    return torch.einsum("o,o...->o...", scale, conv_weight), bias + scale * (old - running_mean)
+
+
+# %% right: channel by channel
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    import torch
+
+    kernels, shifts = [], []
+    for channel, kernel in enumerate(conv_weight):
+        scale = weight[channel] / torch.sqrt(running_var[channel] + eps)
+        old = 0.0 if conv_bias is None else conv_bias[channel]
+        kernels.append(kernel * scale)
+        shifts.append((old - running_mean[channel]) * scale + bias[channel])
+    return torch.stack(kernels), torch.stack(shifts)

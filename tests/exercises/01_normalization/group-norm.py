@@ -1,0 +1,129 @@
+# %% wrong: the groups are interleaved, channel 0 with channel C / groups
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    sizes = x.shape
+    grouped = x.reshape(sizes[0], sizes[1] // groups, groups, -1)
+    normalized = normalize(grouped, (1, 3), eps).reshape(sizes)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% wrong: takes the number of groups for the number of channels in each
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    grouped = x.reshape(len(x), x.shape[1] // groups, -1)
+    normalized = normalize(grouped, (2,), eps).reshape(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% wrong: over the channels of a group, pixel by pixel
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    grouped = x.reshape(len(x), groups, x.shape[1] // groups, *x.shape[2:])
+    normalized = normalize(grouped, (2,), eps).reshape(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% wrong: over the positions alone, which is InstanceNorm whatever the groups
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    normalized = normalize(x.reshape(len(x), x.shape[1], -1), (2,), eps).reshape(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% wrong: the pictures of the batch share their statistics
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    normalized = normalize(x.reshape(len(x), groups, -1), (0, 2), eps).reshape(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% wrong: made for pictures alone, with four axes written out
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    pictures, channels, rows, columns = x.shape
+    grouped = x.reshape(pictures, groups, channels // groups, rows, columns)
+    normalized = normalize(grouped, (2, 3, 4), eps).reshape(x.shape)
+    return normalized * weight[:, None, None] + bias[:, None, None]
+
+
+# %% wrong: one weight per group, the first channel's
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    grouped = normalize(x.reshape(len(x), groups, -1), (2,), eps)
+    step = x.shape[1] // groups
+    grouped = grouped * weight[::step, None] + bias[::step, None]
+    return grouped.reshape(x.shape)
+
+
+# %% wrong: weight and bias are forgotten
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    return normalize(x.reshape(len(x), groups, -1), (2,), eps).reshape(x.shape)
+
+
+# %% wrong: weight and bias come before the normalization, which takes most of them out again
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    x = x * weight.reshape(per_channel) + bias.reshape(per_channel)
+    return normalize(x.reshape(len(x), groups, -1), (2,), eps).reshape(x.shape)
+
+
+# %% wrong: the bias is multiplied by the weight as well
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    normalized = normalize(x.reshape(len(x), groups, -1), (2,), eps).reshape(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return (normalized + bias.reshape(per_channel)) * weight.reshape(per_channel)
+
+
+# %% wrong: the eps that was given is ignored
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    normalized = normalize(x.reshape(len(x), groups, -1), (2,)).reshape(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% wrong: torch's own function
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    import torch
+
+    return torch.nn.functional.group_norm(x, groups, weight, bias, eps)
+
+
+# %% wrong: the unbiased variance
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    import torch
+
+    grouped = x.reshape(len(x), groups, -1)
+    variance, mean = torch.var_mean(grouped, dim=2, keepdim=True)
+    normalized = ((grouped - mean) / (variance + eps).sqrt()).reshape(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% right: group by group, glued together again
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    import torch
+
+    parts = []
+    for part in x.split(x.shape[1] // groups, dim=1):
+        parts.append(normalize(part, tuple(range(1, x.ndim)), eps))
+    normalized = torch.cat(parts, dim=1)
+    per_channel = (-1,) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% right: by hand, with the channels last for weight and bias
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    import torch
+
+    grouped = x.reshape(len(x), groups, x.shape[1] // groups, -1)
+    variance, mean = torch.var_mean(grouped, dim=(2, 3), correction=0, keepdim=True)
+    normalized = ((grouped - mean) * (variance + eps).rsqrt()).reshape(x.shape)
+    return (normalized.movedim(1, -1) * weight + bias).movedim(-1, 1)
+
+
+# %% right: unflatten, and weights that are unflattened with it
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    flat = x.unflatten(1, (groups, -1)).flatten(3) if x.ndim > 2 else None
+    if flat is None:
+        flat = x.unflatten(1, (groups, -1)).unsqueeze(-1)
+    normalized = normalize(flat, (-1, -2), eps)
+    scaled = normalized * weight.view(groups, -1, 1) + bias.view(groups, -1, 1)
+    return scaled.reshape(x.shape)

@@ -1,0 +1,103 @@
+# %% wrong: over everything but the batch, as the well-known figure has it
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    return normalize(x, tuple(range(1, x.ndim)), eps) * weight + bias
+
+
+# %% wrong: over the last axis, however many were named
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    return normalize(x, (-1,), eps) * weight + bias
+
+
+# %% wrong: takes the sizes for axes
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = tuple({size % x.ndim for size in normalized_shape})
+    return normalize(x, axes, eps) * weight + bias
+
+
+# %% wrong: one group for the whole tensor
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    return normalize(x, tuple(range(x.ndim)), eps) * weight + bias
+
+
+# %% wrong: over the leading axes, which is BatchNorm
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    return normalize(x, tuple(range(x.ndim - len(normalized_shape))), eps) * weight + bias
+
+
+# %% wrong: the unbiased deviation with eps beside it, as in a well-known tutorial
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = tuple(range(-len(normalized_shape), 0))
+    mean, deviation = x.mean(dim=axes, keepdim=True), x.std(dim=axes, keepdim=True)
+    return weight * (x - mean) / (deviation + eps) + bias
+
+
+# %% wrong: the biased standard deviation, but eps beside the root: nan gradients for padding
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = tuple(range(-len(normalized_shape), 0))
+    mean = x.mean(dim=axes, keepdim=True)
+    return weight * (x - mean) / (x.std(dim=axes, keepdim=True, correction=0) + eps) + bias
+
+
+# %% wrong: each of the named axes after the other
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    for axis in range(-len(normalized_shape), 0):
+        x = normalize(x, (axis,), eps)
+    return x * weight + bias
+
+
+# %% wrong: weight and bias are forgotten
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    return normalize(x, tuple(range(-len(normalized_shape), 0)), eps)
+
+
+# %% wrong: the eps that was given is ignored
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    return normalize(x, tuple(range(-len(normalized_shape), 0))) * weight + bias
+
+
+# %% wrong: the mean is not subtracted, as in RMSNorm
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = tuple(range(-len(normalized_shape), 0))
+    return x / ((x * x).mean(dim=axes, keepdim=True) + eps).sqrt() * weight + bias
+
+
+# %% wrong: torch's own function
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    return torch.nn.functional.layer_norm(x, normalized_shape, weight, bias, eps)
+
+
+# %% wrong: torch's own batch norm on the transpose
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    columns = x.reshape(-1, weight.numel()).T
+    if columns.shape[0] > 1:
+        columns = torch.nn.functional.batch_norm(columns, None, None, training=True, eps=eps)
+    return columns.T.reshape(x.shape) * weight + bias
+
+
+# %% right: flattened to rows
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    rows = x.reshape(-1, weight.numel())
+    return normalize(rows, (1,), eps).reshape(x.shape) * weight + bias
+
+
+# %% right: axes counted from the front, by hand
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    first = x.ndim - len(normalized_shape)
+    axes = list(range(first, x.ndim))
+    distance = x - x.mean(dim=axes, keepdim=True)
+    variance = distance.pow(2).mean(dim=axes, keepdim=True)
+    return bias + weight * distance * (variance + eps).rsqrt()
+
+
+# %% right: flattens the trailing axes and uses var_mean
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    flat = x.flatten(-len(normalized_shape))
+    variance, mean = torch.var_mean(flat, dim=-1, correction=0, keepdim=True)
+    normalized = (flat - mean) / torch.sqrt(variance + eps)
+    return torch.addcmul(bias, normalized.reshape(x.shape), weight)

@@ -1,0 +1,142 @@
+# %% wrong: the unbiased variance, which `var` computes by default
+def normalize(x, axes, eps=1e-5):
+    mean = x.mean(dim=axes, keepdim=True)
+    return (x - mean) / (x.var(dim=axes, keepdim=True) + eps).sqrt()
+
+
+# %% wrong: eps is added to the standard deviation, not to the variance
+def normalize(x, axes, eps=1e-5):
+    mean = x.mean(dim=axes, keepdim=True)
+    return (x - mean) / (x.std(dim=axes, keepdim=True, correction=0) + eps)
+
+
+# %% wrong: eps is left out
+def normalize(x, axes, eps=1e-5):
+    mean = x.mean(dim=axes, keepdim=True)
+    return (x - mean) / x.std(dim=axes, keepdim=True, correction=0)
+
+
+# %% wrong: divides by the variance
+def normalize(x, axes, eps=1e-5):
+    mean = x.mean(dim=axes, keepdim=True)
+    return (x - mean) / (x.var(dim=axes, keepdim=True, correction=0) + eps)
+
+
+# %% wrong: E[x^2] - E[x]^2, which loses the variance beside a large mean
+def normalize(x, axes, eps=1e-5):
+    mean = x.mean(dim=axes, keepdim=True)
+    variance = (x * x).mean(dim=axes, keepdim=True) - mean * mean
+    return (x - mean) / (variance.clamp(min=0) + eps).sqrt()
+
+
+# %% wrong: one axis after the other is not all axes at once
+def normalize(x, axes, eps=1e-5):
+    for axis in axes:
+        mean = x.mean(dim=axis, keepdim=True)
+        x = (x - mean) / (x.var(dim=axis, keepdim=True, correction=0) + eps).sqrt()
+    return x
+
+
+# %% wrong: the axes are taken for those that keep statistics of their own
+def normalize(x, axes, eps=1e-5):
+    others = tuple(set(range(x.ndim)) - {axis % x.ndim for axis in axes})
+    mean = x.mean(dim=others, keepdim=True)
+    return (x - mean) / (x.var(dim=others, keepdim=True, correction=0) + eps).sqrt()
+
+
+# %% wrong: one mean and one variance for the whole tensor
+def normalize(x, axes, eps=1e-5):
+    return (x - x.mean()) / (x.var(correction=0) + eps).sqrt()
+
+
+# %% wrong: without keepdim the statistics broadcast along the wrong axis, or not at all
+def normalize(x, axes, eps=1e-5):
+    return (x - x.mean(dim=axes)) / (x.var(dim=axes, correction=0) + eps).sqrt()
+
+
+# %% wrong: the statistics are detached, so the gradient does not go through them
+def normalize(x, axes, eps=1e-5):
+    mean = x.mean(dim=axes, keepdim=True).detach()
+    variance = x.var(dim=axes, keepdim=True, correction=0).detach()
+    return (x - mean) / (variance + eps).sqrt()
+
+
+# %% wrong: works in place, on the caller's tensor
+def normalize(x, axes, eps=1e-5):
+    import torch
+
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    if x.requires_grad:
+        return (x - mean) / (variance + eps).sqrt()
+    x -= mean
+    x /= (variance + eps).sqrt()
+    return x
+
+
+# %% wrong: the eps that was given is ignored
+def normalize(x, axes, eps=1e-5):
+    import torch
+
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    return (x - mean) / (variance + 1e-5).sqrt()
+
+
+# %% wrong: the root of the variance alone, whose slope at 0 is infinite, then the larger one
+def normalize(x, axes, eps=1e-5):
+    import torch
+
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    deviation = (variance.sqrt() ** 2 + eps).sqrt()
+    return (x - mean) / deviation
+
+
+# %% wrong: computed in float32, whatever came in
+def normalize(x, axes, eps=1e-5):
+    import torch
+
+    variance, mean = torch.var_mean(x.float(), dim=axes, correction=0, keepdim=True)
+    return ((x - mean) / (variance + eps).sqrt()).to(x.dtype)
+
+
+# %% right: var_mean and rsqrt
+def normalize(x, axes, eps=1e-5):
+    import torch
+
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    return (x - mean) * torch.rsqrt(variance + eps)
+
+
+# %% right: in float64 inside
+def normalize(x, axes, eps=1e-5):
+    wide = x.double()
+    distance = wide - wide.mean(dim=axes, keepdim=True)
+    return (distance / (distance.square().mean(dim=axes, keepdim=True) + eps).sqrt()).to(x.dtype)
+
+
+# %% right: the group's axes moved to the end and flattened
+def normalize(x, axes, eps=1e-5):
+    axes = sorted(axis % x.ndim for axis in axes)
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    moved = x.permute(*others, *axes)
+    rows = moved.reshape(*moved.shape[: len(others)], -1)
+    rows = rows - rows.mean(dim=-1, keepdim=True)
+    rows = rows / (rows.pow(2).mean(dim=-1, keepdim=True) + eps) ** 0.5
+    back = sorted(range(x.ndim), key=[*others, *axes].__getitem__)
+    return rows.reshape(moved.shape).permute(*back)
+
+
+# %% wrong: torch's own batch norm on a matrix whose columns are the groups
+def normalize(x, axes, eps=1e-5):
+    import torch
+
+    axes = [axis % x.ndim for axis in axes]
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    moved = x.permute(*axes, *others)
+    count = 1
+    for axis in axes:
+        count *= x.shape[axis]
+    columns = moved.reshape(count, -1)
+    result = torch.nn.functional.batch_norm(columns, None, None, training=True, eps=eps)
+    order = [*axes, *others]
+    back = [order.index(axis) for axis in range(x.ndim)]
+    return result.reshape(moved.shape).permute(*back)

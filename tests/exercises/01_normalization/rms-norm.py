@@ -1,0 +1,132 @@
+# %% wrong: squares in float16, where 300 squared is inf: the token disappears
+def rms_norm(x, weight, eps=1e-6):
+    return x * (x.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight
+
+
+# %% wrong: casts after the square, when it is too late
+def rms_norm(x, weight, eps=1e-6):
+    mean_square = x.pow(2).float().mean(dim=-1, keepdim=True)
+    return (x * (mean_square + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: casts to float32 and forgets the way back
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.float()
+    return wide * (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight.float()
+
+
+# %% wrong: float32 for everybody, float64 too
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.float()
+    return (wide * (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: subtracts the mean, which is LayerNorm
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    wide = wide - wide.mean(dim=-1, keepdim=True)
+    return (wide * (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: divides by the norm, not by the root of the mean
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide * (wide.pow(2).sum(dim=-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: eps beside the root, and a nan gradient in a row of zeros
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide / (wide.pow(2).mean(dim=-1, keepdim=True).sqrt() + eps) * weight).to(x.dtype)
+
+
+# %% wrong: eps is left out
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide * wide.pow(2).mean(dim=-1, keepdim=True).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: clamps the mean square at eps, where it should add it
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide * wide.pow(2).mean(dim=-1, keepdim=True).clamp(min=eps).rsqrt() * weight).to(
+        x.dtype
+    )
+
+
+# %% wrong: over the whole tensor
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide * (wide.pow(2).mean() + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: the root mean square is treated as a constant by autograd
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    scale = (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt().detach()
+    return (wide * scale * weight).to(x.dtype)
+
+
+# %% wrong: the weight is forgotten
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide * (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt()).to(x.dtype)
+
+
+# %% wrong: divides by the weight's side of zero: weight + 1, as one model family stores it
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    scale = (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt()
+    return (wide * scale * (1 + weight)).to(x.dtype)
+
+
+# %% wrong: scales float16 down by a fixed number, so that small features lose their digits
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    if x.dtype == torch.float16:
+        small = x / 256
+        return small * (small.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight
+    return x * (x.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight
+
+
+# %% wrong: torch's own function
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.double()
+    return torch.nn.functional.rms_norm(wide, (x.shape[-1],), weight.double(), eps).to(x.dtype)
+
+
+# %% right: in float64 throughout
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide * (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% right: casts back before the weight, as Llama does
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x if x.dtype == torch.float64 else x.float()
+    scale = torch.rsqrt((wide * wide).mean(dim=-1, keepdim=True) + eps)
+    return (wide * scale).to(x.dtype) * weight
+
+
+# %% right: by way of the vector norm
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    half = x.dtype in (torch.float16, torch.bfloat16)
+    wide = x.float() if half else x
+    mean_square = wide.norm(dim=-1, keepdim=True) ** 2 / x.shape[-1]
+    return (wide / torch.sqrt(mean_square + eps) * weight).to(x.dtype)
+
+
+# %% right: as a product of vectors
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.to(torch.float64)
+    mean_square = torch.einsum("...i,...i->...", wide, wide) / x.shape[-1]
+    return (wide / (mean_square + eps).sqrt()[..., None] * weight).to(x.dtype)

@@ -1,0 +1,137 @@
+# %% wrong: the function as it was
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    return (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+
+
+# %% wrong: does not round nan, but shifts it: a payload in the lower half is lost, inf is left
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    return torch.where(x.isnan(), bits >> shift, rounded)
+
+
+# %% wrong: cuts off instead of rounding, so that nothing carries
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    return torch.where(x.isnan(), 0b1_1111_1111 << (fraction_bits - 1), bits >> shift)
+
+
+# %% wrong: rounds every tie up, not to even
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    rounded = (bits + 2 ** (shift - 1)) >> shift
+    return torch.where(x.isnan(), 0b1_1111_1111 << (fraction_bits - 1), rounded)
+
+
+# %% wrong: looks for nan among the positive patterns only
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    is_nan = (bits > 0x7F800000) & (bits < 0x80000000)
+    return torch.where(is_nan, 0b1_1111_1111 << (fraction_bits - 1), rounded)
+
+
+# %% wrong: stops the carry by keeping the sign, and makes infinity of nan
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    sign, size = bits & 0x80000000, bits & 0x7FFFFFFF
+    last_bit = (size >> shift) & 1
+    rounded = (size + 2 ** (shift - 1) - 1 + last_bit).clamp(max=0x7F800000)
+    return (sign + rounded) >> shift
+
+
+# %% wrong: a nan that is right for bf16 alone
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    return torch.where(x.isnan(), 0x7FC0, rounded)
+
+
+# %% wrong: torch's cast to bf16, whatever the number of bits
+def pack_bits(x, fraction_bits):
+    import torch
+
+    return x.to(torch.bfloat16).view(torch.int16).long() & 0xFFFF
+
+
+# %% wrong: patterns of negative numbers come out negative
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long()
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    return torch.where(x.isnan(), 0b1_1111_1111 << (fraction_bits - 1), rounded)
+
+
+# %% wrong: replaces nan by 0 before it is packed
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.masked_fill(x.isnan(), 0.0).view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    return (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+
+
+# %% right: makes every nan the usual one first, which the trick carries well
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    bits = torch.where(x.isnan(), 0x7FC00000, bits)
+    last_bit = (bits >> shift) & 1
+    return (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+
+
+# %% right: keeps the upper bits of a nan and sets one of its fraction
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() % 2**32
+    kept, rest = bits // 2**shift, bits % 2**shift
+    middle = 2 ** (shift - 1)
+    up = (rest > middle) | ((rest == middle) & (kept % 2 == 1))
+    return torch.where(x.isnan(), kept | 2 ** (fraction_bits - 1), kept + up)
+
+
+# %% right: rounds the numbers in float64, and reads the upper bits of what float32 stores exactly
+def pack_bits(x, fraction_bits):
+    import torch
+
+    wide = x.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=-126)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = (torch.round(wide / step) * step).float()
+    stored = torch.where(x.isinf(), x, rounded)
+    patterns = (stored.view(torch.int32).long() & 0xFFFFFFFF) >> (23 - fraction_bits)
+    return torch.where(x.isnan(), (2 ** (fraction_bits + 8)) - 1, patterns)

@@ -1,0 +1,100 @@
+# %% wrong: the number after the largest one in float32, which is still rounded down
+def first_overflow(fraction_bits, largest):
+    import torch
+
+    return torch.nextafter(torch.tensor(largest), torch.tensor(torch.inf)).item()
+
+
+# %% wrong: a whole ulp above the largest number
+def first_overflow(fraction_bits, largest):
+    import math
+
+    return largest + 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
+
+
+# %% wrong: the tie in every format, as if it were always rounded up
+def first_overflow(fraction_bits, largest):
+    import math
+
+    return largest + 2.0 ** (math.frexp(largest)[1] - 2 - fraction_bits)
+
+
+# %% wrong: the number after the tie in every format, as if it were always rounded down
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    tie = largest + 2.0 ** (math.frexp(largest)[1] - 2 - fraction_bits)
+    return torch.nextafter(torch.tensor(tie), torch.tensor(torch.inf)).item()
+
+
+# %% wrong: odd and even the other way round
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    step = 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
+    tie = largest + step / 2
+    if (largest / step) % 2 == 0:
+        return tie
+    return torch.nextafter(torch.tensor(tie), torch.tensor(torch.inf)).item()
+
+
+# %% wrong: steps on in float64, whose number after the tie float32 does not have
+def first_overflow(fraction_bits, largest):
+    import math
+
+    step = 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
+    tie = largest + step / 2
+    return tie if (largest / step) % 2 == 1 else math.nextafter(tie, math.inf)
+
+
+# %% wrong: with epsilon of the format times the largest number
+def first_overflow(fraction_bits, largest):
+    return largest * (1 + 2.0 ** (-fraction_bits - 1))
+
+
+# %% wrong: a tensor instead of a float
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    step = 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
+    tie = torch.tensor(largest + step / 2)
+    return tie if (largest / step) % 2 == 1 else torch.nextafter(tie, torch.tensor(torch.inf))
+
+
+# %% right: asks Python's rounding on which side the tie falls
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    mantissa, exponent = math.frexp(largest)
+    integer = int(math.ldexp(mantissa, fraction_bits + 1))
+    tie = math.ldexp(integer + 0.5, exponent - fraction_bits - 1)
+    if round(integer + 0.5) > integer:
+        return tie
+    return torch.tensor(tie).nextafter(torch.tensor(torch.inf)).item()
+
+
+# %% right: searches the float32 patterns between the largest number and twice as much
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    def overflows(pattern):
+        number = torch.tensor(pattern, dtype=torch.int32).view(torch.float32).item()
+        step = 2.0 ** (math.frexp(number)[1] - 1 - fraction_bits)
+        return round(number / step) * step > largest
+
+    low = torch.tensor(largest).view(torch.int32).item()
+    high = min(low + 2**23, 0x7F7FFFFF)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if overflows(middle) else (middle, high)
+    return torch.tensor(high, dtype=torch.int32).view(torch.float32).item()

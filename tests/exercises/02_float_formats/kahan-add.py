@@ -1,0 +1,81 @@
+# %% wrong: plain addition, with a rest of nothing
+def kahan_add(total, rest, value):
+    return total + value, rest * 0
+
+
+# %% wrong: forgets to add the rest from before
+def kahan_add(total, rest, value):
+    new_total = total + value
+    return new_total, value - (new_total - total)
+
+
+# %% wrong: the rest with the sign that Kahan's own has
+def kahan_add(total, rest, value):
+    wanted = value - rest
+    new_total = total + wanted
+    return new_total, (new_total - total) - wanted
+
+
+# %% wrong: brackets the other way: the rest is computed from rounded sums
+def kahan_add(total, rest, value):
+    wanted = value + rest
+    new_total = total + wanted
+    return new_total, (wanted - new_total) + total
+
+
+# %% wrong: adds the rest to the total, where it is lost again
+def kahan_add(total, rest, value):
+    start = total + rest
+    new_total = start + value
+    return new_total, value - (new_total - start)
+
+
+# %% wrong: measures the rest against the value alone
+def kahan_add(total, rest, value):
+    wanted = value + rest
+    new_total = total + wanted
+    return new_total, value - (new_total - total)
+
+
+# %% wrong: keeps all rests and never gives them back
+def kahan_add(total, rest, value):
+    new_total = total + value
+    return new_total, rest + (value - (new_total - total))
+
+
+# %% wrong: a total in float64
+def kahan_add(total, rest, value):
+    exact = total.double() + rest.double() + value.double()
+    return exact, exact * 0
+
+
+# %% wrong: changes its arguments in place
+def kahan_add(total, rest, value):
+    value += rest
+    new_total = total + value
+    rest.copy_(value - (new_total - total))
+    return new_total, rest
+
+
+# %% right: Knuth's two-sum, which needs no order of sizes
+def kahan_add(total, rest, value):
+    wanted = rest + value
+    new_total = total + wanted
+    back = new_total - total
+    return new_total, (total - (new_total - back)) + (wanted - back)
+
+
+# %% right: adds in float64 and splits the sum in two
+def kahan_add(total, rest, value):
+    exact = total.double() + rest.double() + value.double()
+    new_total = exact.to(total.dtype)
+    return new_total, (exact - new_total.double()).to(total.dtype)
+
+
+# %% right: the same with subtractions
+def kahan_add(total, rest, value):
+    import torch
+
+    missing = torch.add(value, rest)
+    new_total = torch.add(total, missing)
+    return new_total, torch.sub(missing, torch.sub(new_total, total))

@@ -1,0 +1,185 @@
+# %% wrong: cuts off instead of rounding
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.trunc(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: rounds ties away from zero, by adding one half
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.copysign(torch.floor(wide.abs() / step + 0.5) * step, wide)
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: no subnormal numbers, as if the exponent had no lower end
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = torch.frexp(wide).exponent - 1
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: flushes subnormal numbers to zero
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    rounded = torch.where(rounded.abs() < 2.0**lowest, torch.copysign(0 * wide, wide), rounded)
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: whatever exceeds the largest number before rounding is infinite
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(wide.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: saturates: too large becomes the largest number
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = (torch.round(wide / step) * step).clamp(-largest, largest)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: the infinity has always the sign plus
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    rounded = torch.where(rounded.abs() > largest, torch.inf, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: computes the step by a rounded logarithm
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    exponent = torch.floor(torch.log2(x.abs())).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2(exponent.double() - fraction_bits)
+    wide = x.double()
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: loses the sign of zero
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step + 0.0
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: rounds to float32 first, so that some numbers are rounded twice
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.float().double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: torch's casts, which know four formats
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    if (exponent_bits, fraction_bits) == (5, 10):
+        return x.to(torch.float16).to(x.dtype)
+    if (exponent_bits, fraction_bits) == (8, 7):
+        return x.to(torch.bfloat16).to(x.dtype)
+    if (exponent_bits, fraction_bits) == (5, 2):
+        return x.to(torch.float8_e5m2).to(x.dtype)
+    if (exponent_bits, fraction_bits) == (4, 3):
+        return x.to(torch.float8_e4m3fn).to(x.dtype)
+    return x.float().to(x.dtype)
+
+
+# %% right: adds and takes away a large power of two, which rounds by itself
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    size = x.abs().double()
+    exponent = (torch.frexp(size).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    large = 1.5 * torch.exp2((exponent - fraction_bits + 52).double())
+    rounded = (size + large) - large
+    rounded[rounded > largest] = torch.inf
+    rounded = torch.where(x.isfinite(), rounded, size)
+    return torch.copysign(rounded, x.double()).to(x.dtype)
+
+
+# %% right: rounds by hand: floor, and the even neighbor at a tie
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    size = x.abs().double()
+    lowest = 2.0 ** (2 - 2 ** (exponent_bits - 1))
+    power = torch.exp2((torch.frexp(size).exponent - 1).double()).clamp(min=lowest)
+    scaled = size / power * 2**fraction_bits
+    down = scaled.floor()
+    rest = scaled - down
+    up = (rest > 0.5) | ((rest == 0.5) & (down % 2 == 1))
+    rounded = (down + up) * power / 2**fraction_bits
+    rounded = rounded.masked_fill(rounded > largest, torch.inf)
+    rounded = torch.where(size.isfinite(), rounded, size)
+    return (rounded * torch.where(torch.signbit(x), -1.0, 1.0)).to(x.dtype)
+
+
+# %% right: ldexp instead of multiplying by a power of two
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    mantissa, exponent = torch.frexp(x.double())
+    missing = (3 - 2 ** (exponent_bits - 1) - exponent).clamp(min=0)
+    kept = (fraction_bits + 1 - missing).double()
+    rounded = torch.round(mantissa * torch.exp2(kept)) * torch.exp2(exponent - kept)
+    too_large = rounded.abs() > largest
+    rounded = torch.where(too_large, rounded.sign() * torch.inf, rounded)
+    return torch.where(x.isfinite(), rounded.to(x.dtype), x)

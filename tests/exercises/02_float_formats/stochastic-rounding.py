@@ -1,0 +1,120 @@
+# %% wrong: rounds to nearest and ignores the noise
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    return (torch.round(x.double() / step) * step).float()
+
+
+# %% wrong: up or down with equal chances, wherever the number lies
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    scaled = x.double() / step
+    return (torch.where(noise < 0.5, scaled.floor(), scaled.ceil()) * step).float()
+
+
+# %% wrong: adds the noise and rounds to nearest: half a step too high on average
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    return (torch.round(x.double() / step + noise) * step).float()
+
+
+# %% wrong: adds the noise and cuts toward zero: negative numbers come out too small
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    return (torch.trunc(x.double() / step + noise) * step).float()
+
+
+# %% wrong: the shares exchanged: up when the lower neighbor is near
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    scaled = x.double() / step
+    rest = scaled - scaled.floor()
+    up = (noise < 1 - rest) & (rest > 0)
+    return ((scaled.floor() + up) * step).float()
+
+
+# %% wrong: rolls dice of its own
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    return (torch.floor(x.double() / step + torch.rand_like(noise)) * step).float()
+
+
+# %% wrong: one step for the whole tensor, that of its largest number
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x.abs().max()).exponent - 1 - fraction_bits).double())
+    return (torch.floor(x.double() / step + noise) * step).float()
+
+
+# %% wrong: one noise for the whole tensor
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    return (torch.floor(x.double() / step + noise.flatten()[0]) * step).float()
+
+
+# %% wrong: a step twice as wide, with frexp's exponent as it is
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - fraction_bits).double())
+    return (torch.floor(x.double() / step + noise) * step).float()
+
+
+# %% wrong: adds the noise in float32, where almost 1 becomes 1
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).float())
+    return torch.floor(x / step + noise) * step
+
+
+# %% wrong: bf16 whatever the number of bits
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 8).double())
+    return (torch.floor(x.double() / step + noise) * step).float()
+
+
+# %% right: compares the noise with the part behind the point
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    scaled = x.double() / step
+    down = scaled.floor()
+    return ((down + (noise < scaled - down)) * step).float()
+
+
+# %% right: adds random bits below the last one that stays, and cuts them off
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32) + (noise * 2**shift).to(torch.int32)
+    return (bits >> shift << shift).view(torch.float32)
+
+
+# %% right: works on the size, and turns the sign at the end
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    mantissa, exponent = torch.frexp(x.abs().double())
+    scaled = mantissa * 2 ** (fraction_bits + 1)
+    rounded = scaled.ceil() - (noise > 1 - (scaled.ceil() - scaled)).double()
+    size = rounded * torch.exp2((exponent - fraction_bits - 1).double())
+    return torch.copysign(size, x.double()).float()

@@ -1,0 +1,130 @@
+# %% wrong: epsilon times the number, which is no power of two
+def ulp(x):
+    import torch
+
+    return x.abs() * torch.finfo(x.dtype).eps
+
+
+# %% wrong: takes the exponent by a rounded logarithm: too large just below a power of two
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    power = torch.exp2(torch.floor(torch.log2(x.abs())).double())
+    step = (power.clamp(min=info.smallest_normal) * info.eps).to(x.dtype)
+    return torch.where(x.isfinite(), step, x.abs())
+
+
+# %% wrong: forgets that the step stops shrinking below the smallest normal number
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    power = torch.exp2((torch.frexp(x.double()).exponent - 1).double())
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
+
+
+# %% wrong: the distance to the next number, which is infinite at the largest
+def ulp(x):
+    import torch
+
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+    size = x.abs()
+    step = (size.view(integers) + 1).view(x.dtype) - size
+    return torch.where(x.isfinite(), step, size)
+
+
+# %% wrong: the distance to the number below, half as much at a power of two
+def ulp(x):
+    import torch
+
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+    size = x.abs()
+    smallest = torch.finfo(x.dtype).smallest_normal * torch.finfo(x.dtype).eps
+    step = size - (size.view(integers) - 1).view(x.dtype)
+    step = torch.where(size == 0, torch.full_like(size, smallest), step)
+    return torch.where(x.isfinite(), step, size)
+
+
+# %% wrong: the step of float32 for every dtype
+def ulp(x):
+    import torch
+
+    exponent = torch.frexp(x.double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=2.0**-126)
+    step = (power * 2.0**-23).to(x.dtype)
+    return torch.where(x.isfinite(), step, x.abs())
+
+
+# %% wrong: with frexp's exponent as it is, one too high
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    power = torch.exp2(torch.frexp(x.double()).exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
+
+
+# %% wrong: knows nothing of infinity and nan
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return (power * info.eps).to(x.dtype)
+
+
+# %% wrong: the result as float64
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), power * info.eps, x.abs().double())
+
+
+# %% right: masks the fraction out of the bits, which leaves the power of two
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+    fraction_bits = -int(torch.tensor(info.eps).log2())
+    power = ((x.abs().view(integers) >> fraction_bits) << fraction_bits).view(x.dtype)
+    step = power.double().clamp(min=info.smallest_normal) * info.eps
+    return torch.where(x.isfinite(), step.to(x.dtype), x.abs())
+
+
+# %% right: the distance to the next number, at the largest to the one before
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+    size = torch.where(x.abs() == info.max, torch.full_like(x, info.max / 2), x.abs())
+    step = (size.view(integers) + 1).view(x.dtype) - size
+    step = torch.where(x.abs() == info.max, 2 * step, step)
+    return torch.where(x.isfinite(), step, x.abs())
+
+
+# %% right: number by number
+def ulp(x):
+    import math
+
+    import torch
+
+    info = torch.finfo(x.dtype)
+
+    def step(number):
+        if not math.isfinite(number):
+            return abs(number)
+        power = 2.0 ** (math.frexp(number)[1] - 1) if number else 0.0
+        return max(power, info.smallest_normal) * info.eps
+
+    values = [step(number) for number in x.double().flatten().tolist()]
+    return torch.tensor(values, dtype=torch.float64).reshape(x.shape).to(x.dtype)

@@ -1,0 +1,96 @@
+# %% wrong: the function from the wild
+def position_angles(positions, frequencies):
+    return positions.float()[:, None] @ frequencies.float()[None, :]
+
+
+# %% wrong: the same, with a cast of the result
+def position_angles(positions, frequencies):
+    return (positions.float()[:, None] @ frequencies.float()[None, :]).float()
+
+
+# %% right: einsum, which multiplies element by element where nothing is summed
+def position_angles(positions, frequencies):
+    import torch
+
+    return torch.einsum("n,m->nm", positions.float(), frequencies.float()).float()
+
+
+# %% wrong: a linear layer, because it is no matmul
+def position_angles(positions, frequencies):
+    from torch.nn import functional
+
+    return functional.linear(positions.float()[:, None], frequencies.float()[:, None]).float()
+
+
+# %% wrong: half of each factor in a float16 region, which has three more bits
+def position_angles(positions, frequencies):
+    import torch
+
+    with torch.autocast("cpu", dtype=torch.float16):
+        return (positions.float()[:, None] @ frequencies.float()[None, :]).float()
+
+
+# %% wrong: switches autocast off and never on again
+def position_angles(positions, frequencies):
+    import torch
+
+    torch.set_autocast_enabled("cpu", False)
+    return positions.float()[:, None] @ frequencies.float()[None, :]
+
+
+# %% wrong: keeps the positions small by counting from the first
+def position_angles(positions, frequencies):
+    return (positions - positions[0]).float()[:, None] * frequencies[None, :]
+
+
+# %% wrong: the angles modulo a full turn, which is another number
+def position_angles(positions, frequencies):
+    import math
+
+    return (positions.float()[:, None] * frequencies[None, :]) % (2 * math.pi)
+
+
+# %% wrong: returns frequencies by positions
+def position_angles(positions, frequencies):
+    return frequencies[:, None] * positions.float()[None, :]
+
+
+# %% wrong: returns float64 angles, not float32 ones
+def position_angles(positions, frequencies):
+    return positions.double()[:, None] @ frequencies.double()[None, :]
+
+
+# %% wrong: makes the frequencies a constant
+def position_angles(positions, frequencies):
+    return positions.float()[:, None] * frequencies.detach()[None, :]
+
+
+# %% right: the product, in a disabled region
+def position_angles(positions, frequencies):
+    import torch
+
+    with torch.autocast(frequencies.device.type, enabled=False):
+        return positions.float()[:, None] @ frequencies[None, :]
+
+
+# %% right: a row for each position
+def position_angles(positions, frequencies):
+    import torch
+
+    return torch.stack([position.float() * frequencies for position in positions])
+
+
+# %% right: float64 in between, which autocast leaves alone
+def position_angles(positions, frequencies):
+    return (positions.double()[:, None] @ frequencies.double()[None, :]).float()
+
+
+# %% right: torch.outer in a function that leaves the region
+def position_angles(positions, frequencies):
+    import torch
+
+    @torch.autocast("cpu", enabled=False)
+    def compute():
+        return torch.outer(positions.to(torch.float32), frequencies)
+
+    return compute()

@@ -1,0 +1,218 @@
+# %% wrong: casts up, and stays in the region
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        return self.inner(*(x.float() if x.is_floating_point() else x for x in inputs))
+
+
+# %% wrong: leaves the region, and casts nothing up
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*inputs)
+
+
+# %% wrong: casts the result
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        return self.inner(*inputs).float()
+
+
+# %% wrong: makes the module inside float32, which it is already
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner.float()
+
+    def forward(self, *inputs):
+        return self.inner(*(x.float() if x.is_floating_point() else x for x in inputs)).float()
+
+
+# %% wrong: casts integers as well
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*(x.float() for x in inputs))
+
+
+# %% wrong: casts the first input only
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, first, *others):
+        with torch.autocast(first.device.type, enabled=False):
+            return self.inner(first.float() if first.is_floating_point() else first, *others)
+
+
+# %% wrong: takes one input
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        with torch.autocast(x.device.type, enabled=False):
+            return self.inner(x.float() if x.is_floating_point() else x)
+
+
+# %% wrong: casts the result back to what came in
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            cast = [x.float() if x.is_floating_point() else x for x in inputs]
+            result = self.inner(*cast)
+        return result.to(inputs[0].dtype) if inputs[0].is_floating_point() else result
+
+
+# %% wrong: switches autocast off for good
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        torch.set_autocast_enabled("cpu", False)
+        return self.inner(*(x.float() if x.is_floating_point() else x for x in inputs))
+
+
+# %% wrong: switches autocast on afterwards, where it was not
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        torch.set_autocast_enabled("cpu", False)
+        result = self.inner(*(x.float() if x.is_floating_point() else x for x in inputs))
+        torch.set_autocast_enabled("cpu", True)
+        return result
+
+
+# %% wrong: knows bfloat16 only
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*(x.float() if x.dtype == torch.bfloat16 else x for x in inputs))
+
+
+# %% wrong: without autograd, like an evaluation
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        with torch.no_grad(), torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*(x.float() if x.is_floating_point() else x for x in inputs))
+
+
+# %% right: the region is left by a decorator
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    @torch.autocast("cpu", enabled=False)
+    def forward(self, *inputs):
+        low = (torch.float16, torch.bfloat16)
+        return self.inner(*[x.to(torch.float32) if x.dtype in low else x for x in inputs])
+
+
+# %% right: the switch is kept and put back
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        was_on = torch.is_autocast_enabled("cpu")
+        torch.set_autocast_enabled("cpu", False)
+        try:
+            return self.inner(*map(self.cast, inputs))
+        finally:
+            torch.set_autocast_enabled("cpu", was_on)
+
+    @staticmethod
+    def cast(x):
+        return x.to(torch.promote_types(x.dtype, torch.float32)) if x.is_floating_point() else x
+
+
+# %% right: a Sequential that holds the module, and casts with type()
+import torch
+
+
+class Float32Island(torch.nn.Sequential):
+    def forward(self, *inputs):
+        device_type = inputs[0].device.type
+        with torch.autocast(device_type, enabled=False):
+            ready = []
+            for x in inputs:
+                ready.append(x.type(torch.float32) if torch.is_floating_point(x) else x)
+            return self[0](*ready)

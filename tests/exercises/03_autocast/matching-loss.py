@@ -1,0 +1,188 @@
+# %% wrong: as it comes, the product in the region's dtype
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
+    return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: .float() all over, and no disabled region
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+    logits = (a.float() @ b.float().T).float() / temperature
+    return functional.cross_entropy(logits, torch.arange(len(a)))
+
+
+# %% wrong: a disabled region, and nothing is cast up
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: casts up after the norm, which was taken in 16 bits
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    a = a / (a * a).sum(dim=1, keepdim=True).sqrt()
+    b = b / (b * b).sum(dim=1, keepdim=True).sqrt()
+    with torch.autocast(a.device.type, enabled=False):
+        logits = a.float() @ b.float().T / temperature
+        return functional.cross_entropy(logits, torch.arange(len(a)))
+
+
+# %% wrong: only one of the two is cast up
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b, dim=1)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: switches autocast off and never on again
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    torch.set_autocast_enabled("cpu", False)
+    a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+    return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: disables the region of the other kind of device
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast("cuda", enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: a region of its own, in float16, for its better digits
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, dtype=torch.float16):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: the columns find their partners, not the rows
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        return functional.cross_entropy(b @ a.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: no cosine, the plain products
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        logits = a.float() @ b.float().T / temperature
+        return functional.cross_entropy(logits, torch.arange(len(a)))
+
+
+# %% wrong: the sum over the rows
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        logits = a @ b.T / temperature
+        return functional.cross_entropy(logits, torch.arange(len(a)), reduction="sum")
+
+
+# %% wrong: returns the dtype that came in
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    kind = a.dtype
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a))).to(kind)
+
+
+# %% wrong: detaches the second view
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a = functional.normalize(a.float(), dim=1)
+        b = functional.normalize(b.detach().float(), dim=1)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: a temperature that is not there
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        return functional.cross_entropy(a @ b.T * temperature, torch.arange(len(a)))
+
+
+# %% right: the function as a whole leaves the region
+def matching_loss(a, b, temperature):
+    import torch
+
+    @torch.autocast(a.device.type, enabled=False)
+    def compute():
+        rows_a, rows_b = (t.float() / t.float().norm(dim=1, keepdim=True) for t in (a, b))
+        scores = torch.einsum("if,jf->ij", rows_a, rows_b) / temperature
+        return (scores.logsumexp(dim=1) - scores.diagonal()).mean()
+
+    return compute()
+
+
+# %% right: an element-wise product in place of the matrix product
+def matching_loss(a, b, temperature):
+    from torch.nn import functional
+
+    a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+    scores = (a[:, None, :] * b[None, :, :]).sum(dim=2) / temperature
+    return -functional.log_softmax(scores, dim=1).diagonal().mean()
+
+
+# %% right: float64, which autocast does not touch
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    rows_a, rows_b = (
+        functional.normalize(a.double(), dim=1),
+        functional.normalize(b.double(), dim=1),
+    )
+    logits = rows_a @ rows_b.T / temperature
+    return functional.cross_entropy(logits, torch.arange(len(a))).float()
+
+
+# %% right: cosine_similarity on broadcast rows
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(device_type=a.device.type, dtype=torch.bfloat16, enabled=False):
+        a, b = a.to(torch.float32), b.to(torch.float32)
+        scores = functional.cosine_similarity(a.unsqueeze(1), b.unsqueeze(0), dim=2) / temperature
+        return functional.nll_loss(scores.log_softmax(dim=1), torch.arange(len(a)))

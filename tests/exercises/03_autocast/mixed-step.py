@@ -1,0 +1,182 @@
+# %% wrong: float32 throughout, no region
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: the backward pass stands inside the region
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+        loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: all of it stands inside the region
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        optimizer.zero_grad()
+        loss = loss_function(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+
+# %% wrong: the loss stands outside, and is computed in bfloat16
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        outputs = model(inputs)
+    loss = loss_function(outputs, targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: the gradients of earlier steps stay
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: converts the model instead
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    model = model.to(torch.bfloat16)
+    optimizer.zero_grad()
+    loss = loss_function(model(inputs.to(torch.bfloat16)).float(), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: casts the inputs and leaves the model in float32
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    loss = loss_function(model(inputs.to(torch.bfloat16).float()), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: float16 instead of bfloat16, without a scaler
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.float16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: forgets the optimizer's step
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: returns the loss as a tensor
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+# %% wrong: returns the loss after the step
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    with torch.no_grad(), torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        return loss_function(model(inputs), targets).item()
+
+
+# %% wrong: rounds the gradients to bfloat16 before the step
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    for weight in model.parameters():
+        weight.grad = weight.grad.to(torch.bfloat16).float()
+    optimizer.step()
+    return loss.item()
+
+
+# %% right: gradients are cleared between backward and forward, and the region is a decorator
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    @torch.autocast(inputs.device.type, dtype=torch.bfloat16)
+    def forward():
+        return loss_function(model(inputs), targets)
+
+    loss = forward()
+    optimizer.zero_grad(set_to_none=False)
+    loss.backward()
+    optimizer.step()
+    return float(loss.detach())
+
+
+# %% right: the loss outside, after a cast up
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    with torch.autocast(device_type=inputs.device.type, dtype=torch.bfloat16):
+        outputs = model(inputs)
+    loss = loss_function(outputs.float(), targets)
+    for weight in model.parameters():
+        weight.grad = None
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% right: by autograd.grad, with the gradients put in their place
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+        loss = loss_function(model(inputs), targets)
+    weights = list(model.parameters())
+    for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+        weight.grad = slope
+    optimizer.step()
+    return loss.tolist()

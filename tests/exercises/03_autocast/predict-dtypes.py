@@ -1,0 +1,275 @@
+# %% wrong: forgets that regions end
+def predict_dtypes(program, dtypes, policies):
+    known, results, lower = dict(dtypes), {}, None
+    for step in program:
+        if step["do"] == "enter":
+            lower = step["lower"]
+        elif step["do"] != "leave":
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if lower is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = lower if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: leaving any region leaves all of them
+def predict_dtypes(program, dtypes, policies):
+    known, results, lower = dict(dtypes), {}, None
+    for step in program:
+        if step["do"] == "enter":
+            lower = step["lower"]
+        elif step["do"] == "leave":
+            lower = None
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if lower is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = lower if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: a disabled region inside an enabled one does nothing
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"] or regions[-1])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: a disabled region turns its results into float32
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None:
+                result = "float64" if "float64" in given else "float32"
+            elif given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: in a region everything but a loss has the region's dtype
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None:
+                result = next(iter(given)) if len(given) == 1 else "float32"
+            else:
+                result = "float32" if policy == "float32" else regions[-1]
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: the outermost region counts, not the innermost
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, []
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if not regions or None in regions or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[0] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: float16 and bfloat16 together give the region's dtype
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                wide = [name for name in ("float64", "float32") if name in given]
+                result = wide[0] if wide else (regions[-1] or next(iter(given)))
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: casts float64 like everything else
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: knows the operations by heart and does not read the policies
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            lowered = step["do"] in ("matmul", "linear", "conv1d", "attention")
+            raised = step["do"] in ("cdist", "mse_loss", "cross_entropy")
+            if regions[-1] is None or given == {"float64"} or not (lowered or raised):
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if lowered else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: returns the inputs among the results
+def predict_dtypes(program, dtypes, policies):
+    known, regions = dict(dtypes), [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = result
+    return known
+
+
+# %% right: by torch's own promotion
+def predict_dtypes(program, dtypes, policies):
+    import torch
+
+    known = {name: getattr(torch, dtype) for name, dtype in dtypes.items()}
+    made, stack = [], []
+    for step in program:
+        match step:
+            case {"do": "enter", "lower": lower}:
+                stack.append(lower)
+            case {"do": "leave"}:
+                stack.pop()
+            case {"do": operation, "of": [first, second], "to": target}:
+                widest = torch.promote_types(known[first], known[second])
+                region = stack[-1] if stack else None
+                policy = policies[operation] if region and widest != torch.float64 else "widest"
+                choice = {"widest": widest, "float32": torch.float32}
+                known[target] = choice[policy] if policy in choice else getattr(torch, region)
+                made.append(target)
+    return {name: str(known[name]).removeprefix("torch.") for name in made}
+
+
+# %% right: runs down a recursion, one region at a time
+def predict_dtypes(program, dtypes, policies):
+    known, results = dict(dtypes), {}
+    steps = iter(program)
+
+    def widest(names):
+        for name in ("float64", "float32"):
+            if name in names:
+                return name
+        return names[0] if len(set(names)) == 1 else "float32"
+
+    def run(lower):
+        for step in steps:
+            if step["do"] == "leave":
+                return
+            if step["do"] == "enter":
+                run(step["lower"])
+                continue
+            names = [known[name] for name in step["of"]]
+            policy = policies[step["do"]]
+            result = widest(names)
+            if lower is not None and set(names) != {"float64"} and policy != "widest":
+                result = {"lower": lower, "float32": "float32"}[policy]
+            known[step["to"]] = results[step["to"]] = result
+
+    run(None)
+    return results
+
+
+# %% right: ranks for the dtypes
+def predict_dtypes(program, dtypes, policies):
+    rank = {"float16": 0, "bfloat16": 0, "float32": 1, "float64": 2}
+    values, regions = {**dtypes}, []
+    order = []
+    for step in program:
+        what = step["do"]
+        if what == "enter":
+            regions.append(step["lower"])
+            continue
+        if what == "leave":
+            del regions[-1]
+            continue
+        a, b = (values[name] for name in step["of"])
+        result = "float32" if rank[a] == rank[b] == 0 and a != b else max(a, b, key=rank.get)
+        inside = bool(regions) and regions[-1] is not None
+        if inside and not a == b == "float64":
+            if policies[what] == "lower":
+                result = regions[-1]
+            if policies[what] == "float32":
+                result = "float32"
+        values[step["to"]] = result
+        order.append(step["to"])
+    return {name: values[name] for name in order}

@@ -1,0 +1,465 @@
+# %% wrong: casts the result, not the arguments
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        result = func(*args, **(kwargs or {}))
+        if policy == "lower":
+            return result.to(self.lower)
+        return result.to(torch.float32) if policy == "float32" else result
+
+
+# %% wrong: everything is lower, whatever the policy
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        def cast(value):
+            if isinstance(value, list | tuple):
+                return type(value)(cast(item) for item in value)
+            is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+            return value.to(self.lower) if is_float and value.dtype != torch.float64 else value
+
+        if func.__name__ in self.policies:
+            args = cast(args)
+            kwargs = {key: cast(value) for key, value in (kwargs or {}).items()}
+        return func(*args, **(kwargs or {}))
+
+
+# %% wrong: only direct positional arguments are cast, neither lists nor keywords
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        def fits(value):
+            is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+            return is_float and value.dtype != torch.float64
+
+        policy = self.policies.get(func.__name__)
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and any(fits(a) and a.dtype == torch.float32 for a in args):
+            target = torch.float32
+        if target is not None:
+            args = [a.to(target) if fits(a) else a for a in args]
+        return func(*args, **(kwargs or {}))
+
+
+# %% wrong: takes "widest" for float32
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **(kwargs or {}))
+        target = self.lower if policy == "lower" else torch.float32
+
+        def cast(value):
+            if isinstance(value, list | tuple):
+                return type(value)(cast(item) for item in value)
+            is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+            return value.to(target) if is_float and value.dtype != torch.float64 else value
+
+        return func(*cast(args), **{key: cast(value) for key, value in (kwargs or {}).items()})
+
+
+# %% wrong: leaves "widest" to torch, which refuses to multiply mixed dtypes
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+
+        def cast(value):
+            if isinstance(value, list | tuple):
+                return type(value)(cast(item) for item in value)
+            is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+            return value.to(target) if is_float and value.dtype != torch.float64 else value
+
+        if target is None:
+            return func(*args, **(kwargs or {}))
+        return func(*cast(args), **{key: cast(value) for key, value in (kwargs or {}).items()})
+
+
+# %% wrong: casts float64 down, too
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        seen = []
+
+        def walk(value, target):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, target) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, target) for key, item in value.items()}
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                seen.append(value.dtype)
+                return value if target is None else value.to(target)
+            return value
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        walk([args, kwargs], None)
+        wide = torch.float32 if torch.float32 in seen else None
+        target = {"lower": self.lower, "float32": torch.float32, "widest": wide}.get(policy)
+        args, kwargs = walk([args, kwargs], target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: casts integers, so that indices and counts become floats
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        seen = []
+
+        def walk(value, target):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, target) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, target) for key, item in value.items()}
+            if isinstance(value, torch.Tensor) and value.dtype != torch.float64:
+                seen.append(value.dtype)
+                return value if target is None else value.to(target)
+            return value
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        walk([args, kwargs], None)
+        wide = torch.float32 if torch.float32 in seen else None
+        target = {"lower": self.lower, "float32": torch.float32, "widest": wide}.get(policy)
+        args, kwargs = walk([args, kwargs], target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: detaches what it casts, so that no gradient comes back
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        seen = []
+
+        def walk(value, target):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, target) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, target) for key, item in value.items()}
+            is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+            if is_float and value.dtype != torch.float64:
+                seen.append(value.dtype)
+                return value if target is None else value.detach().to(target)
+            return value
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        walk([args, kwargs], None)
+        wide = torch.float32 if torch.float32 in seen else None
+        target = {"lower": self.lower, "float32": torch.float32, "widest": wide}.get(policy)
+        args, kwargs = walk([args, kwargs], target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: bfloat16 whatever the region's dtype is
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        seen = []
+
+        def walk(value, target):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, target) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, target) for key, item in value.items()}
+            is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+            if is_float and value.dtype != torch.float64:
+                seen.append(value.dtype)
+                return value if target is None else value.to(target)
+            return value
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        walk([args, kwargs], None)
+        wide = torch.float32 if torch.float32 in seen else None
+        target = {"lower": torch.bfloat16, "float32": torch.float32, "widest": wide}.get(policy)
+        args, kwargs = walk([args, kwargs], target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: casts only float32 tensors, so that other 16-bit ones stay what they are
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        def walk(value, visit):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, visit) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, visit) for key, item in value.items()}
+            return visit(value) if isinstance(value, torch.Tensor) else value
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        seen = []
+        walk([args, kwargs], lambda t: seen.append(t.dtype))
+        if policy == "lower":
+            args, kwargs = walk(
+                [args, kwargs], lambda t: t.to(self.lower) if t.dtype == torch.float32 else t
+            )
+        elif policy == "float32" or (policy == "widest" and torch.float32 in seen):
+            low = (torch.float16, torch.bfloat16)
+            args, kwargs = walk([args, kwargs], lambda t: t.float() if t.dtype in low else t)
+        return func(*args, **kwargs)
+
+
+# %% wrong: "widest" looks for float32 among the positional arguments only
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        seen = []
+
+        def walk(value, target):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, target) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, target) for key, item in value.items()}
+            is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+            if is_float and value.dtype != torch.float64:
+                seen.append(value.dtype)
+                return value if target is None else value.to(target)
+            return value
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        walk(args, None)
+        wide = torch.float32 if torch.float32 in seen else None
+        target = {"lower": self.lower, "float32": torch.float32, "widest": wide}.get(policy)
+        args, kwargs = walk([args, kwargs], target)
+        return func(*args, **kwargs)
+
+
+# %% right: with tree_map, and promote_types for the widest
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        from functools import reduce
+
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        def qualifies(value):
+            low = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(value, torch.Tensor) and value.dtype in low
+
+        given = (args, kwargs or {})
+        dtypes = [leaf.dtype for leaf in tree_leaves(given) if qualifies(leaf)]
+        policy = self.policies.get(func.__name__)
+        if policy and dtypes:
+            target = {
+                "lower": self.lower,
+                "float32": torch.float32,
+                "widest": reduce(torch.promote_types, dtypes),
+            }[policy]
+            given = tree_map(lambda leaf: leaf.to(target) if qualifies(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% right: a method for each policy
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        method = getattr(self, "run_" + self.policies.get(func.__name__, "plain"))
+        return method(func, list(args), dict(kwargs or {}))
+
+    def run_plain(self, func, args, kwargs):
+        return func(*args, **kwargs)
+
+    def run_lower(self, func, args, kwargs):
+        return func(*self.cast(args, self.lower), **self.cast(kwargs, self.lower))
+
+    def run_float32(self, func, args, kwargs):
+        import torch
+
+        return func(*self.cast(args, torch.float32), **self.cast(kwargs, torch.float32))
+
+    def run_widest(self, func, args, kwargs):
+        holds = self.holds_float32(args) or self.holds_float32(list(kwargs.values()))
+        return (self.run_float32 if holds else self.run_plain)(func, args, kwargs)
+
+    def holds_float32(self, value):
+        import torch
+
+        if isinstance(value, list | tuple):
+            return any(self.holds_float32(item) for item in value)
+        return isinstance(value, torch.Tensor) and value.dtype is torch.float32
+
+    def cast(self, value, dtype):
+        import torch
+
+        if isinstance(value, dict):
+            return {key: self.cast(item, dtype) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.cast(item, dtype) for item in value]
+        narrow = (torch.float16, torch.bfloat16, torch.float32)
+        return (
+            value.to(dtype) if isinstance(value, torch.Tensor) and value.dtype in narrow else value
+        )
+
+
+# %% right: a context manager that pushes a mode of its own
+import contextlib
+
+from torch.overrides import TorchFunctionMode
+
+
+class _Mode(TorchFunctionMode):
+    def __init__(self, owner):
+        super().__init__()
+        self.owner = owner
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        kwargs = kwargs or {}
+        policy = self.owner.policies.get(getattr(func, "__name__", ""))
+        tensors = []
+
+        def collect(value):
+            if isinstance(value, torch.Tensor):
+                tensors.append(value)
+            elif isinstance(value, list | tuple):
+                for item in value:
+                    collect(item)
+
+        for value in (*args, *kwargs.values()):
+            collect(value)
+        target = self.owner.lower if policy == "lower" else torch.float32
+        wide = any(tensor.dtype == torch.float32 for tensor in tensors)
+        if policy is None or (policy == "widest" and not wide):
+            return func(*args, **kwargs)
+
+        def cast(value):
+            if isinstance(value, list | tuple):
+                return type(value)(map(cast, value))
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                return value if value.dtype == torch.float64 else value.to(target)
+            return value
+
+        return func(*map(cast, args), **{key: cast(value) for key, value in kwargs.items()})
+
+
+class ToyAutocast(contextlib.ExitStack):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __enter__(self):
+        self.enter_context(_Mode(self))
+        return self
