@@ -16,11 +16,11 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 from benchmarks.submissions import CHAPTER, Work
 from helpers.grading.assignment import Assignment
-from helpers.grading.registration import register
-from helpers.grading.sanitize import SKIP, sanitize
-from helpers.grading.session import Settings
+from helpers.grading.judge.sanitize import SKIP, sanitize
+from helpers.grading.judge.session import Settings
+from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
+from helpers.grading.records.registration import register
 from helpers.grading.soundness import MalformedError
-from helpers.grading.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
 
 _SEED = 8
 _SECONDS_OF_GRACE = 5.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.course import Scores
 from benchmarks.submissions import CHAPTER, HOSTILE, Work
-from helpers.grading.results import read_class
+from helpers.grading.records.class_list import read_class
 
 _ENOUGH = 1e-9
 

@@ -16,7 +16,7 @@ except ModuleNotFoundError:
     sys.exit('bits: its command line needs click and rich: pip install "bits-and-gradients[lab]"')
 
 if TYPE_CHECKING:
-    from helpers.grading.engine import Progress as GradingProgress
+    from helpers.grading.engine.engine import Progress as GradingProgress
 
 
 class _OneSentence(click.Group):
@@ -138,8 +138,8 @@ def collect(
     Each is kept as it came, in course/received, with a receipt. The one that counts goes where
     nbgrader looks for it, course/submitted. Collecting the same again changes nothing.
     """
-    from helpers.grading.intake import collect as collect_submissions
-    from helpers.grading.intake import summarize
+    from helpers.grading.intake.intake import collect as collect_submissions
+    from helpers.grading.intake.intake import summarize
 
     course = _root() / "course"
     summary = collect_submissions(
@@ -176,8 +176,8 @@ def grade(
     next one. Scores, extra credit and comments that people entered are kept, with --force too.
     It ends with 1 if something could not be graded by no fault of the student's.
     """
-    from helpers.grading import engine
-    from helpers.grading.summary import summarize
+    from helpers.grading.engine import engine
+    from helpers.grading.engine.summary import summarize
 
     settings = engine.Settings(sandboxed=not without_sandbox)
     if scheduler is None:
@@ -232,7 +232,7 @@ def report(assignment: str, output: Path | None, column: str | None, opens: bool
     for each student, and a picture of the class. Doing it again replaces what it wrote. In Canvas,
     --column is like "Stability (4711)", with the number that Canvas's own export has.
     """
-    from helpers.grading.report import summarize, write_report
+    from helpers.grading.report.report import summarize, write_report
 
     summary = write_report(_root() / "course", assignment, output, column)
     for line in summarize(summary):

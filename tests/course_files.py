@@ -15,7 +15,7 @@ from nbformat.notebooknode import NotebookNode
 from helpers.authoring.build import Course
 from helpers.authoring.chapter import chapter_name
 from helpers.catalogue import Exercise, load_chapters
-from helpers.grading.trusted import Cell
+from helpers.grading.judge.trusted import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = Course(ROOT)

@@ -18,9 +18,9 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook
 
 from helpers.catalogue import Exercise
-from helpers.grading.gradebook import GradebookWriter
-from helpers.grading.registration import register
-from helpers.grading.results import Recorded, Records, ResultStore, judged_folder
+from helpers.grading.records.gradebook import GradebookWriter
+from helpers.grading.records.registration import register
+from helpers.grading.records.results import Recorded, Records, ResultStore, judged_folder
 from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Verdict
 
 CHAPTER = "08-numerical-stability"

@@ -26,11 +26,11 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import compute_checksum
 
 from helpers.grading.assignment import Assignment
-from helpers.grading.engine import grade
-from helpers.grading.registration import register
-from helpers.grading.summary import Summary
+from helpers.grading.engine.engine import grade
+from helpers.grading.engine.summary import Summary
+from helpers.grading.engine.workers import LocalWorkers
+from helpers.grading.records.registration import register
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
-from helpers.grading.workers import LocalWorkers
 
 ASSIGNMENT = "01-small"
 NOTEBOOK = "small.ipynb"

@@ -30,9 +30,9 @@ from attack_corpus import (
 from course_files import COURSE, ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 
-from helpers.grading import judge
 from helpers.grading.assignment import Assignment
-from helpers.grading.registration import register
+from helpers.grading.judge import judge
+from helpers.grading.records.registration import register
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 ALL = attacks()

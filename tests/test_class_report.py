@@ -25,16 +25,16 @@ from nbgrader.api import Gradebook
 from PIL import Image
 
 from helpers.cli import main
-from helpers.grading import own_files, report
-from helpers.grading.class_picture import Picture
 from helpers.grading.errors import GradingError, ReportError
-from helpers.grading.feedback import render_feedback
-from helpers.grading.marks import GradebookView, Marks
-from helpers.grading.receipts import Receipt, Status
-from helpers.grading.report import Summary, summarize, write_report
+from helpers.grading.intake.receipts import Receipt, Status
+from helpers.grading.report import own_files, report
+from helpers.grading.report.class_picture import Picture
+from helpers.grading.report.feedback import render_feedback
+from helpers.grading.report.marks import GradebookView, Marks
+from helpers.grading.report.report import Summary, summarize, write_report
+from helpers.grading.report.tables import Row, canvas_table, grades_table, guard, moodle_table
+from helpers.grading.report.tally import Tally, without_numbers
 from helpers.grading.shown import embed_picture, printed, render_markdown, visible
-from helpers.grading.tables import Row, canvas_table, grades_table, guard, moodle_table
-from helpers.grading.tally import Tally, without_numbers
 from helpers.grading.verdicts import Judged, PropertyResult, Verdict
 
 HOSTILE = (

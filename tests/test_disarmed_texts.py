@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nbconvert.filters import markdown2html
 
-from helpers.grading.written import disarm
+from helpers.grading.judge.written import disarm
 
 ATTACKS = [
     "<script>x</script>",

@@ -19,12 +19,14 @@ import pytest
 import small_course
 from small_course import ASSIGNMENT, NOTEBOOK, FakeSettings, hand_in, judgements, run, scores
 
-from helpers.grading import engine, keys, sandbox
+from helpers.grading.engine import engine, keys
+from helpers.grading.engine.summary import summarize
 from helpers.grading.errors import GradingError
-from helpers.grading.intake import collect
+from helpers.grading.intake.intake import collect
 from helpers.grading.locks import sole_holder
-from helpers.grading.results import ClassEntry, ResultStore, read_class
-from helpers.grading.summary import summarize
+from helpers.grading.records.class_list import ClassEntry, read_class
+from helpers.grading.records.results import ResultStore
+from helpers.grading.sandbox import sandbox
 from helpers.grading.verdicts import Verdict
 
 pytestmark = pytest.mark.timeout(600)
@@ -504,7 +506,7 @@ def test_everything_that_judging_depends_on_is_in_the_key() -> None:
 
 
 def test_a_worker_with_other_versions_is_refused() -> None:
-    from helpers.grading.workers import judge_here
+    from helpers.grading.engine.workers import judge_here
 
     assert judge_here(len, keys.describe_environment(), "abc") == 3
     with pytest.raises(GradingError, match="another version of torch than this machine"):

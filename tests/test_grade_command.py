@@ -27,7 +27,7 @@ from lab_server import copy_course, run_nbgrader
 from nbgrader.api import Gradebook
 from small_course import snapshot
 
-from helpers.grading.results import read_class
+from helpers.grading.records.class_list import read_class
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(600)]
 CHAPTER = "08-numerical-stability"

@@ -20,14 +20,14 @@ from nbgrader.apps.api import NbGraderAPI
 from small_course import ASSIGNMENT, NOTEBOOK, STAMP, STUB, FakeSettings, fake_step, submission
 from sqlalchemy import event
 
-from helpers.grading import transactions
-from helpers.grading.autograded import write_autograded
 from helpers.grading.errors import GradingError
-from helpers.grading.gradebook import GradebookWriter, read_students
-from helpers.grading.registration import open_course
-from helpers.grading.results import Recorded
-from helpers.grading.submissions import Submission, refuse
-from helpers.grading.transactions import GradebookError
+from helpers.grading.records import transactions
+from helpers.grading.records.autograded import write_autograded
+from helpers.grading.records.gradebook import GradebookWriter, read_students
+from helpers.grading.records.registration import open_course
+from helpers.grading.records.results import Recorded
+from helpers.grading.records.submissions import Submission, refuse
+from helpers.grading.records.transactions import GradebookError
 from helpers.grading.verdicts import Judged
 
 
@@ -208,7 +208,7 @@ from pathlib import Path
 sys.path[:0] = [{root!r}, {tests!r}]
 import small_course
 from test_gradebook_writer import judge, recorded
-from helpers.grading.gradebook import GradebookWriter
+from helpers.grading.records.gradebook import GradebookWriter
 course, moment, calls = Path(sys.argv[1]), int(sys.argv[2]), 0
 plain = GradebookWriter._set
 def stop(self, *arguments):

@@ -14,6 +14,7 @@ from course_files import CHAPTERS, COURSE, ROOT, source
 HELPERS = ROOT / "helpers"
 # The command line calls every side, each when its command is given.
 CALLS_EVERY_SIDE = HELPERS / "cli.py"
+FOR_STUDENTS = sorted([*HELPERS.glob("*.py"), *(HELPERS / "probes").glob("*.py")])
 
 
 def imported_modules(file: Path) -> set[str]:
@@ -26,11 +27,32 @@ def imported_modules(file: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("file", sorted(HELPERS.glob("*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", FOR_STUDENTS, ids=lambda file: file.name)
 def test_what_students_use_imports_neither_authoring_nor_grading(file: Path) -> None:
     if file != CALLS_EVERY_SIDE:
         sides = ("helpers.authoring", "helpers.grading")
         assert not [m for m in imported_modules(file) if m.startswith(sides)]
+
+
+# In the order in which work goes through them.
+STAGES = ("intake", "sandbox", "judge", "records", "engine", "report")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_of_grading_knows_what_stands_before_it_and_not_what_comes_after(
+    stage: str,
+) -> None:
+    files = list((HELPERS / "grading" / stage).rglob("*.py"))
+    assert files
+    later = tuple(f"helpers.grading.{name}" for name in STAGES[STAGES.index(stage) + 1 :])
+    for file in files:
+        assert not [m for m in imported_modules(file) if later and m.startswith(later)], file
+
+
+def test_what_the_stages_share_knows_none_of_them() -> None:
+    stages = tuple(f"helpers.grading.{name}" for name in STAGES)
+    for file in (HELPERS / "grading").glob("*.py"):
+        assert not [m for m in imported_modules(file) if m.startswith(stages)], file
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -21,14 +21,14 @@ from course_files import release
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.grading import intake, receipts
 from helpers.grading.caps import Caps
 from helpers.grading.errors import IntakeError
-from helpers.grading.intake import Summary, collect, summarize
+from helpers.grading.intake import intake, receipts
+from helpers.grading.intake.intake import Summary, collect, summarize
+from helpers.grading.intake.origins import Layout, Origin
+from helpers.grading.intake.students import Students
 from helpers.grading.names import find_fault, printable, reduce_to_id
-from helpers.grading.origins import Layout, Origin
 from helpers.grading.soundness import MalformedError, examine
-from helpers.grading.students import Students
 
 ASSIGNMENT = "08-numerical-stability"
 NOTEBOOK = "numerical-stability.ipynb"
@@ -888,7 +888,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next(
 KILLED_RUN = """
 import os, signal, sys
 from pathlib import Path
-from helpers.grading.intake import collect
+from helpers.grading.intake.intake import collect
 
 calls, fsync = 0, os.fsync
 def stop(descriptor):

@@ -31,12 +31,12 @@ from nbformat import v4
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade
 
-from helpers.grading import judge, written
 from helpers.grading.assignment import Assignment
-from helpers.grading.judge import JudgingError, Settings, judge_submission
-from helpers.grading.registration import register
-from helpers.grading.session import Session
-from helpers.grading.trusted import CourseError, TrustedCells
+from helpers.grading.judge import judge, written
+from helpers.grading.judge.judge import JudgingError, Settings, judge_submission
+from helpers.grading.judge.session import Session
+from helpers.grading.judge.trusted import CourseError, TrustedCells
+from helpers.grading.records.registration import register
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.grading.demos import find_needed_demos
+from helpers.grading.judge.demos import find_needed_demos
 
 DEMOS = ["import math\ndef rounded(x): return round(x, digits)", "digits = 3", "logits = slow()"]
 

@@ -16,8 +16,8 @@ from classroom import NOISE
 from course_files import COURSE, EXERCISES, find_cell, grade_id, source, variants
 
 from helpers import probes
-from helpers.grading import plain_code
-from helpers.grading.plain_code import find_reach
+from helpers.grading.judge import plain_code
+from helpers.grading.judge.plain_code import find_reach
 
 NEEDED = "import math\nimport warnings\n\nimport torch\nfrom helpers import Check, probes\n"
 

@@ -22,7 +22,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from test_sandbox import SURVIVOR, cgroups_left, processes_marked, wait_until
 from traitlets.config import Config
 
-from helpers.grading.provisioner import SandboxProvisioner
+from helpers.grading.sandbox.provisioner import SandboxProvisioner
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(180)]
 

@@ -14,8 +14,8 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 
 from helpers.grading.errors import RegistrationError
-from helpers.grading.registration import open_course, register
-from helpers.grading.sanitize import comparable
+from helpers.grading.judge.sanitize import comparable
+from helpers.grading.records.registration import open_course, register
 
 CHAPTER = "08-numerical-stability"
 NOTEBOOK = COURSE.source(CHAPTER).stem

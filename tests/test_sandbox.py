@@ -21,10 +21,11 @@ from pathlib import Path
 import pytest
 from course_files import ROOT
 
-from helpers.grading import attendant, mounts, sandbox
-from helpers.grading.cgroups import make_cgroup
-from helpers.grading.mounts import View
-from helpers.grading.sandbox import Limits, Sandbox, SandboxError
+import helpers
+from helpers.grading.sandbox import attendant, sandbox
+from helpers.grading.sandbox.cgroups import make_cgroup
+from helpers.grading.sandbox.mounts import View
+from helpers.grading.sandbox.sandbox import Limits, Sandbox, SandboxError
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(120)]
 
@@ -362,7 +363,7 @@ def test_our_session_keyring_is_out_of_reach() -> None:
         call = ctypes.CDLL(None).syscall
         call({keyctl}, 1, None)
         assert call({add_key}, b"user", b"bits-secret", b"x", 1, -3) > 0
-        from helpers.grading.sandbox import Sandbox
+        from helpers.grading.sandbox.sandbox import Sandbox
         exec({textwrap.dedent(look)!r})
         with Sandbox([sys.executable, "-c", {textwrap.dedent(look)!r}]) as running:
             running.wait(60)
@@ -382,8 +383,8 @@ def test_our_session_keyring_is_out_of_reach() -> None:
         "/dev/new",
         "/etc/passwd",
         "/usr/new",
-        f"{Path(mounts.__file__).parent.parent}/new.py",
-        f"{Path(mounts.__file__).parent.parent}/checks.py",
+        f"{Path(helpers.__file__).parent}/new.py",
+        f"{Path(helpers.__file__).parent}/checks.py",
         f"{Path(pytest.__file__).parent}/__init__.py",
         f"{sys.prefix}/new",
         f"{ROOT}/new",
@@ -472,7 +473,7 @@ def test_nothing_can_be_typed_into_our_terminal() -> None:
         os.setsid()
         fcntl.ioctl({terminal}, termios.TIOCSCTTY, 0)
         sys.path[:0] = [{str(ROOT)!r}]
-        from helpers.grading.sandbox import Sandbox
+        from helpers.grading.sandbox.sandbox import Sandbox
         with Sandbox([sys.executable, "-c", "open('/dev/tty')"]) as running:
             running.wait(60)
         print("No such device" in running.output)
@@ -687,7 +688,7 @@ def test_killing_the_one_who_started_it_kills_everything() -> None:
     script = f"""
         import sys, time
         sys.path[:0] = [{str(ROOT)!r}]
-        from helpers.grading.sandbox import Sandbox
+        from helpers.grading.sandbox.sandbox import Sandbox
         running = Sandbox([sys.executable, "-c", {inner!r}])
         while "survivor is up" not in running.output: time.sleep(0.02)
         print("started", flush=True)
@@ -708,7 +709,7 @@ def test_a_group_of_a_killed_starter_is_taken_away_by_the_next() -> None:
     script = f"""
         import os, sys
         sys.path[:0] = [{str(ROOT)!r}]
-        from helpers.grading.cgroups import make_cgroup
+        from helpers.grading.sandbox.cgroups import make_cgroup
         group = make_cgroup(2**28, 10)
         print(os.getpid(), group is not None, flush=True)
         os._exit(1)

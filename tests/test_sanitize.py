@@ -29,8 +29,8 @@ from nbgrader.converters import Autograde
 
 from helpers.grading.assignment import Assignment, SourceCell
 from helpers.grading.caps import Caps
-from helpers.grading.registration import open_course, register
-from helpers.grading.sanitize import SKIP, Sanitized, sanitize
+from helpers.grading.judge.sanitize import SKIP, Sanitized, sanitize
+from helpers.grading.records.registration import open_course, register
 from helpers.grading.soundness import MalformedError
 
 CHAPTER = "08-numerical-stability"
@@ -626,7 +626,7 @@ def test_the_caps_are_those_given() -> None:
 def test_it_does_not_need_nbgrader() -> None:
     """It runs in every worker, and importing nbgrader would take longer than the work."""
     code = (
-        "import sys, helpers.grading.sanitize; "
+        "import sys, helpers.grading.judge.sanitize; "
         "print(*sorted({'nbgrader', 'nbconvert', 'sqlalchemy'} & set(sys.modules)))"
     )
     done = subprocess.run(

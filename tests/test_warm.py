@@ -19,16 +19,16 @@ from typing import Any
 import pytest
 from course_files import ROOT
 
-from helpers.grading import plain_code
-from helpers.grading.attendant import find_descendants
-from helpers.grading.inside.wire import Name, Probe
-from helpers.grading.warm import (
+from helpers.grading.judge import plain_code
+from helpers.grading.judge.inside.wire import Name, Probe
+from helpers.grading.judge.warm import (
     Kernel,
     KernelEndedError,
     KernelLimits,
     WarmProcess,
     WarmProcessLostError,
 )
+from helpers.grading.sandbox.attendant import find_descendants
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(180)]
 
@@ -256,7 +256,7 @@ def test_it_has_no_rights(kernel: Kernel) -> None:
         allowed = [name for name, call in calls.items() if call() == 0]
         print(json.dumps([rights, status["NoNewPrivs"].strip(), allowed]))
     """
-    package = str(ROOT / "helpers" / "grading" / "inside")
+    package = str(ROOT / "helpers" / "grading" / "judge" / "inside")
     assert tell(kernel, code.replace("PACKAGE", repr(package))) == [[0] * 5, "1", []]
 
 
@@ -264,7 +264,7 @@ def test_a_user_namespace_of_its_own_uncovers_nothing(kernel: Kernel) -> None:
     code = f"""
         import ctypes, json, os
         libc = ctypes.CDLL(None, use_errno=True)
-        inside = {str(ROOT / "helpers" / "grading" / "inside")!r}
+        inside = {str(ROOT / "helpers" / "grading" / "judge" / "inside")!r}
         seen = []
         if libc.unshare(0x10000000 | 0x20000) == 0:
             for folder in ("/proc", inside, os.path.expanduser("~"), "/tmp", "/dev/shm"):
@@ -587,7 +587,7 @@ def test_nothing_is_left_when_we_are_killed() -> None:
     code = f"""
         import sys, time
         sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
-        from helpers.grading.warm import KernelLimits, WarmProcess
+        from helpers.grading.judge.warm import KernelLimits, WarmProcess
         warm = WarmProcess(KernelLimits(2**30, 60, 2**24), {{}})
         one = warm.start_kernel(1)
         program = [sys.executable, "-c", "import time; time.sleep(600) # {MARK}"]

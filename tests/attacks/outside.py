@@ -352,7 +352,7 @@ import os
 import helpers
 
 breaches = []
-for name in ("grading.verdicts", "grading.judge", "grading.sandbox", "authoring.build"):
+for name in ("grading.verdicts", "grading.judge", "grading.sandbox.sandbox", "authoring.build"):
     try:
         importlib.import_module(f"helpers.{name}")
         breaches.append(name)

@@ -1,0 +1,1 @@
+"""A whole class: judged by workers, recorded by one writer."""

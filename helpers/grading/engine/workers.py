@@ -1,0 +1,187 @@
+"""Where submissions are judged: local processes, or a Dask cluster, behind one small interface.
+
+Workers judge and nothing else. One may die at any moment: its submission's future then ends with
+one of the exceptions in ``deaths``, and no other submission's with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Protocol
+
+from helpers.grading.engine.keys import describe_environment
+from helpers.grading.errors import GradingError
+
+_MOST_MEMORY = 8 * 2**30
+
+
+class Workers(Protocol):
+    """Who runs what is submitted.
+
+    Attributes:
+        deaths: what a future ends with when its worker died.
+        patience: after how many deaths a submission is not tried again.
+    """
+
+    deaths: tuple[type[BaseException], ...]
+    patience: int
+
+    @property
+    def slots(self) -> int:
+        """How many may be submitted at one time."""
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Let workers that are still to be started run a function first."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Run a function somewhere; never more than ``slots`` at one time."""
+
+    def explain_loss(self, error: BaseException) -> Exception | None:
+        """Return what to tell if a future's exception means that all workers are out of reach."""
+
+    def close(self, *, at_once: bool) -> None:
+        """End what was started; ``at_once`` also what is at work."""
+
+
+def judge_here(step: Callable[..., Any], environment: Mapping[str, str], *arguments: Any) -> Any:
+    """Run ``step`` in a worker, if the worker judges as the one that asks would.
+
+    Raises:
+        GradingError: its versions are others, so that its grades might be.
+    """
+    here = describe_environment()
+    others = [name for name in environment if here.get(name) != environment[name]]
+    if others:
+        raise GradingError(
+            f"a worker has another version of {' and '.join(others)} than this machine: install "
+            f"the same there, start the workers anew and run the same command again"
+        )
+    return step(*arguments)
+
+
+# --- Processes of this machine ---------------------------------------------------------------
+
+
+class LocalWorkers:
+    """Processes of this machine, each a pool of its own.
+
+    When the process of a shared pool dies, nobody can tell whose submission it was that killed it.
+    """
+
+    deaths = (BrokenProcessPool,)
+    patience = 3
+
+    def __init__(self, jobs: int) -> None:
+        """Take ``jobs`` processes; each starts when it is first needed."""
+        self._lanes = [_Lane() for _ in range(jobs)]
+
+    @property
+    def slots(self) -> int:
+        """One for each process."""
+        return len(self._lanes)
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Start all processes now, and have each run a function whose outcome does not matter."""
+        for lane in self._lanes:
+            lane.prepare(function, *arguments)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Run a function in a process that has nothing to do."""
+        lane = next(lane for lane in self._lanes if lane.is_idle)
+        return lane.submit(function, *arguments)
+
+    def explain_loss(self, error: BaseException) -> Exception | None:
+        """Return None: another process can always be started."""
+        return None
+
+    def close(self, *, at_once: bool) -> None:
+        """End the processes."""
+        for lane in self._lanes:
+            lane.close(at_once)
+
+
+class _Lane:
+    """One process after another, and the one function that runs in it."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        self._running: Future | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return self._running is None or self._running.done()
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
+        with contextlib.suppress(BrokenProcessPool), _interrupts_kept_back():
+            (self._pool or self._start()).submit(function, *arguments)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        for _ in range(3):
+            pool = self._pool or self._start()
+            try:
+                with _interrupts_kept_back():  # the first one starts the process
+                    self._running = pool.submit(function, *arguments)
+            except BrokenProcessPool:  # it died while it had nothing to do
+                self.close(at_once=True)
+            else:
+                return self._running
+        raise GradingError(
+            "The processes that judge end as soon as they start: make sure that the machine has "
+            "memory left and run the same command again."
+        )
+
+    def close(self, at_once: bool) -> None:
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        if at_once:
+            # Python 3.14 has kill_workers() for this.
+            for process in list((getattr(pool, "_processes", None) or {}).values()):
+                process.kill()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+    def _start(self) -> ProcessPoolExecutor:
+        # Not forked: this process has threads, and has imported torch.
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin_as_worker)
+        return self._pool
+
+
+@contextlib.contextmanager
+def _interrupts_kept_back() -> Iterator[None]:
+    """Keep Ctrl-C from a process that is started in here; ours comes when this is over."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_as_worker() -> None:
+    # Ctrl-C in the terminal is for the parent: here it would look like a student's fault.
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which also forgets one that was kept back
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What a test computes with a hostile answer is to fail, not to fill the machine.
+    # jsonschema, which nbformat imports, builds a grammar of addresses with it: a second of work,
+    # for a format that no notebook has.
+    sys.modules.setdefault("rfc3987_syntax", None)
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)

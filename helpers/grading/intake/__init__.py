@@ -1,0 +1,1 @@
+"""The first stage: what students handed in becomes what is graded."""

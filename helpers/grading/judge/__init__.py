@@ -1,0 +1,1 @@
+"""From the bytes of one submission to a verdict on each exercise."""

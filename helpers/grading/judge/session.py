@@ -1,0 +1,264 @@
+"""One submission's notebook, running in kernels: after a crash it is started again, and what had
+run before is replayed without what killed it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.calling import SECONDS_PER_CALL, Answer
+from helpers.grading.assignment import Assignment
+from helpers.grading.judge.inside.wire import WireError
+from helpers.grading.judge.trusted import CourseError, Proxy
+from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
+from helpers.grading.judge.written import clean
+from helpers.plain import one_line
+
+# A kernel stops a cell or a call itself when its time is over; if it does not, it is ended.
+_SECONDS_OF_GRACE = 2.0
+# What Python and torch say when there is none left.
+_SAID_OF_MEMORY = ("raised MemoryError", "can't allocate memory")
+_MOST_TEXT = 10_000
+_MOST_WARNINGS = 100
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How submissions are run; times are in seconds.
+
+    Attributes:
+        cell_seconds: for each of a submission's cells.
+        exercise_seconds: for all calls of one exercise's test together.
+        total_seconds: for all of one submission.
+        memory_mib: of one submission's processes together, in MiB.
+        processes: of one submission, threads included, at one time.
+        disk_mib: of all files that a submission writes, in MiB.
+        sandboxed: whether there is a sandbox. Without one, student code can do what you can.
+    """
+
+    cell_seconds: float = 30.0
+    exercise_seconds: float = 90.0
+    total_seconds: float = 900.0
+    memory_mib: int = 2048
+    processes: int = 128
+    disk_mib: int = 256
+    sandboxed: bool = True
+
+
+@dataclass
+class CellRun:
+    """What running one cell came to.
+
+    Attributes:
+        outputs: as ``inside.kernel`` tells them; not checked yet.
+        cause: "crashed", "timed out" or "out of memory" if the cell did not end; "" otherwise.
+        message: a sentence about the cause.
+    """
+
+    outputs: list[Any]
+    cause: str = ""
+    message: str = ""
+
+
+class Session:
+    """The running notebook of one submission."""
+
+    def __init__(self, pool: WarmPool, assignment: Assignment, settings: Settings) -> None:
+        """Begin; nothing is started before it is needed."""
+        self._pool = pool
+        self._assignment = assignment
+        self._settings = settings
+        self._deadline = time.monotonic() + settings.total_seconds
+        self._exercise_deadline = self._deadline
+        self._warm: WarmProcess | None = None
+        self._kernel: Kernel | None = None
+        self._ran: list[str] = []
+        self.causes: list[str] = []
+
+    def begin_exercise(self) -> None:
+        """Start the time of one exercise's test."""
+        limit = time.monotonic() + self._settings.exercise_seconds
+        self._exercise_deadline = min(limit, self._deadline)
+
+    def run(self, code: str) -> CellRun:
+        """Run one cell of the submission; a cell that ends the kernel is not replayed."""
+        try:
+            seconds = self._seconds(self._settings.cell_seconds, self._deadline)
+            answer = self._ask({"do": "run", "code": code, "seconds": seconds}, seconds)
+        except KernelEndedError as end:
+            self.causes.append(end.cause)
+            return CellRun([], end.cause, str(end))
+        outputs = answer.get("outputs")
+        outputs = outputs if isinstance(outputs, list) else []
+        if answer.get("timed_out") is True:
+            self.causes.append("timed out")
+            return CellRun(outputs, "timed out", f"it ran longer than {seconds:.0f} seconds")
+        self._ran.append(code)
+        return CellRun(outputs)
+
+    def call(self, function: Proxy, args: list, kwargs: dict[str, Any]) -> Answer:
+        """Call a function of the submission's with plain data, as ``helpers.Check`` does.
+
+        Raises:
+            CourseError: the test passes on what is not plain data.
+        """
+        if not isinstance(function, Proxy):
+            raise CourseError("a test cell calls something that is not the student's")
+        message = {
+            "do": "call",
+            "function": function.reference,
+            "args": [_refer(value) for value in args],
+            "kwargs": {name: _refer(value) for name, value in kwargs.items()},
+        }
+        try:
+            seconds = self._seconds(SECONDS_PER_CALL, self._exercise_deadline)
+            answer = _read_answer(self._ask(message, seconds))
+        except KernelEndedError as end:
+            answer = Answer(problem=str(end), timed_out=end.cause == "timed out")
+            self.causes.append(end.cause)
+            return answer
+        except WireError as error:
+            raise CourseError(f"a test cell passes on what is not plain data: {error}") from error
+        if answer.timed_out:
+            self.causes.append("timed out")
+        elif any(words in answer.problem for words in _SAID_OF_MEMORY):
+            self.causes.append("out of memory")
+        return answer
+
+    def close(self) -> None:
+        """End the kernel and give the warm process back."""
+        if self._kernel is not None:
+            self._kernel.close()
+        if self._warm is not None:
+            self._pool.give_back(self._warm)
+        self._kernel = self._warm = None
+
+    def _seconds(self, wanted: float, deadline: float) -> float:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise KernelEndedError("timed out", "there was no time left for it")
+        return min(wanted, left)
+
+    def _ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+        try:
+            if self._kernel is None:
+                self._start_kernel()
+            return self._kernel.request(message, seconds + _SECONDS_OF_GRACE)
+        except KernelEndedError:
+            if self._kernel is not None:
+                self._kernel.close()
+            self._kernel = None
+            raise
+
+    def _start_kernel(self) -> None:
+        if self._warm is None or not self._warm.is_alive:
+            if self._warm is not None:
+                self._pool.give_back(self._warm)
+            self._warm = self._pool.borrow(self._assignment.data, self._settings)
+        while not self._replay(self._warm.start_kernel(secrets.randbits(63))):
+            continue
+
+    def _replay(self, kernel: Kernel) -> bool:
+        """Run in a new kernel what had run before; return whether it got through.
+
+        A cell can end the kernel now that did not the first time, or not so that it was seen.
+        It is not given a third time, and nobody is blamed for it who did not write it.
+        """
+        for code in self._ran:
+            try:
+                seconds = self._seconds(self._settings.cell_seconds, self._deadline)
+            except KernelEndedError:
+                kernel.close()
+                raise
+            message = {"do": "run", "code": code, "seconds": seconds}
+            try:
+                kernel.request(message, seconds + _SECONDS_OF_GRACE)
+            except KernelEndedError:
+                self._ran.remove(code)
+                return False
+        self._kernel = kernel
+        return True
+
+
+class WarmPool:
+    """The warm processes of this process: one for each submission that is judged at one time."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._lock = threading.Lock()
+        self._idle: list[tuple[Any, WarmProcess]] = []
+        self._kinds: dict[int, Any] = {}
+
+    def borrow(self, data: Mapping[str, bytes], settings: Settings) -> WarmProcess:
+        """Return an idle one of the right kind, or a new one.
+
+        Raises:
+            SandboxError: there is no sandbox.
+        """
+        mib = 2**20
+        limits = KernelLimits(
+            settings.memory_mib * mib, settings.processes, settings.disk_mib * mib
+        )
+        kind = (tuple(sorted(data.items())), limits, settings.sandboxed)
+        with self._lock:
+            for index, (idle_kind, warm) in enumerate(self._idle):
+                if idle_kind == kind and warm.is_alive:
+                    return self._idle.pop(index)[1]
+        warm = WarmProcess(limits, data, sandboxed=settings.sandboxed)
+        self._kinds[id(warm)] = kind
+        return warm
+
+    def give_back(self, warm: WarmProcess) -> None:
+        """Take back one that was borrowed."""
+        if not warm.is_alive:
+            self._kinds.pop(id(warm), None)
+            warm.close()
+            return
+        with self._lock:
+            self._idle.append((self._kinds[id(warm)], warm))
+
+    def close(self) -> None:
+        """End those that are idle."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, warm in idle:
+            self._kinds.pop(id(warm), None)
+            warm.close()
+
+
+@contextlib.contextmanager
+def running(pool: WarmPool, assignment: Assignment, settings: Settings) -> Iterator[Session]:
+    """Give a session, and end it."""
+    session = Session(pool, assignment, settings)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def _refer(value: Any) -> Any:
+    return value.reference if isinstance(value, Proxy) else value
+
+
+def _read_answer(answer: dict[str, Any]) -> Answer:
+    """Return the answer of a process that nobody vouches for, with the right types."""
+
+    def text(value: Any) -> str:
+        return clean(value[:_MOST_TEXT]) if isinstance(value, str) else ""
+
+    warned = answer.get("warned")
+    warned = warned[:_MOST_WARNINGS] if isinstance(warned, list) else []
+    return Answer(
+        value=answer.get("value"),
+        problem=one_line(text(answer.get("problem"))),
+        is_stub=answer.get("is_stub") is True,
+        timed_out=answer.get("timed_out") is True,
+        printed=text(answer.get("printed")),
+        warned=[text(warning) for warning in warned],
+    )

@@ -1,0 +1,1 @@
+"""What is known of an assignment and of its grades: the gradebook, the results, the files."""

@@ -1,0 +1,254 @@
+"""The one writer: what was judged becomes grades in nbgrader's gradebook.
+
+A submission is recorded in one transaction. What a person has entered (scores, extra credit,
+comments) is never changed. Nothing here relies on what an earlier run may have got done: what the
+gradebook holds is compared with the result, and what differs is mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat.v4
+from nbformat.notebooknode import NotebookNode
+from nbgrader.api import (
+    Comment,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import compute_checksum, determine_grade, parse_utc
+
+from helpers.grading.assignment import Assignment, SourceCell
+from helpers.grading.errors import GradingError
+from helpers.grading.names import printable
+from helpers.grading.records.registration import open_course
+from helpers.grading.records.results import Recorded
+from helpers.grading.records.transactions import TransactionalGradebook, is_there
+from helpers.grading.verdicts import Judged, Verdict
+
+_TEST = "test-"
+_NO_RESPONSE = "No response."  # nbgrader's words for a stub that nobody touched
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What the gradebook is to hold of one graded cell.
+
+    Attributes:
+        points: the automatic score; None where only a person can give one.
+        for_a_person: whether a person should look at it all the same.
+    """
+
+    points: float | None
+    for_a_person: bool
+
+
+class GradebookWriter:
+    """Writes what was judged of one assignment; use it in a ``with`` statement."""
+
+    def __init__(self, course: Path, assignment: Assignment) -> None:
+        """Open the gradebook of ``course``, which knows ``assignment`` already."""
+        directory = open_course(course)
+        self._assignment = assignment
+        self._penalties = _LatePenalties(config=directory.config)
+        self._penalties.init_plugin()
+        self._gradebook = TransactionalGradebook(directory.db_url, directory.course_id)
+        self._changed = False
+
+    def __enter__(self) -> GradebookWriter:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the gradebook."""
+        self._gradebook.close()
+
+    def record(self, recorded: Recorded, judged: Judged, before: Recorded | None) -> bool:
+        """Make the gradebook hold what was judged; return whether anything was different.
+
+        Args:
+            recorded: whose submission it is, when it was received, and its result's key.
+            judged: the result.
+            before: what was recorded of the student by an earlier run.
+
+        Raises:
+            GradingError: the time of the receipt is no time, or the gradebook cannot be written.
+        """
+        received_at = _parse_time(recorded)
+        cells = _cells_by_name(judged)
+        entries = _entries(self._assignment, judged, cells)
+        comments = _automatic_comments(self._assignment, cells)
+        self._changed = False
+        with self._gradebook.transaction():
+            submission = self._find_submission(recorded.student)
+            if received_at is not None:
+                self._set(submission, "timestamp", received_at)
+            notebook = self._find_notebook(submission)
+            for name, grade in self._rows(notebook, notebook.grades, Grade, set(entries)).items():
+                self._enter(grade, entries[name], recorded, before)
+            for name, row in self._rows(
+                notebook, notebook.comments, Comment, set(comments)
+            ).items():
+                self._set(row, "auto_comment", comments[name])
+            self._gradebook.db.flush()
+            penalty = self._penalties.for_submission(submission, notebook)
+            self._set(notebook, "late_submission_penalty", penalty)
+        return self._changed
+
+    def _find_submission(self, student: str) -> SubmittedAssignment:
+        try:
+            return self._gradebook.find_submission(self._assignment.name, student)
+        except MissingEntry:
+            self._changed = True
+            self._gradebook.update_or_create_student(student)
+            # Without this SQLAlchemy warns of an order in which nbgrader puts things together.
+            with self._gradebook.db.no_autoflush:
+                return self._gradebook.add_submission(self._assignment.name, student)
+
+    def _find_notebook(self, submission: SubmittedAssignment) -> SubmittedNotebook:
+        name = self._assignment.notebook
+        found = next((n for n in submission.notebooks if n.name == name), None)
+        if found is None:
+            self._changed = True
+            notebook = self._gradebook.find_notebook(name, self._assignment.name)
+            found = SubmittedNotebook(notebook_id=notebook.id, assignment_id=submission.id)
+            self._gradebook.db.add(found)
+            self._gradebook.db.flush()
+        return found
+
+    def _rows(
+        self,
+        notebook: SubmittedNotebook,
+        rows: list[Grade] | list[Comment],
+        kind: type[Grade] | type[Comment],
+        wanted: set[str],
+    ) -> dict[str, Grade | Comment]:
+        """Return the rows of the cells in ``wanted``; a cell may be younger than the submission."""
+        found = {row.name: row for row in rows if row.name in wanted}
+        place = self._assignment.notebook, self._assignment.name
+        for name in sorted(wanted - found.keys()):
+            self._changed = True
+            find = self._gradebook.find_graded_cell
+            cell = (find if kind is Grade else self._gradebook.find_solution_cell)(name, *place)
+            found[name] = kind(cell_id=cell.id, notebook_id=notebook.id)
+            self._gradebook.db.add(found[name])
+        return found
+
+    def _enter(
+        self, grade: Grade, entry: _Entry, recorded: Recorded, before: Recorded | None
+    ) -> None:
+        needed = _needs_a_person(grade, entry, recorded, before)
+        self._set(grade, "auto_score", entry.points)
+        self._set(grade, "needs_manual_grade", needed)
+
+    def _set(self, row: object, column: str, value: object) -> None:
+        if getattr(row, column) != value:
+            setattr(row, column, value)
+            self._changed = True
+
+
+class _LatePenalties(AssignLatePenalties):
+    """nbgrader's late penalties, by the plugin that the course has configured."""
+
+    def for_submission(
+        self, submission: SubmittedAssignment, notebook: SubmittedNotebook
+    ) -> float | None:
+        """Return the penalty; None if there is none."""
+        late = submission.total_seconds_late
+        if late <= 0:
+            return None
+        penalty = self.plugin_inst.late_submission_penalty(
+            submission.student.id, notebook.score, late
+        )
+        return None if penalty is None else self._check_late_penalty(notebook, penalty)
+
+
+def _parse_time(recorded: Recorded) -> object:
+    try:
+        return parse_utc(recorded.received_at) if recorded.received_at else None
+    except (ValueError, OverflowError, TypeError) as error:
+        raise GradingError(
+            f"the timestamp.txt of {printable(recorded.student)} holds no time "
+            f"({printable(recorded.received_at)!r}): mend or remove it and run the same command "
+            f"again"
+        ) from error
+
+
+def _needs_a_person(
+    grade: Grade, entry: _Entry, recorded: Recorded, before: Recorded | None
+) -> bool:
+    """Return whether formgrader should list a grade as one that a person has to look at.
+
+    What a person has seen stays seen until something is different: the score, or, where a person
+    has to look at the answer in any case, the answer.
+    """
+    wanted = entry.for_a_person or entry.points is None
+    by_hand = grade.manual_score is not None
+    if grade.auto_score != entry.points:
+        return wanted or by_hand
+    if wanted and before is not None and before.submission != recorded.submission:
+        return True
+    judged_anew = before is None or before.key != recorded.key
+    if judged_anew and not by_hand and entry.points is not None:
+        return wanted
+    return bool(grade.needs_manual_grade)
+
+
+def _cells_by_name(judged: Judged) -> dict[str, NotebookNode]:
+    """Return nbgrader's cells of the judged notebook; none of a malformed submission."""
+    if not judged.notebook:
+        return {}
+    cells = nbformat.v4.reads(judged.notebook.decode()).cells
+    named = ((cell.metadata.get("nbgrader", {}).get("grade_id"), cell) for cell in cells)
+    return {name: cell for name, cell in named if isinstance(name, str)}
+
+
+def _entries(
+    assignment: Assignment, judged: Judged, cells: Mapping[str, NotebookNode]
+) -> dict[str, _Entry]:
+    """Return what the gradebook is to hold of every graded cell."""
+    results = {_TEST + result.name: result for result in judged.exercises}
+    entries = {}
+    for cell in assignment.cells:
+        if not cell.grade:
+            continue
+        result = results.get(cell.name)
+        if result is not None:
+            looked_at = bool(result.for_a_person) or result.verdict is Verdict.MALFORMED
+            entries[cell.name] = _Entry(float(result.points), looked_at)
+        elif cell.name in cells:
+            points, _ = determine_grade(cells[cell.name])
+            entries[cell.name] = _Entry(points, False)
+        else:
+            entries[cell.name] = _Entry(0.0, True)
+    return entries
+
+
+def _automatic_comments(
+    assignment: Assignment, cells: Mapping[str, NotebookNode]
+) -> dict[str, str | None]:
+    """Return nbgrader's own comment on every cell that a student writes in."""
+    solutions = [cell for cell in assignment.cells if cell.solution]
+    return {c.name: _NO_RESPONSE if _is_untouched(c, cells) else None for c in solutions}
+
+
+def _is_untouched(cell: SourceCell, cells: Mapping[str, NotebookNode]) -> bool:
+    return cell.name in cells and compute_checksum(cells[cell.name]) == cell.checksum
+
+
+def read_students(course: Path) -> dict[str, dict[str, str]]:
+    """Return the gradebook's students: for each id the first_name, last_name and email it has."""
+    directory = open_course(course)
+    if not is_there(directory.db_url):
+        return {}
+    columns = ("first_name", "last_name", "email")
+    with Gradebook(directory.db_url, directory.course_id) as gradebook:
+        rows = gradebook.db.query(Student.id, *(getattr(Student, c) for c in columns)).all()
+    return {row[0]: {c: v or "" for c, v in zip(columns, row[1:], strict=True)} for row in rows}

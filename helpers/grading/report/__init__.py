@@ -1,0 +1,1 @@
+"""The last stage: tables, feedback pages and a picture of the class."""

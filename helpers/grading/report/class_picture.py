@@ -1,0 +1,208 @@
+"""The picture of a class: its scores, what it passed, and how it went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+from helpers.grading.report.tally import Share, Tally
+from helpers.grading.verdicts import Verdict
+from helpers.plotting import COLORS, new_figure, render_png
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDTH = 11.0
+_MOST_WRONG_ANSWERS = 8
+_MOST_PROPERTIES = 120
+_MOST_BARS = 20
+_DIM = "#8a8a8a"
+# Students' words are in here: a dollar sign in them starts no formula.
+_WORDS = {"parse_math": False}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in two formats, and what it shows in words."""
+
+    png: bytes
+    svg: bytes
+    alt: str
+
+
+def draw_class(tally: Tally, title: str, label: Callable[[str], str]) -> Picture:
+    """Draw the class.
+
+    Args:
+        tally: what was counted; at least one submission.
+        title: the assignment's.
+        label: turns an exercise's name into a short title.
+    """
+    shares, words = _choose_properties(tally)
+    wrong = len(tally.wrong_answers()[:_MOST_WRONG_ANSWERS])
+    heights = [3.9, 1.1 + 0.21 * len(shares), 1.1 + 0.52 * wrong]
+    with mpl.rc_context({"svg.hashsalt": "bits", "svg.fonttype": "path"}), _quiet_about_glyphs():
+        figure, panels = new_figure(
+            3, 1, width=_WIDTH, height=sum(heights), gridspec_kw={"height_ratios": heights}
+        )
+        figure.suptitle(f"{title}: {_submissions(tally.count)}", fontsize=14, **_WORDS)
+        _draw_top(figure, panels[0], tally, label)
+        _draw_properties(panels[1], tally, shares, words, label)
+        _draw_wrong_answers(panels[2], tally, label)
+        return Picture(render_png(figure), _render_svg(figure, title), _describe(tally, label))
+
+
+@contextlib.contextmanager
+def _quiet_about_glyphs() -> Iterator[None]:
+    with warnings.catch_warnings():
+        # A character that the font lacks is drawn as a box.
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        yield
+
+
+def _render_svg(figure: Figure, title: str) -> bytes:
+    buffer = io.BytesIO()
+    about = {"Date": None, "Creator": None, "Title": title}
+    figure.savefig(buffer, format="svg", metadata=about)
+    return buffer.getvalue()
+
+
+def _draw_top(figure: Figure, place: Axes, tally: Tally, label: Callable[[str], str]) -> None:
+    grid = place.get_subplotspec().subgridspec(1, 2, width_ratios=[1, 1.3], wspace=0.08)
+    place.remove()
+    scores, exercises = figure.add_subplot(grid[0]), figure.add_subplot(grid[1])
+    for axes in (scores, exercises):
+        axes.spines[["right", "top"]].set_visible(False)
+    _draw_scores(scores, tally)
+    _draw_exercises(exercises, tally, label)
+
+
+def _draw_scores(axes: Axes, tally: Tally) -> None:
+    # Extra credit goes beyond the most there is: the last bar must hold it.
+    highest = max(tally.most, *tally.totals, 1.0)
+    bars = min(_MOST_BARS, max(1, round(highest)))
+    width = highest / bars
+    edges = [width * edge for edge in range(bars + 1)]
+    axes.hist(tally.totals, bins=edges, color=COLORS["blue"], edgecolor="white")
+    middle = sorted(tally.totals)[tally.count // 2]
+    axes.axvline(middle, color=COLORS["vermilion"], linestyle="--")
+    axes.set_title(f"Scores: half reach {middle:g}", loc="left")
+    axes.set(xlabel=f"score (points of {tally.most:g})", ylabel="submissions", xlim=(0, highest))
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.grid(axis="x", visible=False)
+
+
+def _draw_exercises(axes: Axes, tally: Tally, label: Callable[[str], str]) -> None:
+    found = tally.verdicts()
+    rows = range(len(found))
+    passed = [100 * verdicts[Verdict.PASSED] / tally.count for verdicts in found.values()]
+    partly = [100 * verdicts[Verdict.PARTLY] / tally.count for verdicts in found.values()]
+    axes.barh(rows, passed, color=COLORS["blue"], label="passed")
+    axes.barh(rows, partly, left=passed, color=COLORS["sky"], hatch="//", label="partly")
+    for row, whole, part in zip(rows, passed, partly, strict=True):
+        words = f"{whole:.0f} %" + (f" + {part:.0f} %" if part >= 0.5 else "")
+        axes.text(whole + part + 1, row, words, va="center", fontsize=8.5)
+    axes.set_yticks(rows, [_short(label(name), 38) for name in found], **_WORDS)
+    _finish_bars(axes, len(found), "Exercises", "exercise", tally, end=125)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.75, 1.0), ncols=2, frameon=False)
+
+
+def _choose_properties(tally: Tally) -> tuple[list[Share], str]:
+    """Return the properties to draw and a title: more bars than a picture holds are too many."""
+    shares = tally.properties()
+    if len(shares) <= _MOST_PROPERTIES:
+        return shares, "Properties of the checks"
+    hardest = sorted(range(len(shares)), key=lambda place: shares[place].passed)
+    chosen = [shares[place] for place in sorted(hardest[:_MOST_PROPERTIES])]
+    return chosen, f"The {_MOST_PROPERTIES} hardest of {len(shares)} properties"
+
+
+def _draw_properties(
+    axes: Axes, tally: Tally, shares: list[Share], title: str, label: Callable[[str], str]
+) -> None:
+    for hidden, color, hatch, words in (
+        (False, "blue", "", "shown to students"),
+        (True, "purple", "..", "added when graded"),
+    ):
+        rows = [row for row, share in enumerate(shares) if share.hidden is hidden]
+        widths = [100 * shares[row].passed / tally.count for row in rows]
+        axes.barh(rows, widths, color=COLORS[color], hatch=hatch, edgecolor="white", label=words)
+    for row, share in enumerate(shares):
+        percent = 100 * share.passed / tally.count
+        axes.text(percent + 1, row, f"{percent:.0f} %", va="center", fontsize=8.5)
+    names, before = [], None
+    for row, share in enumerate(shares):
+        if share.exercise != before and row:
+            axes.axhline(row - 0.5, color=_DIM, linewidth=0.8)
+        number = f"{label(share.exercise).split(' ')[0]} · " if share.exercise != before else ""
+        names.append(number + _short(share.label, 66))
+        before = share.exercise
+    axes.set_yticks(range(len(shares)), names, fontsize=8.5, **_WORDS)
+    _finish_bars(axes, len(shares), title, "exercise · property", tally)
+    if shares:
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+
+
+def _draw_wrong_answers(axes: Axes, tally: Tally, label: Callable[[str], str]) -> None:
+    wrong = tally.wrong_answers()[:_MOST_WRONG_ANSWERS]
+    rows = range(len(wrong))
+    axes.barh(rows, [answer.count for answer in wrong], color=COLORS["orange"])
+    for row, answer in enumerate(wrong):
+        axes.text(answer.count, row, f" {answer.count}", va="center", fontsize=9)
+    names = [
+        textwrap.fill(
+            _short(f"{label(answer.exercise).split(' ')[0]} · {answer.reason}", 170), width=64
+        )
+        for answer in wrong
+    ]
+    axes.set_yticks(rows, names, fontsize=8.5, **_WORDS)
+    axes.set_title("The most frequent wrong answers (N stands for a number)", loc="left")
+    axes.set(xlabel="submissions", ylabel="exercise · what was wrong")
+    axes.set_ylim(max(len(wrong), 1) - 0.4, -0.6)
+    axes.set_xlim(0, 1.08 * max([answer.count for answer in wrong], default=1))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(axis="y", visible=False)
+
+
+def _finish_bars(
+    axes: Axes, bars: int, title: str, rows: str, tally: Tally, end: float = 112
+) -> None:
+    axes.set_title(title, loc="left")
+    axes.set(xlabel=f"passed by (% of {_submissions(tally.count)})", ylabel=rows, xlim=(0, end))
+    axes.set_xticks(range(0, 101, 20))
+    axes.set_ylim(max(bars, 1) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+
+
+def _describe(tally: Tally, label: Callable[[str], str]) -> str:
+    middle = sorted(tally.totals)[tally.count // 2]
+    rates = ", ".join(
+        f"{label(share.exercise)} {100 * share.passed / tally.count:.0f} %"
+        for share in tally.exercises()
+    )
+    most = "; ".join(
+        f"{answer.reason} ({answer.count} in exercise {label(answer.exercise)})"
+        for answer in tally.wrong_answers()[:3]
+    )
+    return (
+        f"Four charts of {_submissions(tally.count)}. Scores: from {min(tally.totals):g} to "
+        f"{max(tally.totals):g} of {tally.most:g} points, half reach {middle:g}. "
+        f"Passed, by exercise: {rates}. "
+        + (f"The most frequent wrong answers: {most}." if most else "There are no wrong answers.")
+    )
+
+
+def _submissions(count: int) -> str:
+    return "1 submission" if count == 1 else f"{count:,} submissions"
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -1,0 +1,174 @@
+"""A student's feedback page: points, verdicts and messages, with the work they are about.
+
+Of the judged notebook it shows the student's own cells and nothing else. Of a hidden test it shows
+what it tries, whether that holds and why not: never its code, nor what it fed in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from helpers.grading.report import pages
+from helpers.grading.report.marks import Mark, Marks
+from helpers.grading.report.tables import Row, number
+from helpers.grading.shown import embed_picture, one_line, printed, render_markdown, visible
+from helpers.grading.verdicts import PropertyResult, Verdict
+
+_MOST_CODE = 30_000
+_MOST_OUTPUTS = 20
+# The class for the color, the sign and the word.
+LOOKS = {
+    Verdict.PASSED: ("passed", "✓", "passed"),
+    Verdict.PARTLY: ("partly", "◐", "partly right"),
+    Verdict.FAILED: ("wrong", "✗", "not right yet"),
+    Verdict.CRASHED: ("wrong", "⚠", "crashed"),
+    Verdict.TIMED_OUT: ("wrong", "⚠", "took too long"),
+    Verdict.OUT_OF_MEMORY: ("wrong", "⚠", "took too much memory"),
+    Verdict.MALFORMED: ("wrong", "⚠", "could not be read"),
+    Verdict.MISSING: ("wrong", "✗", "missing"),
+}
+_UNJUDGED = ("", "", "")
+_SIGNS = {"passed": "✓", "failed": "✗", "not tried": "–"}
+
+
+def render_feedback(
+    row: Row, notebook: bytes, assignment: str, title: str, label: Callable[[str], str]
+) -> bytes:
+    """Return the page of one student who has marks.
+
+    Args:
+        row: the student.
+        notebook: the judged notebook; b"" if there is none to show.
+        assignment: its name.
+        title: the title that people know.
+        label: turns an exercise's name into its title.
+    """
+    marks = row.marks or Marks(())
+    cells = list(_own_cells(notebook))
+    names = {mark.name for mark in marks.each}
+    banner = _banner(marks)
+    others = [cell for cell in cells if cell["name"] not in names]
+    shown = {cell["name"] for cell in others}
+    return pages.render(
+        "feedback.html",
+        assignment=assignment,
+        title=title,
+        student=one_line(row.student),
+        name=one_line(f"{row.first_name} {row.last_name}"),
+        received=f"{row.received_at:%Y-%m-%d %H:%M}" if row.received_at else "",
+        points=number(marks.points),
+        most=number(marks.most),
+        penalty=number(marks.penalty) if marks.penalty else "",
+        looked_at=any(mark.for_a_person for mark in marks.each),
+        banner=banner,
+        exercises=[
+            _exercise(mark, label(mark.name), banner)
+            | {"cells": [cell for cell in cells if cell["name"] == mark.name]}
+            for mark in marks.each
+        ],
+        others=[cell | {"comment": marks.comments.get(cell["name"], "")} for cell in others],
+        comments=[text for name, text in marks.comments.items() if name not in shown],
+    )
+
+
+def look_of(mark: Mark) -> tuple[str, str, str]:
+    """Return the class for the color, the sign and the word for how an exercise ended."""
+    return LOOKS[mark.result.verdict] if mark.result else _UNJUDGED
+
+
+def _banner(marks: Marks) -> str:
+    """Return what is said once because it holds for every exercise."""
+    results = [mark.result for mark in marks.each if mark.result]
+    messages = {result.message for result in results}
+    if len(messages) == 1 and all(r.verdict is Verdict.MALFORMED for r in results):
+        return visible(messages.pop())
+    return ""
+
+
+def _exercise(mark: Mark, title: str, banner: str) -> dict[str, Any]:
+    kind, sign, word = look_of(mark)
+    message, tried = (mark.result.message, mark.result.properties) if mark.result else ("", ())
+    # It is mostly the first property that failed, which stands below it anyway.
+    told_below = {"", *(p.reason for p in tried), *(f"{p.claim}: {p.reason}" for p in tried)}
+    return {
+        "title": title,
+        "kind": kind,
+        "sign": sign,
+        "word": word,
+        "points": number(mark.points),
+        "most": number(mark.most),
+        "by_a_person": mark.by_a_person,
+        "comment": mark.comment,
+        "message": "" if banner or message in told_below else visible(message),
+        "properties": [_property(each) for each in tried],
+    }
+
+
+def _property(tried: PropertyResult) -> dict[str, Any]:
+    details = [] if tried.hidden else tried.details
+    return {
+        "claim": one_line(tried.claim, 500),
+        "kind": tried.outcome.replace(" ", "-"),
+        "outcome": tried.outcome,
+        "sign": _SIGNS.get(tried.outcome, "–"),
+        "hidden": tried.hidden,
+        "reason": visible(tried.reason),
+        "details": [
+            (one_line(heading), visible(value))
+            for heading, value in details
+            if value != tried.reason
+        ],
+    }
+
+
+def _own_cells(notebook: bytes) -> Iterator[dict[str, Any]]:
+    """Yield what the student wrote: nbgrader's cells to answer in, and no other."""
+    try:
+        cells = json.loads(notebook)["cells"] if notebook else []
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return
+    for cell in cells:
+        about = cell.get("metadata", {}).get("nbgrader", {})
+        if about.get("solution") is not True or about.get("locked") is True:
+            continue
+        source, name = _text(cell.get("source")), one_line(str(about.get("grade_id", "")))
+        if cell.get("cell_type") == "markdown":
+            yield {"name": name, "kind": "markdown", "html": render_markdown(source)}
+        else:
+            outputs = [_output(output) for output in cell.get("outputs", [])[:_MOST_OUTPUTS]]
+            left = len(cell.get("outputs", [])) - len(outputs)
+            if left:
+                outputs.append(_words("", f"{left:,} outputs more"))
+            source = visible(source, _MOST_CODE)
+            yield {"name": name, "kind": "code", "source": source, "outputs": outputs}
+
+
+def _output(output: Mapping[str, Any]) -> dict[str, str]:
+    kind = output.get("output_type")
+    if kind == "stream":
+        return _words("it printed", printed(_text(output.get("text"))))
+    if kind == "error":
+        trace = "\n".join(map(str, output.get("traceback", [])))
+        named = f"{output.get('ename', '')}: {output.get('evalue', '')}"
+        return _words("it raised", printed(trace or named))
+    data = output.get("data", {})
+    for kind in ("image/png", "image/jpeg"):
+        address = embed_picture(kind, _text(data.get(kind)))
+        if address:
+            return {"address": address}
+    if "text/plain" in data:
+        return _words("it showed", printed(_text(data["text/plain"])))
+    return _words("it showed", f"(what is not shown here: {one_line(', '.join(map(str, data)))})")
+
+
+def _words(heading: str, text: str) -> dict[str, str]:
+    return {"address": "", "heading": heading, "text": text}
+
+
+def _text(value: object) -> str:
+    """Return a notebook's text, which may be kept as a list of lines."""
+    if isinstance(value, list):
+        return "".join(map(str, value))
+    return value if isinstance(value, str) else ""

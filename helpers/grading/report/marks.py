@@ -1,0 +1,243 @@
+"""The marks that count: what was judged, with what the gradebook and people say on top of it.
+
+nbgrader's rules hold: a person's score stands before the automatic one, extra credit comes on top,
+a late submission's penalty is taken off, and nobody ends below zero.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nbgrader.api import (
+    BaseCell,
+    Comment,
+    Grade,
+    Gradebook,
+    GradeCell,
+    MissingEntry,
+    SubmittedAssignment,
+    SubmittedNotebook,
+    TaskCell,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from helpers.grading.errors import ReportError
+from helpers.grading.records.registration import open_course
+from helpers.grading.records.transactions import is_there
+from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
+
+_TEST = "test-"
+_SAME = 0.005  # points are rounded to two decimals
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the gradebook has of one graded cell; ``points`` is None where nothing is recorded."""
+
+    points: float | None
+    automatic: float | None = None
+    by_a_person: bool = False
+    needs_a_person: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the gradebook has of one submission.
+
+    ``scores`` are by the graded cell's name, ``comments``, a person's, by the answered cell's.
+    """
+
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    comments: Mapping[str, str] = field(default_factory=dict)
+    penalty: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one exercise, or one answer that a person grades, counts.
+
+    Attributes:
+        name: the exercise's or the cell's.
+        points: those that count.
+        most: the most it gives without extra credit.
+        result: what judging came to; None for what is not judged.
+        by_a_person: whether a person gave points.
+        comment: a person's.
+        for_a_person: why a person should look at it; "" if nobody needs to.
+    """
+
+    name: str
+    points: float
+    most: float
+    result: ExerciseResult | None = None
+    by_a_person: bool = False
+    comment: str = ""
+    for_a_person: str = ""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What one submission counts; ``comments`` are a person's on other cells, by their names."""
+
+    each: tuple[Mark, ...]
+    penalty: float = 0.0
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def points(self) -> float:
+        """All points, with the penalty taken off."""
+        total = sum(mark.points for mark in self.each) - self.penalty
+        return max(0.0, round(total, 2))
+
+    @property
+    def most(self) -> float:
+        """All points that there are."""
+        return round(sum(mark.most for mark in self.each), 2)
+
+
+class GradebookView:
+    """What the gradebook has of one assignment."""
+
+    def __init__(
+        self, records: Mapping[str, Record] | None = None, most: Mapping[str, float] | None = None
+    ) -> None:
+        """Take the students' ``records`` and ``most``, the points of every graded cell."""
+        self._records = records or {}
+        self._most = most or {}
+
+    def marks(self, student: str, judged: Judged) -> Marks:
+        """Return what the student's submission counts."""
+        record = self._records.get(student, Record())
+        each = [self._mark(record, result) for result in judged.exercises]
+        taken = {f"{_TEST}{mark.name}" for mark in each}
+        each += [
+            self._mark_by_hand(record, name, most)
+            for name, most in self._most.items()
+            if name not in taken
+        ]
+        names = {mark.name for mark in each}
+        others = {name: text for name, text in record.comments.items() if name not in names}
+        return Marks(tuple(each), record.penalty, others)
+
+    def _mark(self, record: Record, result: ExerciseResult) -> Mark:
+        score = record.scores.get(f"{_TEST}{result.name}", Score(None))
+        reasons = [result.for_a_person] if result.for_a_person else []
+        if not reasons and result.verdict is Verdict.MALFORMED:
+            reasons.append(result.message or "it cannot be read")
+        if score.points is None:
+            reasons.append("its points are not in the gradebook: run bits grade again")
+        elif score.automatic is not None and abs(score.automatic - result.points) > _SAME:
+            reasons.append(
+                f"the gradebook has {score.automatic:g} points for what was judged "
+                f"{result.points:g}: run bits grade again"
+            )
+        elif score.needs_a_person and not reasons:
+            reasons.append("the gradebook asks for a person")
+        points = result.points if score.points is None else score.points
+        comment = record.comments.get(result.name, "")
+        return Mark(
+            result.name,
+            round(points, 2),
+            result.most,
+            result,
+            score.by_a_person,
+            comment,
+            "; ".join(reasons),
+        )
+
+    def _mark_by_hand(self, record: Record, name: str, most: float) -> Mark:
+        score = record.scores.get(name, Score(None, needs_a_person=True))
+        reason = "to be graded by a person" if score.needs_a_person else ""
+        points = round(score.points or 0.0, 2)
+        comment = record.comments.get(name, "")
+        return Mark(name, points, most, None, score.by_a_person, comment, reason)
+
+
+def read_gradebook(course: Path, assignment: str) -> GradebookView:
+    """Return what the gradebook of ``course`` has of ``assignment``; nothing if there is none.
+
+    Raises:
+        ReportError: the gradebook cannot be read.
+    """
+    directory = open_course(course)
+    if not is_there(directory.db_url):
+        return GradebookView()
+    try:
+        with Gradebook(directory.db_url, directory.course_id) as gradebook:
+            return _read(gradebook, assignment)
+    except SQLAlchemyError as error:
+        raise ReportError(
+            f"The gradebook {make_url(directory.db_url).database} cannot be read: close what else "
+            f"uses it, or restore it from a backup ({str(error).splitlines()[0]})."
+        ) from error
+
+
+def _read(gradebook: Gradebook, assignment: str) -> GradebookView:
+    try:
+        entry = gradebook.find_assignment(assignment)
+    except MissingEntry:
+        return GradebookView()
+    most: dict[str, float] = {}
+    for notebook in entry.notebooks:
+        cells: Iterable[GradeCell | TaskCell] = (*notebook.grade_cells, *notebook.task_cells)
+        most |= {cell.name: cell.max_score or 0.0 for cell in cells}
+    scores = _read_scores(gradebook, entry.id)
+    comments = _read_comments(gradebook, entry.id)
+    penalties = _read_penalties(gradebook, entry.id)
+    records = {
+        student: Record(scores[student], comments[student], penalty)
+        for student, penalty in penalties.items()
+    }
+    return GradebookView(records, most)
+
+
+# One query for the class each: nbgrader's objects would ask the database anew for every cell.
+def _of_assignment(gradebook: Gradebook, columns: tuple, kind: type, assignment: str) -> Iterable:
+    return (
+        gradebook.db.query(SubmittedAssignment.student_id, BaseCell.name, *columns)
+        .select_from(kind)
+        .join(BaseCell, kind.cell_id == BaseCell.id)
+        .join(SubmittedNotebook, kind.notebook_id == SubmittedNotebook.id)
+        .join(SubmittedAssignment, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .filter(SubmittedAssignment.assignment_id == assignment)
+    )
+
+
+def _read_scores(gradebook: Gradebook, assignment: str) -> dict[str, dict[str, Score]]:
+    columns = (
+        Grade.auto_score,
+        Grade.manual_score,
+        Grade.extra_credit,
+        Grade.score,
+        Grade.needs_manual_grade,
+    )
+    scores: dict[str, dict[str, Score]] = defaultdict(dict)
+    rows = _of_assignment(gradebook, columns, Grade, assignment)
+    for student, cell, automatic, manual, extra, points, needs in rows:
+        is_recorded = automatic is not None or manual is not None
+        by_a_person = manual is not None or bool(extra)
+        scores[student][cell] = Score(
+            points if is_recorded else None, automatic, by_a_person, bool(needs)
+        )
+    return scores
+
+
+def _read_comments(gradebook: Gradebook, assignment: str) -> dict[str, dict[str, str]]:
+    comments: dict[str, dict[str, str]] = defaultdict(dict)
+    for student, cell, text in _of_assignment(
+        gradebook, (Comment.manual_comment,), Comment, assignment
+    ):
+        if text and text.strip():
+            comments[student][cell] = text.strip()
+    return comments
+
+
+def _read_penalties(gradebook: Gradebook, assignment: str) -> dict[str, float]:
+    rows = gradebook.db.query(
+        SubmittedAssignment.student_id, SubmittedAssignment.late_submission_penalty
+    ).filter(SubmittedAssignment.assignment_id == assignment)
+    return {student: float(penalty or 0.0) for student, penalty in rows}

@@ -1,0 +1,1 @@
+"""Where student code runs: no way out, caps on everything, an end when we say so."""

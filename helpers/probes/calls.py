@@ -1,0 +1,67 @@
+"""Probes that call a function: once, and back, or again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from helpers.probes.testimony import testimony
+
+
+def gradient(
+    function: Callable[..., torch.Tensor],
+    *args: Any,
+    wrt: int = 0,
+    grad_output: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> dict[str, Any]:
+    """Run ``function`` forward and backward.
+
+    Args:
+        function: returns one tensor.
+        *args: its arguments.
+        wrt: the position of the argument, a floating-point tensor, to differentiate by.
+        grad_output: the gradient of the loss by the output, of the output's shape; ones if None.
+        **kwargs: its keyword arguments.
+
+    Returns:
+        ``{"output": tensor, "gradient": tensor}``; the gradient is None where the output does
+        not depend on the argument.
+    """
+    arguments = list(args)
+    leaf = arguments[wrt].detach().clone().requires_grad_(True)
+    arguments[wrt] = leaf
+    output = function(*arguments, **kwargs)
+    if grad_output is None:
+        grad_output = torch.ones_like(output)
+    (grad,) = torch.autograd.grad(output, leaf, grad_outputs=grad_output, allow_unused=True)
+    return {"output": output.detach(), "gradient": grad}
+
+
+@testimony
+def after_call(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Call ``function`` and return ``{"output": ..., "arguments": [...]}``: the positional
+    arguments as they are after the call.
+    """
+    output = function(*args, **kwargs)
+    return {"output": output, "arguments": list(args)}
+
+
+def fold(step: Callable, state: list, items: list) -> list:
+    """Call ``step(*state, item)`` for each of ``items``, each time with the state that came back.
+
+    Args:
+        step: returns the new state, a tuple or list of as many values.
+        state: the values at the start.
+        items: what is handed over, one a step.
+
+    Returns:
+        the state after each step.
+    """
+    states = []
+    for item in items:
+        state = step(*state, item)
+        states.append(state)
+    return states

@@ -1,0 +1,114 @@
+"""Probes that drive a module, or hand one over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def module(
+    factory: Callable[..., torch.nn.Module], *args: Any, steps: list[tuple], **kwargs: Any
+) -> list[Any]:
+    """Make a module and take it through ``steps``.
+
+    Args:
+        factory: a class of modules, or a function that returns one.
+        *args: its arguments.
+        steps: what is done, one after another; each is a name and what it takes:
+            ``("call", *inputs)``;
+            ``("gradient", x, grad_output)``, a call, and the way back;
+            ``("train",)`` or ``("eval",)``, the mode;
+            ``("load", state)``, a state dict that must fit exactly;
+            ``("to", "float64")``, a dtype by its name;
+            ``("parameters",)`` or ``("state",)``, a look at them;
+            ``("graph",)``, a look at which buffers autograd would go back through.
+        **kwargs: its keyword arguments.
+
+    Returns:
+        what each step gave: the output; ``{"output", "gradient", "parameters"}`` with the
+        gradients by the input and by the parameters' names; None; tensors by their names; or
+        names of buffers.
+    """
+    made = factory(*args, **kwargs)
+    return [_take_step(made, name, *given) for name, *given in steps]
+
+
+def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
+    match name:
+        case "call":
+            return made(*given)
+        case "gradient":
+            return _module_gradients(made, *given)
+        case "train" | "eval":
+            made.train(name == "train")
+            return None
+        case "load":
+            made.load_state_dict(*given)
+            return None
+        case "to":
+            made.to(getattr(torch, given[0]))
+            return None
+        case "parameters":
+            return dict(made.named_parameters())
+        case "state":
+            return dict(made.state_dict())
+        case "graph":
+            return [name for name, buffer in made.named_buffers() if buffer.requires_grad]
+    raise ValueError(f'there is no step "{name}"')
+
+
+def _module_gradients(
+    made: torch.nn.Module, x: torch.Tensor, grad_output: torch.Tensor
+) -> dict[str, Any]:
+    leaf = x.detach().clone().requires_grad_(True)
+    learned = {name: value for name, value in made.named_parameters() if value.requires_grad}
+    output = made(leaf)
+    grads = torch.autograd.grad(
+        output, [leaf, *learned.values()], grad_outputs=grad_output, allow_unused=True
+    )
+    by_name = dict(zip(learned, grads[1:], strict=True))
+    return {"output": output.detach(), "gradient": grads[0], "parameters": by_name}
+
+
+def network(
+    function: Callable,
+    layers: list,
+    *args: Any,
+    state: dict[str, torch.Tensor] | None = None,
+    training: list[bool] | None = None,
+    **kwargs: Any,
+) -> dict[str, Any]:
+    """Call ``function`` with a network, and tell what became of the network.
+
+    Args:
+        function: takes a ``torch.nn.Sequential``, then ``args``.
+        layers: the network's, each ``["Linear", 4, 3]``, the name of a class of ``torch.nn`` and
+            its arguments; a list of such is a ``Sequential`` inside.
+        *args: what else ``function`` takes.
+        state: the network's state dict before the call; its own if None.
+        training: the mode of each module, in the order of ``network.modules()``.
+        **kwargs: keyword arguments of ``function``.
+
+    Returns:
+        ``{"output": ..., "state": {...}, "training": [...]}``, the last two after the call.
+    """
+    made = build(layers)
+    if state is not None:
+        made.load_state_dict(state)
+    for part, mode in zip(made.modules(), training or (), strict=training is not None):
+        part.training = mode
+    output = function(made, *args, **kwargs)
+    return {
+        "output": output,
+        "state": dict(made.state_dict()),
+        "training": [part.training for part in made.modules()],
+    }
+
+
+def build(layers: list) -> torch.nn.Module:
+    """Return the network that ``layers`` describes, as ``network`` has it."""
+    if isinstance(layers[0], str):
+        return getattr(torch.nn, layers[0])(*layers[1:])
+    return torch.nn.Sequential(*(build(layer) for layer in layers))

@@ -1,0 +1,139 @@
+"""Probes that run things inside a context: an autocast region, a mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from helpers.probes.modules import build
+
+
+def in_autocast(
+    function: Callable[..., torch.Tensor],
+    *args: Any,
+    lower: str | None = "bfloat16",
+    wrt: int | None = None,
+    grad_output: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> dict[str, Any]:
+    """Call ``function`` inside an autocast region of the CPU, and go back outside of it.
+
+    Args:
+        function: returns one tensor.
+        *args: its arguments.
+        lower: the name of the region's dtype; no region if None.
+        wrt: the position of the argument to differentiate by; no way back if None.
+        grad_output: the gradient of the loss by the output; ones if None.
+        **kwargs: its keyword arguments.
+
+    Returns:
+        ``{"output": tensor, "gradient": tensor or None, "afterwards": name}``; the name is that
+        of a float32 product's dtype, computed in the same region after the call.
+    """
+    arguments = list(args)
+    if wrt is not None:
+        arguments[wrt] = arguments[wrt].detach().clone().requires_grad_(True)
+    with _region(lower):
+        output = function(*arguments, **kwargs)
+        afterwards = _dtype_of_a_product()
+    slope = None
+    if wrt is not None:
+        grad_output = torch.ones_like(output) if grad_output is None else grad_output
+        (slope,) = torch.autograd.grad(
+            output, arguments[wrt], grad_outputs=grad_output, allow_unused=True
+        )
+    return {"output": output.detach(), "gradient": slope, "afterwards": afterwards}
+
+
+def wrapped_in_autocast(
+    factory: Callable[[torch.nn.Module], torch.nn.Module],
+    layers: list,
+    *inputs: torch.Tensor,
+    state: dict[str, torch.Tensor],
+    lower: str | None = "bfloat16",
+) -> dict[str, Any]:
+    """Wrap a module, and run the wrapper inside an autocast region of the CPU and back.
+
+    Args:
+        factory: takes a module and returns one.
+        layers: what is wrapped, as ``network`` has it.
+        *inputs: of the wrapper.
+        state: the state dict of what is wrapped.
+        lower: the name of the region's dtype; no region if None.
+
+    Returns:
+        ``{"output", "afterwards", "gradients"}``: the dtype's name as ``in_autocast`` has it, and
+        the gradients of the output's sum by the wrapped parameters, by their names inside.
+    """
+    inner = build(layers)
+    inner.load_state_dict(state)
+    outer = factory(inner)
+    with _region(lower):
+        output = outer(*inputs)
+        afterwards = _dtype_of_a_product()
+    names, parameters = zip(*inner.named_parameters(), strict=True)
+    slopes = torch.autograd.grad(output.float().sum(), parameters, allow_unused=True)
+    gradients = dict(zip(names, slopes, strict=True))
+    return {"output": output.detach(), "afterwards": afterwards, "gradients": gradients}
+
+
+def _region(lower: str | None) -> torch.autocast:
+    if lower is None:
+        return torch.autocast("cpu", enabled=False)
+    return torch.autocast("cpu", dtype=getattr(torch, lower))
+
+
+def _dtype_of_a_product() -> str:
+    return str((torch.ones(2, 3) @ torch.ones(3, 2)).dtype).removeprefix("torch.")
+
+
+def in_function_mode(
+    factory: Callable[..., Any],
+    *args: Any,
+    lower: str,
+    steps: list[tuple],
+    values: dict[str, torch.Tensor],
+    wrt: str | None = None,
+) -> dict[str, Any]:
+    """Run a small program inside a context manager.
+
+    Args:
+        factory: returns the context manager.
+        *args: its arguments, before ``lower``.
+        lower: the name of a dtype, of which the factory gets the dtype itself.
+        steps: ``(result, function, arguments)`` or, with a dict behind them, keyword arguments; the
+            function is named as in ``torch.nn.functional`` or ``torch``, and a string among the
+            arguments, or in a list there, names an earlier value.
+        values: the tensors at the start, by name.
+        wrt: the name of one to differentiate the sum of the last result by, outside.
+
+    Returns:
+        the results by name, and under ``"gradient"`` the gradient if ``wrt`` is given.
+    """
+    known = dict(values)
+    if wrt is not None:
+        known[wrt] = known[wrt].detach().clone().requires_grad_(True)
+    results = {}
+    with factory(*args, getattr(torch, lower)):
+        for result, name, given, *rest in steps:
+            operation = getattr(torch.nn.functional, name, None) or getattr(torch, name)
+            keywords = _look_up(known, rest[0]) if rest else {}
+            known[result] = results[result] = operation(*_look_up(known, given), **keywords)
+    if wrt is not None:
+        (results["gradient"],) = torch.autograd.grad(
+            results[steps[-1][0]].float().sum(), known[wrt], allow_unused=True
+        )
+    return results
+
+
+def _look_up(known: dict[str, torch.Tensor], given: Any) -> Any:
+    match given:
+        case str():
+            return known[given]
+        case list() | tuple():
+            return type(given)(_look_up(known, item) for item in given)
+        case dict():
+            return {key: _look_up(known, item) for key, item in given.items()}
+    return given

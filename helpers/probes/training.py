@@ -1,0 +1,94 @@
+"""Probes that take a network or an optimizer through steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from helpers.probes.modules import build
+
+
+def training_steps(
+    step: Callable,
+    layers: list,
+    batches: list[tuple[torch.Tensor, torch.Tensor]],
+    *,
+    state: dict[str, torch.Tensor],
+    learning_rate: float,
+    float32_layers: list | None = None,
+) -> dict[str, Any]:
+    """Train a network by ``step(model, optimizer, loss_function, inputs, targets)``.
+
+    The optimizer is plain SGD, the loss function ``torch.nn.functional.cross_entropy``.
+
+    Args:
+        step: the student's; its return value is kept.
+        layers: the network's, as ``network`` has it; its parameters' names begin with ``body.``.
+        batches: inputs and targets of each step.
+        state: the state dict at the start.
+        learning_rate: the optimizer's.
+        float32_layers: layers behind the others that leave every autocast region; their
+            parameters' names begin with ``head.``.
+
+    Returns:
+        ``{"losses": [...], "states": [...]}``: what came back from each step, and the state dict
+        after it.
+    """
+    model = _Network(layers, float32_layers)
+    model.load_state_dict(state)
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    losses, states = [], []
+    for inputs, targets in batches:
+        losses.append(step(model, optimizer, torch.nn.functional.cross_entropy, inputs, targets))
+        states.append({name: value.clone() for name, value in model.state_dict().items()})
+    return {"losses": losses, "states": states}
+
+
+class _Network(torch.nn.Module):
+    def __init__(self, layers: list, float32_layers: list | None) -> None:
+        super().__init__()
+        self.body = build(layers)
+        self.head = build(float32_layers) if float32_layers else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.body(x)
+        if self.head is None:
+            return x
+        with torch.autocast(x.device.type, enabled=False):
+            return self.head(x.float())
+
+
+def optimizer_steps(
+    factory: Callable[..., Any],
+    weights: list[torch.Tensor],
+    gradients: list[list[torch.Tensor | None]],
+    *args: Any,
+) -> list[dict[str, list]]:
+    """Make an optimizer for parameters of given values, and take it through steps.
+
+    Args:
+        factory: takes an iterator over the parameters, then ``args``; what it returns has a
+            method ``step()``.
+        weights: the parameters' values at the start.
+        gradients: for each step, what every parameter's ``.grad`` is before it.
+        *args: what else ``factory`` takes.
+
+    Returns:
+        for each step ``{"weights": [...], "gradients": [...]}`` as they are after it.
+    """
+    parameters = [weight.detach().clone().requires_grad_(True) for weight in weights]
+    optimizer = factory(iter(parameters), *args)
+    states = []
+    for given in gradients:
+        for parameter, slope in zip(parameters, given, strict=True):
+            parameter.grad = None if slope is None else slope.clone()
+        optimizer.step()
+        states.append(
+            {
+                "weights": [parameter.detach().clone() for parameter in parameters],
+                "gradients": [parameter.grad for parameter in parameters],
+            }
+        )
+    return states
