@@ -17,9 +17,9 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.submissions import CHAPTER, Work
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge.sanitize import SKIP, sanitize
-from helpers.grading.judge.session import Settings
 from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
 from helpers.grading.records.registration import register
+from helpers.grading.settings import Settings
 from helpers.grading.soundness import MalformedError
 
 _SEED = 8

@@ -5,27 +5,38 @@ named here. The instructor's and the maintainer's sides live in subpackages that
 imports.
 """
 
-from helpers import probes
-from helpers.bit_explorer import explore_bits
-from helpers.checks import Check
-from helpers.data import digits
-from helpers.hints import hint
-from helpers.measuring import saved_bytes, time_ratio
-from helpers.plotting import COLORS, new_figure, show
-from helpers.progress_store import progress
-from helpers.widgets import play
+from __future__ import annotations
 
-__all__ = [
-    "COLORS",
-    "Check",
-    "digits",
-    "explore_bits",
-    "hint",
-    "new_figure",
-    "play",
-    "probes",
-    "progress",
-    "saved_bytes",
-    "show",
-    "time_ratio",
-]
+import importlib
+from typing import Any
+
+# Where each name lives. It is loaded when it is first asked for: a command that needs no torch is
+# not to wait for it.
+_MODULES = {
+    "COLORS": "plotting",
+    "Check": "checks",
+    "digits": "data",
+    "explore_bits": "bit_explorer",
+    "hint": "hints",
+    "new_figure": "plotting",
+    "play": "widgets",
+    "probes": "probes",
+    "progress": "progress_store",
+    "saved_bytes": "measuring",
+    "show": "plotting",
+    "time_ratio": "measuring",
+}
+__all__ = [*_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    value = module if name == _MODULES[name] else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,10 +12,6 @@ from helpers.plain import NotPlainError, one_line, plain_copy
 SECONDS_PER_CALL = 10.0
 
 
-class CallNotMadeError(Exception):
-    """A student's function could not be called, through no fault of its own: no check's affair."""
-
-
 @dataclass
 class Answer:
     """What one call came to.

@@ -22,10 +22,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from helpers import progress_store, report
-from helpers.calling import Answer, CallNotMadeError, call_here, describe_error
+from helpers.calling import Answer, call_here, describe_error
 from helpers.catalogue import Exercise, find_exercise
 from helpers.comparison import find_difference
 from helpers.drawing import Draw
+from helpers.errors import CallNotMadeError
 from helpers.plain import describe, plain_copy
 
 

@@ -138,6 +138,9 @@ def collect(
     Each is kept as it came, in course/received, with a receipt. The one that counts goes where
     nbgrader looks for it, course/submitted. Collecting the same again changes nothing.
     """
+    from helpers.grading.startup import leave_out_address_grammar
+
+    leave_out_address_grammar()
     from helpers.grading.intake.intake import collect as collect_submissions
     from helpers.grading.intake.intake import summarize
 
@@ -176,6 +179,9 @@ def grade(
     next one. Scores, extra credit and comments that people entered are kept, with --force too.
     It ends with 1 if something could not be graded by no fault of the student's.
     """
+    from helpers.grading.startup import leave_out_address_grammar
+
+    leave_out_address_grammar()
     from helpers.grading.engine import engine
     from helpers.grading.engine.summary import summarize
 
@@ -232,6 +238,9 @@ def report(assignment: str, output: Path | None, column: str | None, opens: bool
     for each student, and a picture of the class. Doing it again replaces what it wrote. In Canvas,
     --column is like "Stability (4711)", with the number that Canvas's own export has.
     """
+    from helpers.grading.startup import leave_out_address_grammar
+
+    leave_out_address_grammar()
     from helpers.grading.report.report import summarize, write_report
 
     summary = write_report(_root() / "course", assignment, output, column)

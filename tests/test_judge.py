@@ -33,10 +33,11 @@ from nbgrader.utils import determine_grade
 
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge import judge, written
-from helpers.grading.judge.judge import JudgingError, Settings, judge_submission
+from helpers.grading.judge.judge import JudgingError, judge_submission
 from helpers.grading.judge.session import Session
 from helpers.grading.judge.trusted import CourseError, TrustedCells
 from helpers.grading.records.registration import register
+from helpers.grading.settings import Settings
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]

@@ -21,10 +21,10 @@ from typing import Any
 from helpers.grading.assignment import Assignment
 from helpers.grading.engine.cluster import DaskWorkers
 from helpers.grading.engine.keys import describe_environment, make_key
+from helpers.grading.engine.steps import judge_submission, prepare
 from helpers.grading.engine.summary import Summary
 from helpers.grading.engine.workers import LocalWorkers, Workers, judge_here
 from helpers.grading.errors import GradingError
-from helpers.grading.judge.judge import Settings, judge_submission, prepare
 from helpers.grading.locks import sole_holder
 from helpers.grading.names import printable
 from helpers.grading.records.autograded import write_autograded
@@ -34,6 +34,7 @@ from helpers.grading.records.results import Recorded, Records, ResultStore, judg
 from helpers.grading.records.submissions import Submission, find_submissions, refuse
 from helpers.grading.records.transactions import GradebookError
 from helpers.grading.sandbox import sandbox
+from helpers.grading.settings import Settings
 from helpers.grading.soundness import without_mark
 from helpers.grading.verdicts import Judged
 

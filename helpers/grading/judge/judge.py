@@ -26,13 +26,12 @@ from helpers.grading.judge import written
 from helpers.grading.judge.demos import find_needed_demos
 from helpers.grading.judge.plain_code import find_reach
 from helpers.grading.judge.sanitize import SKIP, Sanitized, comparable, sanitize
-from helpers.grading.judge.session import Session, Settings, WarmPool, running
+from helpers.grading.judge.session import Session, WarmPool, running
 from helpers.grading.judge.trusted import Proxy, TrustedCells, defined_names
 from helpers.grading.judge.warm import WarmProcessLostError
+from helpers.grading.settings import Settings
 from helpers.grading.soundness import MalformedError
 from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Verdict
-
-__all__ = ["JudgingError", "Settings", "close_warm_processes", "judge_submission", "prepare"]
 
 _ATTEMPTS = 3
 _TEST = "test-"

@@ -18,6 +18,7 @@ from helpers.grading.judge.inside.wire import WireError
 from helpers.grading.judge.trusted import CourseError, Proxy
 from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
 from helpers.grading.judge.written import clean
+from helpers.grading.settings import Settings
 from helpers.plain import one_line
 
 # A kernel stops a cell or a call itself when its time is over; if it does not, it is ended.
@@ -26,29 +27,6 @@ _SECONDS_OF_GRACE = 2.0
 _SAID_OF_MEMORY = ("raised MemoryError", "can't allocate memory")
 _MOST_TEXT = 10_000
 _MOST_WARNINGS = 100
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How submissions are run; times are in seconds.
-
-    Attributes:
-        cell_seconds: for each of a submission's cells.
-        exercise_seconds: for all calls of one exercise's test together.
-        total_seconds: for all of one submission.
-        memory_mib: of one submission's processes together, in MiB.
-        processes: of one submission, threads included, at one time.
-        disk_mib: of all files that a submission writes, in MiB.
-        sandboxed: whether there is a sandbox. Without one, student code can do what you can.
-    """
-
-    cell_seconds: float = 30.0
-    exercise_seconds: float = 90.0
-    total_seconds: float = 900.0
-    memory_mib: int = 2048
-    processes: int = 128
-    disk_mib: int = 256
-    sandboxed: bool = True
 
 
 @dataclass

@@ -14,8 +14,6 @@ from __future__ import annotations
 import copy
 import json
 import logging
-import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import nbgrader.api
+from alembic.script import ScriptDirectory
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.api import Notebook as RecordedNotebook
@@ -239,7 +239,10 @@ def _read(directory: CourseDirectory, assignment: str) -> _Recorded:
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         return _Recorded()
     try:
-        with _programs_on_path(), Gradebook(directory.db_url, directory.course_id) as gradebook:
+        with (
+            _schema_version_without_program(),
+            Gradebook(directory.db_url, directory.course_id) as gradebook,
+        ):
             found = gradebook.find_assignment(assignment)
             return _Recorded(
                 {notebook.name: _cells_of(notebook) for notebook in found.notebooks},
@@ -295,7 +298,7 @@ def _check_cells_stay(directory: CourseDirectory, wanted: Assignment, recorded: 
 
 
 def _record(directory: CourseDirectory, assignment: str) -> None:
-    with tempfile.TemporaryDirectory() as folder, _programs_on_path():
+    with tempfile.TemporaryDirectory() as folder, _schema_version_without_program():
         _run(_converter(directory, assignment, Path(folder)), assignment)
 
 
@@ -338,11 +341,19 @@ def _run(converter: GenerateAssignment, assignment: str) -> None:
 
 
 @contextmanager
-def _programs_on_path() -> Iterator[None]:
-    """Let nbgrader find alembic, which it calls by its name to make a new gradebook."""
-    before = os.environ.get("PATH", os.defpath)
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
+def _schema_version_without_program() -> Iterator[None]:
+    """Let nbgrader, which writes its schema's version into a new gradebook, ask alembic here.
+
+    It would start a program for that, which need not be on the path and takes seconds.
+    """
+    before = nbgrader.api.get_alembic_version
+    nbgrader.api.get_alembic_version = _schema_version
     try:
         yield
     finally:
-        os.environ["PATH"] = before
+        nbgrader.api.get_alembic_version = before
+
+
+def _schema_version() -> str:
+    scripts = Path(nbgrader.__file__).with_name("alembic")
+    return ScriptDirectory(str(scripts)).get_current_head()

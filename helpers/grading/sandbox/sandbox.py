@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.calling import CallNotMadeError
+from helpers.errors import CallNotMadeError
 from helpers.grading.sandbox.attendant import Attendant
 from helpers.grading.sandbox.cgroups import Cgroup, make_cgroup
 from helpers.grading.sandbox.mounts import DataPipes, View, build_arguments

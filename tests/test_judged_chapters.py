@@ -1,0 +1,74 @@
+"""Every chapter under the judge: a solution gets what its own test gives in a student's kernel."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import zip_longest
+
+import pytest
+from classroom import deserved_points, exercises_of, solved, to_bytes, without_demos
+from course_files import COURSE, EXERCISES, Variant, variants
+
+from helpers.grading.assignment import Assignment
+from helpers.grading.judge.judge import close_warm_processes, judge_submission
+from helpers.grading.records.registration import register
+from helpers.grading.settings import Settings
+from helpers.grading.verdicts import ExerciseResult, Verdict
+
+pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
+
+Register = Callable[[str], Assignment]
+
+
+def rounds(chapter: str) -> list[list[Variant]]:
+    """Return all solutions of a chapter, one for each exercise at a time."""
+    found = zip_longest(*(variants(exercise) for exercise in exercises_of(chapter)))
+    return [[variant for variant in together if variant] for together in found]
+
+
+CASES = [
+    pytest.param(chapter, together, id=f"{chapter}-{number}")
+    for chapter in sorted({exercise.chapter for exercise in EXERCISES})
+    for number, together in enumerate(rounds(chapter))
+]
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Register]:
+    @cache
+    def register_chapter(chapter: str) -> Assignment:
+        course = tmp_path_factory.mktemp("course")
+        shutil.copytree(COURSE.source(chapter).parent, course / "source" / chapter)
+        shutil.copy(COURSE.config_file, course)
+        return register(course, chapter)
+
+    yield register_chapter
+    close_warm_processes()
+
+
+@pytest.mark.parametrize(("chapter", "together"), CASES)
+def test_every_solution_gets_what_its_own_test_gives(
+    chapter: str, together: list[Variant], registered: Register
+) -> None:
+    given = {variant.exercise: variant for variant in together}
+    results = judge(registered(chapter), list(given.values()))
+    for exercise in exercises_of(chapter):
+        variant = given.get(exercise.name)
+        expected = deserved_points(exercise, variant.code) if variant else exercise.points
+        result = results[exercise.name]
+        if result.points != expected:  # it may stand on another exercise's wrong solution
+            alone = judge(registered(chapter), [variant] if variant else [])
+            result = alone[exercise.name]
+        assert result.points == expected, (variant, result.message)
+        assert result.for_a_person == "", variant
+        right = variant is None or variant.right
+        assert (result.verdict is Verdict.PASSED) is right, (variant, result.verdict)
+
+
+def judge(assignment: Assignment, replaced: list[Variant]) -> dict[str, ExerciseResult]:
+    codes = {variant.exercise: variant.code for variant in replaced}
+    notebook = without_demos(solved(assignment.name, codes))
+    judged = judge_submission(to_bytes(notebook), assignment, Settings())
+    return {result.name: result for result in judged.exercises}
