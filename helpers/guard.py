@@ -2,8 +2,7 @@
 
 Whatever it writes is caught and kept, up to a limit. nbgrader takes any line on stderr for a
 failure (nbgrader 0.9.6, ``nbgrader.utils.determine_grade``), so stderr is caught at the file
-descriptor too, where C++ code writes. Settings of the process that it changes are put back, so
-that one exercise does not spoil the next.
+descriptor too, where C++ code writes. What it changes of the process's state is put back.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-import torch
+from helpers.process_state import state_kept
 
 _MOST_CHARACTERS_KEPT = 10_000
 
@@ -81,7 +78,7 @@ def guarded_call(seconds: float) -> Iterator[Noise]:
         contextlib.redirect_stdout(stream),
         contextlib.redirect_stderr(stream),
         _stderr_descriptor_aside(),
-        _settings_kept(),
+        state_kept(),
     ):
         warnings.simplefilter("always")
         try:
@@ -90,41 +87,6 @@ def guarded_call(seconds: float) -> Iterator[Noise]:
         finally:
             noise.printed = stream.kept()
             noise.warned = [f"{w.category.__name__}: {w.message}" for w in caught]
-
-
-# How each of the process's settings is read, and how it is put back. Only what has changed is
-# put back: some of these import a large part of torch when they are first called.
-_SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
-    (np.geterr, lambda errors: np.seterr(**errors)),
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.get_default_device, torch.set_default_device),
-    (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
-    (
-        lambda: (
-            torch.are_deterministic_algorithms_enabled(),
-            torch.is_deterministic_algorithms_warn_only_enabled(),
-        ),
-        lambda both: torch.use_deterministic_algorithms(both[0], warn_only=both[1]),
-    ),
-    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-)
-
-
-@contextlib.contextmanager
-def _settings_kept() -> Iterator[None]:
-    folder = "."
-    with contextlib.suppress(OSError):  # the folder may be gone, before or after
-        folder = os.getcwd()
-    before = [read() for read, _ in _SETTINGS]
-    try:
-        yield
-    finally:
-        for value, (read, put_back) in zip(before, _SETTINGS, strict=True):
-            if read() != value:
-                put_back(value)
-        with contextlib.suppress(OSError):
-            os.chdir(folder)
 
 
 @contextlib.contextmanager

@@ -9,11 +9,14 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import Check, calling, catalogue, probes
 from helpers.catalogue import Chapter, Exercise
@@ -211,6 +214,66 @@ def test_settings_that_a_student_changes_are_put_back() -> None:
     before = settings()
     assert run_check(meddle) == 4.0
     assert settings() == before
+
+
+class AddsOne(TorchFunctionMode):
+    def __torch_function__(
+        self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        return func(*args, **(kwargs or {})) + 1
+
+
+class RunsNothing(TorchDispatchMode):
+    def __torch_dispatch__(
+        self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        return args[0]
+
+
+@pytest.mark.parametrize(
+    "make_context",
+    [
+        lambda: torch.autocast("cpu", dtype=torch.float16),
+        lambda: torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False),
+        lambda: torch.no_grad(),
+        lambda: AddsOne(),
+        lambda: RunsNothing(),
+        lambda: torch.autograd.graph.saved_tensors_hooks(lambda x: 1 / 0, lambda x: x),
+        lambda: torch.autograd.graph.save_on_cpu(),
+    ],
+    ids=["autocast", "no cache", "no_grad", "functions", "operators", "saving", "save_on_cpu"],
+)
+def test_a_context_that_was_entered_and_never_left_spoils_no_other_exercise(
+    make_context: Callable[[], contextlib.AbstractContextManager],
+) -> None:
+    weight = torch.ones(2, 3, requires_grad=True)
+
+    def multiply(numbers: torch.Tensor) -> torch.Tensor:
+        return (weight @ numbers).sum()
+
+    def enter_and_fail(numbers: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            make_context().__enter__()
+        multiply(numbers)
+        raise ValueError("it never gets to the end")
+
+    numbers = torch.full((3, 4), 1 + 2.0**-20)
+    expected = multiply(numbers)
+    assert run_check(enter_and_fail) == 0.0
+    seen = multiply(numbers)
+    assert (seen.dtype, seen.item()) == (torch.float32, expected.item())
+    assert seen.requires_grad
+    (slope,) = torch.autograd.grad(seen, weight)
+    assert torch.equal(slope, torch.full((2, 3), 4 * (1 + 2.0**-20)))
+    before = torch.autocast_increment_nesting()
+    assert (before, torch.autocast_decrement_nesting()) == (1, 0)
+
+
+def test_contexts_of_the_checks_own_are_still_there_after_a_call() -> None:
+    with torch.autocast("cpu", dtype=torch.float16):
+        assert run_check(double) == 4.0
+        assert torch.is_autocast_enabled("cpu")
+        assert torch.get_autocast_dtype("cpu") == torch.float16
 
 
 def test_a_folder_that_is_gone_costs_the_record_alone(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""What a student's function may leave changed in its process, and how it is put back.
+
+One exercise must not spoil the next: a default dtype that stays changed does that, and so does a
+context that was entered and, because of an exception, never left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import overrides
+from torch.utils import _python_dispatch
+
+_DEVICES_OF_REGIONS = ("cpu", "cuda")
+
+
+def _read_regions() -> tuple:
+    """Return how many autocast regions are open, and what holds on each device."""
+    on_devices = [
+        (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+        for device in _DEVICES_OF_REGIONS
+    ]
+    return _count_regions(), on_devices, torch.is_autocast_cache_enabled()
+
+
+def _count_regions() -> int:
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+def _put_back_regions(before: tuple) -> None:
+    count, on_devices, keeps_casts = before
+    for _ in range(_count_regions() - count):
+        torch.autocast_decrement_nesting()
+    torch.clear_autocast_cache()  # as a region does at its end
+    for device, (is_enabled, dtype) in zip(_DEVICES_OF_REGIONS, on_devices, strict=True):
+        torch.set_autocast_enabled(device, is_enabled)
+        torch.set_autocast_dtype(device, dtype)
+    torch.set_autocast_cache_enabled(keeps_casts)
+
+
+# torch has no public way to leave what somebody else has entered.
+def _count_modes() -> tuple[int, int]:
+    return torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()
+
+
+def _leave_modes(before: tuple[int, int]) -> None:
+    of_functions, of_operators = before
+    while torch._C._len_torch_function_stack() > of_functions:
+        overrides._pop_mode()
+    while torch._C._len_torch_dispatch_stack() > of_operators:
+        _python_dispatch._pop_mode()
+
+
+def _find_saving_hooks() -> Any:
+    return torch._C._autograd._top_saved_tensors_default_hooks(True)
+
+
+def _leave_saving_hooks(before: Any) -> None:
+    while (top := _find_saving_hooks()) is not None and top != before:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+
+
+# How each part of the state is read, and how it is put back. Only what has changed is put back:
+# some of these import a large part of torch when they are first called.
+_PARTS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
+    (np.geterr, lambda errors: np.seterr(**errors)),
+    (_count_modes, _leave_modes),
+    (_read_regions, _put_back_regions),
+    (_find_saving_hooks, _leave_saving_hooks),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_default_device, torch.set_default_device),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    (
+        lambda: (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        lambda both: torch.use_deterministic_algorithms(both[0], warn_only=both[1]),
+    ),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+)
+
+
+@contextlib.contextmanager
+def state_kept() -> Iterator[None]:
+    """Put the process's state, the current folder included, back as it was before the body."""
+    folder = "."
+    with contextlib.suppress(OSError):  # the folder may be gone, before or after
+        folder = os.getcwd()
+    before = [read() for read, _ in _PARTS]
+    try:
+        yield
+    finally:
+        for value, (read, put_back) in zip(before, _PARTS, strict=True):
+            if read() != value:
+                put_back(value)
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
