@@ -210,20 +210,36 @@ def _describe_safely(value: Any) -> str:
 
 
 def _describe_arguments(function: Callable, args: list, kwargs: dict) -> list[tuple[str, str]]:
-    given = list(args)
-    if given and callable(given[0]):  # a probe gets the student's function first
-        function, given = given[0], given[1:]
-    names = _parameter_names(function, len(given))
-    described = [(name, describe(value)) for name, value in zip(names, given, strict=True)]
-    return described + [(name, describe(value)) for name, value in kwargs.items()]
+    named = [*_name_arguments(function, args), *kwargs.items()]
+    return [(name, describe(value)) for name, value in named]
 
 
-def _parameter_names(function: Callable, count: int) -> list[str]:
+def _name_arguments(function: Callable, args: list) -> list[tuple[str, Any]]:
+    """Return the arguments that are data, each by the name that it has where it ends up."""
+    if not (args and callable(args[0])):
+        return _pair(_positional_names(function), args)
+    # A probe: it gets the student's function first, then what it makes arguments of by itself,
+    # and last what it hands on.
+    students, *given = args
+    own = _positional_names(function)[1:]
+    if not own:
+        return _name_arguments(students, given)
+    kept, handed_on = given[: len(own)], given[len(own) :]
+    return _pair(own, kept) + _pair(_positional_names(students)[1:], handed_on)
+
+
+def _pair(names: list[str], values: list) -> list[tuple[str, Any]]:
+    names = names + [f"argument {i + 1}" for i in range(len(names), len(values))]
+    return list(zip(names, values, strict=False))
+
+
+def _positional_names(function: Callable) -> list[str]:
     try:
-        names = list(inspect.signature(function).parameters)[:count]
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        names = []
-    return names + [f"argument {i + 1}" for i in range(len(names), count)]
+        return []
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind in by_place]
 
 
 def _explain_missing_name(error: NameError) -> str:

@@ -95,10 +95,11 @@ def _worst_element(
     index = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), got.shape))
     place = f"{where}[{', '.join(map(str, index))}]" if index else where
     count = f"{int(wrong.sum())} of {got.numel()} values differ; " if got.numel() > 1 else ""
-    return (
-        f"{count}{_at(place)}{describe(got[index].item())} came back, "
-        f"expected {describe(expected[index].item())}"
-    )
+    came, wanted = got[index].item(), expected[index].item()
+    shown = describe(came), describe(wanted)
+    if shown[0] == shown[1]:  # only their last digits differ
+        shown = repr(came), repr(wanted)
+    return f"{count}{_at(place)}{shown[0]} came back, expected {shown[1]}"
 
 
 def _array_difference(

@@ -83,7 +83,8 @@ def _describe(value: Any) -> str:
         opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
         inside = ", ".join(_describe(item) for item in value[:_MOST_ELEMENTS_SHOWN])
         more = ", …" if len(value) > _MOST_ELEMENTS_SHOWN else ""
-        return opening + inside + more + closing
+        only = "," if isinstance(value, tuple) and len(value) == 1 else ""
+        return opening + inside + only + more + closing
     if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
         return repr(value[:_MOST_CHARACTERS])
     return repr(value)

@@ -18,8 +18,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers import Check, calling, catalogue, probes
+from helpers import Check, calling, catalogue, probes, report
 from helpers.catalogue import Chapter, Exercise
+from helpers.comparison import find_difference
 
 DOUBLE = Exercise(
     name="double",
@@ -437,3 +438,45 @@ def test_the_html_report_escapes_what_students_write() -> None:
     shown = report.as_html(DOUBLE, [result], 0.0)
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown
+
+
+def report_of(function: Callable, *args: object, **kwargs: object) -> str:
+    """Return what the student reads when a call of ``function`` is refused."""
+    texts = []
+
+    def publish(exercise: Exercise, results: list, points: float) -> None:
+        texts.append(report.as_text(exercise, results, points))
+
+    check = Check("double", publish=publish)
+    with check.property("is something else"):
+        check.call(function, *args, **kwargs)
+        check.true(False, "it is not")
+    check.score()
+    return texts[0]
+
+
+def test_what_was_fed_in_goes_by_the_names_it_has_where_it_ends_up() -> None:
+    def step(total: float, rest: float, item: float) -> tuple:
+        return total + item, rest
+
+    def tune(model: torch.nn.Module, rate: float) -> float:
+        return rate
+
+    told = report_of(probes.fold, step, [1.0, 0.5], [2.0])
+    assert "state = [1, 0.5]" in told
+    assert "items = [2]" in told
+    told = report_of(probes.network, tune, [["Linear", 2, 3]], 0.25)
+    assert "layers = [['Linear', 2, 3]]" in told
+    assert "rate = 0.25" in told
+    told = report_of(probes.gradient, lambda x, k: k * x, torch.ones(2), 3.0)
+    assert "x = float32 tensor of shape (2,): [1, 1]" in told
+    assert "k = 3" in told
+    told = report_of(probes.operators, probes.module, torch.nn.Linear, 4, 3, steps=[("state",)])
+    assert "in_features = 4" in told
+    assert "steps = [('state',)]" in told
+
+
+def test_numbers_that_look_alike_are_shown_to_their_last_digit() -> None:
+    assert find_difference(torch.tensor([40493.2]), torch.tensor([40493.203]), rtol=0.0) == (
+        "at [0]: 40493.19921875 came back, expected 40493.203125"
+    )

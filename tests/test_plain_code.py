@@ -28,6 +28,8 @@ PLAIN = [
     "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.savefig('loss.png', dpi=90)",
     "plt.savefig(f'loss-{step}.png')",
     "from math import exp, log\nexp(1)",
+    "masters = {id(p): p.detach().clone().float() for p in model.parameters()}",
+    "seen = set()\nseen.add(x.untyped_storage().data_ptr())\nx.untyped_storage().nbytes()",
     "from functools import partial, reduce, wraps\n@wraps(f)\ndef g(*a): return f(*a)",
     "import functools\n@functools.wraps(f)\ndef g(*a): return f(*a)",
     "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 3",
@@ -131,6 +133,12 @@ REACHING = {
     "a mode": "class M(TorchFunctionMode): pass",
     "a mode of torch's": "torch.overrides.TorchFunctionMode",
     "another default device": "torch.set_default_device('meta')",
+    # memory beyond a tensor's own
+    "strides": "torch.as_strided(x, (99,), (1,))",
+    "strides of an array": "np.lib.stride_tricks.as_strided(a, (99,), (8,))",
+    "a storage made smaller": "x.untyped_storage().resize_(0)",
+    "an array made smaller": "a.resize((1,), refcheck=False)",
+    "indices that nobody checks": "torch.sparse_csr_tensor(i, j, v).to_dense()",
     # changes of what passes values on
     "a tensor's method": "torch.Tensor.add = f",
     "a tensor's method by another name": "T = torch.Tensor\nT.clone = f",

@@ -85,7 +85,7 @@ _PARTS = {
 }  # fmt: skip
 # Names that lead to modules, frames, other objects' insides, or to text run as code.
 _NAMES = _words("""
-    breakpoint compile delattr eval exec exit get_ipython getattr globals help id input locals open
+    breakpoint compile delattr eval exec exit get_ipython getattr globals help input locals open
     quit setattr vars
 """)
 # Modules that libraries happen to hold, as far as their names mean nothing else in a library.
@@ -93,12 +93,15 @@ _HELD_MODULES = (
     sys.stdlib_module_names - _WHOLE - _words("array chunk code profile select test trace")
 )
 # Parts of libraries that step around the dispatcher or hold what a probe uses, or one of Python's
-# modules by another name; frames; whatever opens files, or writes what may be imported later.
+# modules by another name; what reaches beyond a tensor's memory; frames; whatever opens files, or
+# writes what may be imported later.
 _ATTRIBUTES = _HELD_MODULES | _words("""
     apply_ distributed export f2py fx hub jit library load map2_ map_ ops overrides package
     parallel save script serialization set_default_device testing utils
     PIL attrgetter bltns compile concurrent ctypeslib itemgetter methodcaller mp tunable xpu
-    as_strided data_ptr stride_tricks untyped_storage
+    as_strided resize resize_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+    sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_resize_
+    sparse_resize_and_clear_ stride_tricks
     ag_code ag_frame cr_code cr_frame currentframe f_back f_builtins f_code f_globals f_locals
     gi_code gi_frame tb_frame tb_next
     CodeType DataSource exec FileHandler find_spec fontTools Formatter ForwardRef from_file
