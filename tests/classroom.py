@@ -79,6 +79,22 @@ def make_small_class(chapter: str) -> list[Submission]:
     ]
 
 
+def wrong_in_other_ways(chapter: str) -> list[Submission]:
+    """Return two more that are wrong in every exercise; one may stand on another's wrong answer,
+    so what each deserves is not said.
+    """
+    submissions = []
+    for number in (1, 2):
+        wrong = {
+            exercise.name: [v for v in variants(exercise) if not v.right][number].code
+            for exercise in exercises_of(chapter)
+        }
+        submissions.append(
+            submit(f"wrong-again-{number}", without_demos(solved(chapter, wrong)), {})
+        )
+    return submissions
+
+
 def full_points(exercises: list[Exercise]) -> dict[str, float]:
     return {exercise.name: float(exercise.points) for exercise in exercises}
 
