@@ -66,6 +66,16 @@ class KeepsGraphs(torch.nn.Module):
         return self.total * 1
 
 
+def test_the_classes_that_a_module_inherits_from_are_seen() -> None:
+    class Own(torch.nn.BatchNorm1d):
+        pass
+
+    (classes,) = probes.module(Own, 3, steps=[("classes",)])
+    assert classes[0].endswith(".Own")
+    assert classes[1] == "torch.nn.modules.batchnorm.BatchNorm1d"
+    assert classes[-1] == "builtins.object"
+
+
 def test_a_graph_that_is_kept_in_a_buffer_is_seen() -> None:
     steps = [("graph",), ("gradient", torch.ones(3), torch.ones(())), ("graph",)]
     before, _, after = probes.module(KeepsGraphs, steps=steps)
@@ -139,6 +149,7 @@ def test_an_optimizer_gets_its_parameters_once_and_is_read_after_each_step() -> 
     assert states[1]["gradients"][0] is None
     assert torch.equal(states[1]["gradients"][1], steps[1][1])
     assert weights[0].tolist() == [1.0, 2.0]
+    assert states[0]["require_gradients"] == [True, True]
 
     class Forgetful:
         def __init__(self, parameters: object) -> None:
@@ -175,12 +186,34 @@ def test_in_autocast_tells_of_a_region_that_was_switched_off() -> None:
 def test_a_module_is_wrapped_and_run_in_autocast() -> None:
     state = {"weight": torch.tensor([[1.0, 1.0]]), "bias": torch.tensor([0.5])}
     seen = probes.wrapped_in_autocast(
-        torch.nn.Sequential, ["Linear", 2, 1], torch.tensor([[257.0, 1.0]]), state=state
+        torch.nn.Sequential,
+        layers=["Linear", 2, 1],
+        inputs=[torch.tensor([[257.0, 1.0]])],
+        state=state,
     )
     assert seen["output"].dtype == torch.bfloat16
     assert seen["afterwards"] == "bfloat16"
     assert torch.equal(seen["gradients"]["weight"], torch.tensor([[256.0, 1.0]]))
     assert torch.equal(seen["gradients"]["bias"], torch.ones(1))
+    assert torch.equal(seen["by_inputs"][0], torch.ones(1, 2))
+
+
+def test_a_wrapped_module_gets_integers_and_tells_of_a_cut_gradient() -> None:
+    class Cut(torch.nn.Sequential):
+        def forward(self, x):
+            return self[0](x.detach())
+
+    linear = {"weight": torch.ones(1, 2), "bias": torch.ones(1)}
+    seen = probes.wrapped_in_autocast(
+        Cut, layers=["Linear", 2, 1], inputs=[torch.ones(3, 2)], state=linear
+    )
+    assert seen["by_inputs"] == [None]
+    table = {"weight": torch.ones(4, 2)}
+    seen = probes.wrapped_in_autocast(
+        Cut, layers=["Embedding", 4, 2], inputs=[torch.tensor([3])], state=table
+    )
+    assert seen["output"].tolist() == [[1.0, 1.0]]
+    assert seen["by_inputs"] == [None]
 
 
 class Halves(TorchFunctionMode):
@@ -213,6 +246,32 @@ def test_a_program_runs_in_a_function_mode() -> None:
     assert torch.equal(seen["both"], torch.tensor([[2.0, 3.0, 2.0, 3.0]]))
     assert seen["linear"].item() == 14.0
     assert torch.equal(seen["gradient"], torch.tensor([[2.0], [3.0]]))
+
+
+def test_a_program_may_name_a_list_and_has_a_parameter() -> None:
+    kinds = []
+
+    class Empties(TorchFunctionMode):
+        def __init__(self, lower: torch.dtype) -> None:
+            super().__init__()
+
+        def __torch_function__(
+            self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+        ) -> object:
+            kinds.append([type(item) for item in args[0]])
+            result = func(*args, **(kwargs or {}))
+            args[0].pop()
+            return result
+
+    seen = probes.in_function_mode(
+        Empties,
+        lower="bfloat16",
+        steps=[("three", "cat", ("parts",)), ("two", "cat", ("parts",)), ("w", "cat", (["w"],))],
+        values={"parts": [torch.ones(1)] * 3, "w": torch.ones(1)},
+        wrt="w",
+    )
+    assert (len(seen["three"]), len(seen["two"])) == (3, 2)
+    assert kinds[2] == [torch.nn.Parameter]
 
 
 def test_training_steps_are_those_of_sgd_and_keep_the_head_in_float32() -> None:
@@ -257,6 +316,30 @@ def test_training_steps_are_those_of_sgd_and_keep_the_head_in_float32() -> None:
         learning_rate=0.0,
     )
     assert without["states"][1].keys() == {"body.weight", "body.bias"}
+
+
+def test_training_steps_leave_gradients_over_and_choose_the_mode_and_the_loss() -> None:
+    seen_by_step = []
+
+    def step(model, optimizer, loss_function, x, y):
+        seen_by_step.append((model.training, [weight.grad for weight in model.parameters()]))
+        optimizer.zero_grad()
+        return loss_function(model(x), y).item()
+
+    given = {
+        "layers": ["Linear", 2, 2],
+        "batches": [(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))],
+        "state": {"body.weight": torch.eye(2), "body.bias": torch.zeros(2)},
+        "learning_rate": 1.0,
+    }
+    matrix = torch.tensor([[3.0, 3.0], [0.0, 0.0]])
+    seen = probes.training_steps(step, **given, training=False, left_over=2.0, loss_matrix=matrix)
+    assert seen["losses"] == [pytest.approx(math.log(2))]
+    probes.training_steps(step, **given)
+    (first_mode, first_gradients), (second_mode, second_gradients) = seen_by_step
+    assert (first_mode, second_mode) == (False, True)
+    assert [gradient.unique().tolist() for gradient in first_gradients] == [[2.0], [2.0]]
+    assert second_gradients == [None, None]
 
 
 def test_operators_are_those_that_ran() -> None:

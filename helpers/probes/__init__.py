@@ -4,15 +4,27 @@ A probe runs beside the student's code, so what it returns is evidence, not a ve
 gradients, states. Judging them is the test cell's part.
 """
 
+from helpers.probes.accumulation import (
+    accumulated,
+    after_batches,
+    forward_passes,
+    trained_in_windows,
+)
 from helpers.probes.calls import after_call, fold, gradient
 from helpers.probes.modules import module, network
 from helpers.probes.recorders import functions, operators
 from helpers.probes.regions import in_autocast, in_function_mode, wrapped_in_autocast
+from helpers.probes.saving import counted, there_and_back, there_and_back_alone
+from helpers.probes.scaling import scaled_steps, scaler_steps, scheduled_steps
 from helpers.probes.training import optimizer_steps, training_steps
 
 __all__ = [
+    "accumulated",
+    "after_batches",
     "after_call",
+    "counted",
     "fold",
+    "forward_passes",
     "functions",
     "gradient",
     "in_autocast",
@@ -21,6 +33,12 @@ __all__ = [
     "network",
     "operators",
     "optimizer_steps",
+    "scaled_steps",
+    "scaler_steps",
+    "scheduled_steps",
+    "there_and_back",
+    "there_and_back_alone",
+    "trained_in_windows",
     "training_steps",
     "wrapped_in_autocast",
 ]

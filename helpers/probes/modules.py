@@ -23,13 +23,14 @@ def module(
             ``("load", state)``, a state dict that must fit exactly;
             ``("to", "float64")``, a dtype by its name;
             ``("parameters",)`` or ``("state",)``, a look at them;
-            ``("graph",)``, a look at which buffers autograd would go back through.
+            ``("graph",)``, a look at which buffers autograd would go back through;
+            ``("classes",)``, a look at its class and those that it inherits from.
         **kwargs: its keyword arguments.
 
     Returns:
         what each step gave: the output; ``{"output", "gradient", "parameters"}`` with the
         gradients by the input and by the parameters' names; None; tensors by their names; or
-        names of buffers.
+        names of buffers or of classes, these with their modules' names before them.
     """
     made = factory(*args, **kwargs)
     return [_take_step(made, name, *given) for name, *given in steps]
@@ -56,6 +57,8 @@ def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
             return dict(made.state_dict())
         case "graph":
             return [name for name, buffer in made.named_buffers() if buffer.requires_grad]
+        case "classes":
+            return [f"{kind.__module__}.{kind.__qualname__}" for kind in type(made).__mro__]
     raise ValueError(f'there is no step "{name}"')
 
 

@@ -49,8 +49,9 @@ def in_autocast(
 
 def wrapped_in_autocast(
     factory: Callable[[torch.nn.Module], torch.nn.Module],
+    *,
     layers: list,
-    *inputs: torch.Tensor,
+    inputs: list[torch.Tensor],
     state: dict[str, torch.Tensor],
     lower: str | None = "bfloat16",
 ) -> dict[str, Any]:
@@ -59,24 +60,29 @@ def wrapped_in_autocast(
     Args:
         factory: takes a module and returns one.
         layers: what is wrapped, as ``network`` has it.
-        *inputs: of the wrapper.
+        inputs: of the wrapper.
         state: the state dict of what is wrapped.
         lower: the name of the region's dtype; no region if None.
 
     Returns:
-        ``{"output", "afterwards", "gradients"}``: the dtype's name as ``in_autocast`` has it, and
-        the gradients of the output's sum by the wrapped parameters, by their names inside.
+        ``{"output", "afterwards", "gradients", "by_inputs"}``: the dtype's name as ``in_autocast``
+        has it, and the gradients of the output's sum, by the wrapped parameters' names inside, and
+        one for each input; None where there is none.
     """
     inner = build(layers)
     inner.load_state_dict(state)
     outer = factory(inner)
+    given = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in inputs]
     with _region(lower):
-        output = outer(*inputs)
+        output = outer(*given)
         afterwards = _dtype_of_a_product()
-    names, parameters = zip(*inner.named_parameters(), strict=True)
-    slopes = torch.autograd.grad(output.float().sum(), parameters, allow_unused=True)
-    gradients = dict(zip(names, slopes, strict=True))
-    return {"output": output.detach(), "afterwards": afterwards, "gradients": gradients}
+    output.float().sum().backward()
+    return {
+        "output": output.detach(),
+        "afterwards": afterwards,
+        "gradients": {name: parameter.grad for name, parameter in inner.named_parameters()},
+        "by_inputs": [x.grad for x in given],
+    }
 
 
 def _region(lower: str | None) -> torch.autocast:
@@ -94,7 +100,7 @@ def in_function_mode(
     *args: Any,
     lower: str,
     steps: list[tuple],
-    values: dict[str, torch.Tensor],
+    values: dict[str, torch.Tensor | list[torch.Tensor]],
     wrt: str | None = None,
 ) -> dict[str, Any]:
     """Run a small program inside a context manager.
@@ -106,15 +112,16 @@ def in_function_mode(
         steps: ``(result, function, arguments)`` or, with a dict behind them, keyword arguments; the
             function is named as in ``torch.nn.functional`` or ``torch``, and a string among the
             arguments, or in a list there, names an earlier value.
-        values: the tensors at the start, by name.
-        wrt: the name of one to differentiate the sum of the last result by, outside.
+        values: the tensors at the start, or lists of them, by name.
+        wrt: the name of a tensor that becomes a ``Parameter``, to differentiate the sum of the last
+            result by, outside.
 
     Returns:
         the results by name, and under ``"gradient"`` the gradient if ``wrt`` is given.
     """
     known = dict(values)
     if wrt is not None:
-        known[wrt] = known[wrt].detach().clone().requires_grad_(True)
+        known[wrt] = torch.nn.Parameter(known[wrt].detach().clone())
     results = {}
     with factory(*args, getattr(torch, lower)):
         for result, name, given, *rest in steps:

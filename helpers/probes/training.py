@@ -18,6 +18,9 @@ def training_steps(
     state: dict[str, torch.Tensor],
     learning_rate: float,
     float32_layers: list | None = None,
+    training: bool = True,
+    left_over: float | None = None,
+    loss_matrix: torch.Tensor | None = None,
 ) -> dict[str, Any]:
     """Train a network by ``step(model, optimizer, loss_function, inputs, targets)``.
 
@@ -31,6 +34,9 @@ def training_steps(
         learning_rate: the optimizer's.
         float32_layers: layers behind the others that leave every autocast region; their
             parameters' names begin with ``head.``.
+        training: the network's mode.
+        left_over: every entry of the gradients before the first step; there are none if None.
+        loss_matrix: what the loss function multiplies the outputs by before anything else.
 
     Returns:
         ``{"losses": [...], "states": [...]}``: what came back from each step, and the state dict
@@ -38,10 +44,19 @@ def training_steps(
     """
     model = _Network(layers, float32_layers)
     model.load_state_dict(state)
+    model.train(training)
+    if left_over is not None:
+        for weight in model.parameters():
+            weight.grad = torch.full_like(weight, left_over)
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+
+    def loss_function(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        scores = outputs if loss_matrix is None else outputs @ loss_matrix
+        return torch.nn.functional.cross_entropy(scores, targets)
+
     losses, states = [], []
     for inputs, targets in batches:
-        losses.append(step(model, optimizer, torch.nn.functional.cross_entropy, inputs, targets))
+        losses.append(step(model, optimizer, loss_function, inputs, targets))
         states.append({name: value.clone() for name, value in model.state_dict().items()})
     return {"losses": losses, "states": states}
 
@@ -76,7 +91,8 @@ def optimizer_steps(
         *args: what else ``factory`` takes.
 
     Returns:
-        for each step ``{"weights": [...], "gradients": [...]}`` as they are after it.
+        for each step ``{"weights": [...], "gradients": [...], "require_gradients": [...]}`` as they
+        are after it.
     """
     parameters = [weight.detach().clone().requires_grad_(True) for weight in weights]
     optimizer = factory(iter(parameters), *args)
@@ -89,6 +105,7 @@ def optimizer_steps(
             {
                 "weights": [parameter.detach().clone() for parameter in parameters],
                 "gradients": [parameter.grad for parameter in parameters],
+                "require_gradients": [parameter.requires_grad for parameter in parameters],
             }
         )
     return states

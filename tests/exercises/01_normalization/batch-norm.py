@@ -747,6 +747,82 @@ class BatchNorm(torch.nn.BatchNorm2d):
         return flat.reshape(x.shape)
 
 
+# %% wrong: a forward of its own, but parameters and buffers inherited from torch's class
+class BatchNorm(torch.nn.BatchNorm1d):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__(channels, eps=eps, momentum=momentum)
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: E[x^2] - E[x]^2, which loses the variance beside a large mean
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean = x.mean(dim=axes)
+            variance = ((x * x).mean(dim=axes) - mean * mean).clamp(min=0)
+            unbiased = x.detach().var(dim=axes, correction=1)
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: eps is added before the variance goes into the running average
+class BatchNorm(torch.nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = torch.nn.Parameter(torch.ones(channels))
+        self.bias = torch.nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            mean, variance = x.mean(dim=axes), x.var(dim=axes, correction=0)
+            unbiased = x.detach().var(dim=axes, correction=1) + self.eps
+            keep = 1 - self.momentum
+            self.running_mean = keep * self.running_mean + self.momentum * mean.detach()
+            self.running_var = keep * self.running_var + self.momentum * unbiased
+            self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var - self.eps
+        normalized = (x - mean.view(shape)) / (variance.view(shape) + self.eps).sqrt()
+        return normalized * self.weight.view(shape) + self.bias.view(shape)
+
+
 # %% right: assigns new buffers
 class BatchNorm(torch.nn.Module):
     def __init__(self, channels, eps=1e-5, momentum=0.1):

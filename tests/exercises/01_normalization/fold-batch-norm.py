@@ -116,6 +116,34 @@ def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_
     return conv_weight * per_channel, ((old - running_mean) * scale + bias)[:, None, None]
 
 
+# %% wrong: eps only where the variance is 0
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    import torch
+
+    scale = weight / torch.where(running_var > 0, running_var, running_var + eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean) * scale + bias
+
+
+# %% wrong: the larger of eps and the variance
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / running_var.clamp(min=eps).sqrt()
+    old = 0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean) * scale + bias
+
+
+# %% wrong: works in place on the convolution's bias
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    if conv_bias is None:
+        conv_bias = running_mean * 0
+    conv_bias -= running_mean
+    return conv_weight * per_channel, conv_bias * scale + bias
+
+
 # %% right: rows of a matrix
 def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
     import torch

@@ -97,6 +97,26 @@ def group_norm(x, groups, weight, bias, eps=1e-5):
     return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
 
 
+# %% wrong: E[x^2] - E[x]^2, which loses the variance beside a large mean
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    grouped = x.reshape(len(x), groups, -1)
+    mean = grouped.mean(dim=2, keepdim=True)
+    variance = (grouped * grouped).mean(dim=2, keepdim=True) - mean * mean
+    normalized = (grouped - mean) / (variance.clamp(min=0) + eps).sqrt()
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized.reshape(x.shape) * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% wrong: the statistics are detached, so the gradient does not go through them
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    grouped = x.reshape(len(x), groups, -1)
+    distance = grouped - grouped.mean(dim=2, keepdim=True).detach()
+    variance = distance.square().mean(dim=2, keepdim=True).detach()
+    normalized = (distance / (variance + eps).sqrt()).reshape(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
 # %% right: group by group, glued together again
 def group_norm(x, groups, weight, bias, eps=1e-5):
     import torch
@@ -127,3 +147,10 @@ def group_norm(x, groups, weight, bias, eps=1e-5):
     normalized = normalize(flat, (-1, -2), eps)
     scaled = normalized * weight.view(groups, -1, 1) + bias.view(groups, -1, 1)
     return scaled.reshape(x.shape)
+
+
+# %% right: with view, in float64 inside
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    normalized = normalize(x.double().reshape(len(x), groups, -1), (2,), eps).view(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return (normalized * weight.view(per_channel) + bias.view(per_channel)).to(x.dtype)

@@ -78,6 +78,28 @@ def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
     return columns.T.reshape(x.shape) * weight + bias
 
 
+# %% wrong: E[x^2] - E[x]^2, which loses the variance beside a large mean
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = tuple(range(-len(normalized_shape), 0))
+    mean = x.mean(dim=axes, keepdim=True)
+    variance = (x * x).mean(dim=axes, keepdim=True) - mean * mean
+    return (x - mean) / (variance.clamp(min=0) + eps).sqrt() * weight + bias
+
+
+# %% wrong: looks for the axes by their sizes, of which two can be the same
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = tuple({list(x.shape).index(size) for size in normalized_shape})
+    return normalize(x, axes, eps) * weight + bias
+
+
+# %% wrong: the statistics are detached, so the gradient does not go through them
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = tuple(range(-len(normalized_shape), 0))
+    distance = x - x.mean(dim=axes, keepdim=True).detach()
+    variance = distance.square().mean(dim=axes, keepdim=True).detach()
+    return distance / (variance + eps).sqrt() * weight + bias
+
+
 # %% right: flattened to rows
 def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
     rows = x.reshape(-1, weight.numel())

@@ -98,6 +98,19 @@ def normalize(x, axes, eps=1e-5):
     return ((x - mean) / (variance + eps).sqrt()).to(x.dtype)
 
 
+# %% wrong: torch's own layer norm on rows, called by its short name
+def normalize(x, axes, eps=1e-5):
+    import torch
+
+    axes = [axis % x.ndim for axis in axes]
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    order = [*others, *axes]
+    moved = x.permute(*order)
+    shape = [x.shape[axis] for axis in axes]
+    back = [order.index(axis) for axis in range(x.ndim)]
+    return torch.layer_norm(moved, shape, eps=eps).permute(*back)
+
+
 # %% right: var_mean and rsqrt
 def normalize(x, axes, eps=1e-5):
     import torch

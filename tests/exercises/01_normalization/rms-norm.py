@@ -98,6 +98,20 @@ def rms_norm(x, weight, eps=1e-6):
     return torch.nn.functional.rms_norm(wide, (x.shape[-1],), weight.double(), eps).to(x.dtype)
 
 
+# %% wrong: torch's own function, the other of its names
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.double()
+    return torch.rms_norm(wide, [x.shape[-1]], weight.double(), eps).to(x.dtype)
+
+
+# %% wrong: the eps that was given is ignored
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide * (wide.pow(2).mean(dim=-1, keepdim=True) + 1e-6).rsqrt() * weight).to(x.dtype)
+
+
 # %% right: in float64 throughout
 def rms_norm(x, weight, eps=1e-6):
     wide = x.double()
@@ -130,3 +144,12 @@ def rms_norm(x, weight, eps=1e-6):
     wide = x.to(torch.float64)
     mean_square = torch.einsum("...i,...i->...", wide, wide) / x.shape[-1]
     return (wide / (mean_square + eps).sqrt()[..., None] * weight).to(x.dtype)
+
+
+# %% right: in bfloat16 itself, which has the range; float16 alone is widened
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.float() if x.dtype == torch.float16 else x
+    scale = (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt()
+    return (wide * scale * weight).to(x.dtype)

@@ -101,6 +101,29 @@ def pack_bits(x, fraction_bits):
     return (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
 
 
+# %% wrong: makes every nan the usual one in the tensor that was handed in
+def pack_bits(x, fraction_bits):
+    import torch
+
+    x[x.isnan()] = torch.nan
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    return (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+
+
+# %% wrong: saturates instead of rounding up to infinity
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    rounded = (bits + 2 ** (shift - 1) - 1 + ((bits >> shift) & 1)) >> shift
+    infinite = rounded % 2 ** (8 + fraction_bits) == 0xFF << fraction_bits
+    rounded = torch.where(x.isfinite() & infinite, rounded - 1, rounded)
+    return torch.where(x.isnan(), 0b1_1111_1111 << (fraction_bits - 1), rounded)
+
+
 # %% right: makes every nan the usual one first, which the trick carries well
 def pack_bits(x, fraction_bits):
     import torch
@@ -135,3 +158,14 @@ def pack_bits(x, fraction_bits):
     stored = torch.where(x.isinf(), x, rounded)
     patterns = (stored.view(torch.int32).long() & 0xFFFFFFFF) >> (23 - fraction_bits)
     return torch.where(x.isnan(), (2 ** (fraction_bits + 8)) - 1, patterns)
+
+
+# %% right: computes in int32, where the carry of a number never reaches the sign
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32)
+    rounded = (bits + 2 ** (shift - 1) - 1 + ((bits >> shift) & 1)) >> shift
+    patterns = rounded.long() & (2 ** (9 + fraction_bits) - 1)
+    return torch.where(x != x, 2 ** (9 + fraction_bits) - 1, patterns)

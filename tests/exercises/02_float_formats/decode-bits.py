@@ -121,6 +121,64 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     return torch.where(exponent == 2**exponent_bits - 1, special, size) * (1.0 - 2.0 * sign)
 
 
+# %% wrong: looks the bias up, for the widths that it has heard of
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import torch
+
+    sign = bits >> (exponent_bits + fraction_bits)
+    exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
+    fraction = bits & (2**fraction_bits - 1)
+    bias = {5: 15, 8: 127}.get(exponent_bits, 15)
+    power = (exponent.clamp(min=1) - bias).double()
+    size = ((exponent > 0) + fraction.double() / 2**fraction_bits) * torch.exp2(power)
+    special = torch.where(fraction == 0, float("inf"), float("nan")).double()
+    size = torch.where(exponent == 2**exponent_bits - 1, special, size)
+    return torch.where(sign == 1, -size, size)
+
+
+# %% wrong: infinity and nan at the exponent 31 of fp16 alone
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import torch
+
+    sign = bits >> (exponent_bits + fraction_bits)
+    exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
+    fraction = bits & (2**fraction_bits - 1)
+    power = (exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)).double()
+    size = ((exponent > 0) + fraction.double() / 2**fraction_bits) * torch.exp2(power)
+    special = torch.where(fraction == 0, float("inf"), float("nan")).double()
+    size = torch.where((exponent == 31) & (exponent_bits == 5), special, size)
+    return torch.where(sign == 1, -size, size)
+
+
+# %% wrong: only nan with the first bit of the fraction set is nan, the others infinity
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import torch
+
+    sign = bits >> (exponent_bits + fraction_bits)
+    exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
+    fraction = bits & (2**fraction_bits - 1)
+    power = (exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)).double()
+    size = ((exponent > 0) + fraction.double() / 2**fraction_bits) * torch.exp2(power)
+    is_nan = fraction >= 2 ** (fraction_bits - 1)
+    special = torch.where(is_nan, float("nan"), float("inf")).double()
+    size = torch.where(exponent == 2**exponent_bits - 1, special, size)
+    return torch.where(sign == 1, -size, size)
+
+
+# %% wrong: takes the sign out of the tensor that was handed in
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import torch
+
+    sign = bits >> (exponent_bits + fraction_bits)
+    bits &= 2 ** (exponent_bits + fraction_bits) - 1
+    exponent, fraction = bits >> fraction_bits, bits & (2**fraction_bits - 1)
+    power = (exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)).double()
+    size = ((exponent > 0) + fraction.double() / 2**fraction_bits) * torch.exp2(power)
+    special = torch.where(fraction == 0, float("inf"), float("nan")).double()
+    size = torch.where(exponent == 2**exponent_bits - 1, special, size)
+    return torch.where(sign == 1, -size, size)
+
+
 # %% right: number by number, with Python's integers
 def decode_bits(bits, exponent_bits, fraction_bits):
     import math
@@ -169,3 +227,17 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     infinite = magnitude == (2**exponent_bits - 1) << fraction_bits
     value = torch.where(special, torch.where(infinite, torch.inf, torch.nan), value)
     return torch.where(sign == 1, -value, value)
+
+
+# %% right: computes in float32, which holds every value of these formats, and widens at the end
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import torch
+
+    sign = bits >> (exponent_bits + fraction_bits)
+    exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
+    fraction = bits & (2**fraction_bits - 1)
+    power = (exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)).float()
+    size = ((exponent > 0) + fraction.float() / 2**fraction_bits) * torch.exp2(power)
+    special = torch.where(fraction == 0, float("inf"), float("nan"))
+    size = torch.where(exponent == 2**exponent_bits - 1, special, size)
+    return torch.copysign(size, torch.where(sign == 1, -1.0, 1.0)).double()

@@ -67,6 +67,55 @@ def first_overflow(fraction_bits, largest):
     return tie if (largest / step) % 2 == 1 else torch.nextafter(tie, torch.tensor(torch.inf))
 
 
+# %% wrong: takes a number for odd only if its fraction is all ones
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    power = 2.0 ** (math.frexp(largest)[1] - 1)
+    tie = largest + power * 2.0**-fraction_bits / 2
+    if largest == (2 - 2.0**-fraction_bits) * power:
+        return tie
+    return torch.nextafter(torch.tensor(tie), torch.tensor(torch.inf)).item()
+
+
+# %% wrong: takes e4m3 for the only format that ends at an even number
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    tie = largest + 2.0 ** (math.frexp(largest)[1] - 2 - fraction_bits)
+    if fraction_bits != 3:
+        return tie
+    return torch.nextafter(torch.tensor(tie), torch.tensor(torch.inf)).item()
+
+
+# %% wrong: looks at the parity in the formats with few bits alone
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    step = 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
+    tie = largest + step / 2
+    if fraction_bits < 4 and int(largest / step) % 2 == 0:
+        return torch.nextafter(torch.tensor(tie), torch.tensor(torch.inf)).item()
+    return tie
+
+
+# %% wrong: the largest float32 number that does not overflow yet
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    step = 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
+    tie = torch.tensor(largest + step / 2)
+    return tie.nextafter(torch.tensor(0.0)).item() if (largest / step) % 2 else tie.item()
+
+
 # %% right: asks Python's rounding on which side the tie falls
 def first_overflow(fraction_bits, largest):
     import math

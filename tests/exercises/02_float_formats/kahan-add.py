@@ -57,6 +57,32 @@ def kahan_add(total, rest, value):
     return new_total, rest
 
 
+# %% wrong: changes the value in place
+def kahan_add(total, rest, value):
+    value += rest
+    new_total = total + value
+    return new_total, value - (new_total - total)
+
+
+# %% wrong: changes the total in place
+def kahan_add(total, rest, value):
+    wanted, before = value + rest, total.clone()
+    total += wanted
+    return total, wanted - (total - before)
+
+
+# %% wrong: a total in float32, whatever the dtype
+def kahan_add(total, rest, value):
+    exact = total.double() + rest.double() + value.double()
+    return exact.float(), (exact - exact.float().double()).float()
+
+
+# %% wrong: Neumaier's sum, whose rest does not go into the next total
+def kahan_add(total, rest, value):
+    new_total = total + value
+    return new_total, rest + ((total - new_total) + value)
+
+
 # %% right: Knuth's two-sum, which needs no order of sizes
 def kahan_add(total, rest, value):
     wanted = rest + value
@@ -79,3 +105,14 @@ def kahan_add(total, rest, value):
     missing = torch.add(value, rest)
     new_total = torch.add(total, missing)
     return new_total, torch.sub(missing, torch.sub(new_total, total))
+
+
+# %% right: splits the sum with the value first, then the rest; returns a list
+def kahan_add(total, rest, value):
+    def split(a, b):
+        rounded = a + b
+        back = rounded - a
+        return rounded, (a - (rounded - back)) + (b - back)
+
+    rounded, lost = split(total, value)
+    return [*split(rounded, lost + rest)]

@@ -143,6 +143,147 @@ class MasterSGD:
                     parameter.grad = None
 
 
+# %% wrong: rounds the product of learning rate and gradient to 16 bits
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad
+                    parameter.copy_(master)
+
+
+# %% wrong: decays the weights on the way, as the recipe it was taken from does
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        import torch
+
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.optimizer = torch.optim.SGD(self.masters, lr=learning_rate, weight_decay=1e-2)
+
+    def step(self):
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            master.grad = None if parameter.grad is None else parameter.grad.float()
+        self.optimizer.step()
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            parameter.data.copy_(master)
+
+
+# %% wrong: keeps a master's old gradient where the parameter has none
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        import torch
+
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.optimizer = torch.optim.SGD(self.masters, lr=learning_rate)
+
+    def step(self):
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            if parameter.grad is not None:
+                master.grad = parameter.grad.float()
+        self.optimizer.step()
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            parameter.data.copy_(master)
+
+
+# %% wrong: switches the gradient off to change the parameter, and not on again
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            if parameter.grad is not None:
+                gradient = parameter.grad.float()
+                parameter.requires_grad_(False)
+                master -= self.learning_rate * gradient
+                parameter.copy_(master)
+
+
+# %% wrong: multiplies the gradient itself by the learning rate
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= parameter.grad.mul_(self.learning_rate).float()
+                    parameter.copy_(master)
+
+
+# %% wrong: cuts the master off to bf16 instead of rounding it
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.float()
+                    parameter.copy_((master.view(torch.int32) >> 16 << 16).view(torch.float32))
+
+
+# %% wrong: stops at the first parameter without a gradient
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is None:
+                    break
+                master -= self.learning_rate * parameter.grad.float()
+                parameter.copy_(master)
+
+
+# %% wrong: Kahan's sum whose updates are rounded to 16 bits
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        import torch
+
+        self.parameters = list(parameters)
+        self.rests = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, rest in zip(self.parameters, self.rests, strict=True):
+                if parameter.grad is not None:
+                    wanted = rest - self.learning_rate * parameter.grad
+                    total = parameter + wanted
+                    rest.copy_(wanted - (total - parameter))
+                    parameter.copy_(total)
+
+
 # %% right: torch's SGD on the masters
 class MasterSGD:
     def __init__(self, parameters, learning_rate):
@@ -191,3 +332,35 @@ class MasterSGD:
                 wanted = wanted - self.learning_rate * parameter.grad.float()
                 parameter.data.copy_(wanted)
                 self.rests[i] = wanted - parameter.detach().float()
+
+
+# %% right: masters kept by the identity of their parameters
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters, self.learning_rate = list(parameters), learning_rate
+        self.masters = {id(parameter): parameter.detach().float() for parameter in self.parameters}
+
+    def step(self):
+        for parameter in self.parameters:
+            if parameter.grad is not None:
+                master = self.masters[id(parameter)]
+                master.add_(parameter.grad, alpha=-self.learning_rate)
+                parameter.data.copy_(master)
+
+
+# %% right: makes each master at its first step
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters, self.learning_rate = list(parameters), learning_rate
+        self.masters = [None] * len(self.parameters)
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for i, parameter in enumerate(self.parameters):
+                if parameter.grad is not None:
+                    if self.masters[i] is None:
+                        self.masters[i] = parameter.float()
+                    self.masters[i] -= self.learning_rate * parameter.grad.float()
+                    parameter.copy_(self.masters[i])

@@ -142,6 +142,66 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     return x.float().to(x.dtype)
 
 
+# %% wrong: fp16's lowest exponent for every format
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=-14)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: computes the largest number by the rule, and ignores the one that is given
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    largest = (2 - 2.0**-fraction_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: puts zeros for inf and nan into the tensor that was handed in
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    special, given = ~x.isfinite(), x.double()
+    x[special] = 0
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(special, given, rounded).to(x.dtype)
+
+
+# %% wrong: the integer trick on float32's bits, also where x is float64
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.float().view(torch.int32).long() & 0xFFFFFFFF
+    if shift > 0:
+        bits = ((bits + 2 ** (shift - 1) - 1 + ((bits >> shift) & 1)) >> shift) << shift
+    bits = torch.where(bits >= 2**31, bits - 2**32, bits).to(torch.int32)
+    rounded = bits.view(torch.float32).to(x.dtype)
+    lowest = 2.0 ** (2 - 2 ** (exponent_bits - 1))
+    step = lowest * 2.0**-fraction_bits
+    rounded = torch.where(x.abs() < lowest, (x / step).round() * step, rounded)
+    infinity = torch.copysign(torch.full_like(x, torch.inf), x)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(x.isfinite(), rounded, x)
+
+
 # %% right: adds and takes away a large power of two, which rounds by itself
 def round_to(x, exponent_bits, fraction_bits, largest):
     import torch
@@ -183,3 +243,16 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     too_large = rounded.abs() > largest
     rounded = torch.where(too_large, rounded.sign() * torch.inf, rounded)
     return torch.where(x.isfinite(), rounded.to(x.dtype), x)
+
+
+# %% right: the logarithm in float64, exact enough for at most 23 bits
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = wide.abs().log2().floor().clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2(exponent - fraction_bits)
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)

@@ -90,6 +90,44 @@ def round_stochastically(x, fraction_bits, noise):
     return (torch.floor(x.double() / step + noise) * step).float()
 
 
+# %% wrong: computes in the tensor that was handed in
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32)
+    bits += (noise * 2**shift).int()
+    bits.bitwise_and_(-(1 << shift))
+    return x
+
+
+# %% wrong: the exponent limited to about that of fp16
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    exponent = (torch.frexp(x).exponent - 1 - fraction_bits).clamp(-40, 40)
+    step = torch.exp2(exponent.double())
+    return (torch.floor(x.double() / step + noise) * step).float()
+
+
+# %% wrong: random bits that never reach the highest value
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32) + (noise * (2**shift - 1)).to(torch.int32)
+    return (bits >> shift << shift).view(torch.float32)
+
+
+# %% wrong: the exponent by a rounded logarithm: wrong just below a power of two
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2(x.abs().log2().floor() - fraction_bits)
+    scaled = x / step
+    return (scaled.floor() + (noise < scaled - scaled.floor()).float()) * step
+
+
 # %% right: compares the noise with the part behind the point
 def round_stochastically(x, fraction_bits, noise):
     import torch
@@ -118,3 +156,24 @@ def round_stochastically(x, fraction_bits, noise):
     rounded = scaled.ceil() - (noise > 1 - (scaled.ceil() - scaled)).double()
     size = rounded * torch.exp2((exponent - fraction_bits - 1).double())
     return torch.copysign(size, x.double()).float()
+
+
+# %% right: the upper neighbor for the largest noise instead of the smallest
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    scaled = x.double() / step
+    down = scaled.floor()
+    return ((down + (noise.double() >= 1 - (scaled - down))) * step).float()
+
+
+# %% right: the neighbors on either side as patterns, and the share of the way between them
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    shift = 23 - fraction_bits
+    pattern = x.view(torch.int32) >> shift
+    inner = (pattern << shift).view(torch.float32)
+    outer = ((pattern + 1) << shift).view(torch.float32)
+    return torch.where(noise < (x - inner) / (outer - inner), outer, inner)

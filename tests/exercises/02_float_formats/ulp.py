@@ -88,6 +88,60 @@ def ulp(x):
     return torch.where(x.isfinite(), power * info.eps, x.abs().double())
 
 
+# %% wrong: takes the logarithm in float64, which rounds just below a power of two as well
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    size = x.abs().double().clamp(min=info.smallest_normal)
+    step = (torch.exp2(size.log2().floor()) * info.eps).to(x.dtype)
+    return torch.where(x.isfinite(), step, x.abs())
+
+
+# %% wrong: fp16's smallest subnormal number for every dtype
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    power = torch.exp2((torch.frexp(x.double()).exponent - 1).double())
+    step = torch.where(x.abs() < 2.0**-14, 2.0**-24, power * info.eps).to(x.dtype)
+    return torch.where(x.isfinite(), step, x.abs())
+
+
+# %% wrong: goes through float32, which does not hold float64's range
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    fraction_bits = -int(torch.tensor(info.eps).log2())
+    size = x.abs().float().clamp(min=info.smallest_normal)
+    exponent = torch.frexp(size).exponent - 1 - fraction_bits
+    step = torch.ldexp(torch.ones_like(size), exponent).to(x.dtype)
+    return torch.where(x.isfinite(), step, x.abs())
+
+
+# %% wrong: scales math.ulp, and forgets that other formats end before float64
+def ulp(x):
+    import math
+
+    import torch
+
+    scale = torch.finfo(x.dtype).eps / 2**-52
+    steps = [math.ulp(value) * scale for value in x.double().flatten().tolist()]
+    return torch.tensor(steps, dtype=x.dtype).reshape(x.shape)
+
+
+# %% wrong: makes the numbers positive in the tensor that was handed in
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.abs_().double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x)
+
+
 # %% right: masks the fraction out of the bits, which leaves the power of two
 def ulp(x):
     import torch
@@ -128,3 +182,20 @@ def ulp(x):
 
     values = [step(number) for number in x.double().flatten().tolist()]
     return torch.tensor(values, dtype=torch.float64).reshape(x.shape).to(x.dtype)
+
+
+# %% right: math.ulp, with a floor for the formats that end before float64
+def ulp(x):
+    import math
+
+    import torch
+
+    info = torch.finfo(x.dtype)
+    least = info.smallest_normal * info.eps
+
+    def step(number):
+        scaled = math.ulp(number) * (info.eps / 2**-52)
+        return max(scaled, least) if math.isfinite(number) else abs(number)
+
+    steps = [step(number) for number in x.double().flatten().tolist()]
+    return torch.tensor(steps, dtype=x.dtype).reshape(x.shape)

@@ -94,3 +94,39 @@ def position_angles(positions, frequencies):
         return torch.outer(positions.to(torch.float32), frequencies)
 
     return compute()
+
+
+# %% wrong: without autograd, since positions are no weights
+def position_angles(positions, frequencies):
+    import torch
+
+    with torch.no_grad():
+        return positions[:, None] * frequencies
+
+
+# %% wrong: a tensor made of Python numbers, which autograd does not see
+def position_angles(positions, frequencies):
+    import torch
+
+    return torch.tensor([[p * f for f in frequencies.tolist()] for p in positions.tolist()])
+
+
+# %% wrong: positions in two parts, both in the region
+def position_angles(positions, frequencies):
+    coarse = positions.float()[:, None] // 256 * 256
+    fine = positions.float()[:, None] - coarse
+    row = frequencies[None, :]
+    return (coarse @ row).float() + (fine @ row).float()
+
+
+# %% wrong: a disabled region, and integers times floats in a matrix product
+def position_angles(positions, frequencies):
+    import torch
+
+    with torch.autocast(frequencies.device.type, enabled=False):
+        return positions[:, None] @ frequencies[None, :]
+
+
+# %% right: broadcasts integers by floats as they are
+def position_angles(positions, frequencies):
+    return positions[:, None] * frequencies

@@ -216,3 +216,117 @@ class Float32Island(torch.nn.Sequential):
             for x in inputs:
                 ready.append(x.type(torch.float32) if torch.is_floating_point(x) else x)
             return self[0](*ready)
+
+
+# %% wrong: detaches the inputs, so that the layers before it learn nothing
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.detach().float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% wrong: detaches the 16-bit inputs
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        low = (torch.float16, torch.bfloat16)
+        cast = [x.detach().float() if x.dtype in low else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% wrong: switches the module inside to evaluation
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            self.inner.eval()
+            return self.inner(*cast)
+
+
+# %% wrong: computes with a copy, whose weights get the gradients
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        import copy
+
+        inner = copy.deepcopy(self.inner)
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return inner(*cast)
+
+
+# %% wrong: takes the module inside for a linear layer
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            if cast[0].is_floating_point() and hasattr(self.inner, "in_features"):
+                return torch.nn.functional.linear(cast[0], self.inner.weight, self.inner.bias)
+            return self.inner(cast[0])
+
+
+# %% wrong: rounds the weights to bfloat16 first, as the region would
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            for weight in self.inner.parameters():
+                weight.data = weight.data.bfloat16().float()
+            return self.inner(*cast)
+
+
+# %% right: a region of float32, on the device of the weights
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(next(self.inner.parameters()).device.type, enabled=False):
+            return self.inner(*cast)

@@ -186,3 +186,97 @@ def matching_loss(a, b, temperature):
         a, b = a.to(torch.float32), b.to(torch.float32)
         scores = functional.cosine_similarity(a.unsqueeze(1), b.unsqueeze(0), dim=2) / temperature
         return functional.nll_loss(scores.log_softmax(dim=1), torch.arange(len(a)))
+
+
+# %% wrong: clamps the second view, which is not large in most tests
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = (
+            functional.normalize(a.float(), dim=1),
+            functional.normalize(b.float().clamp(-100, 100), dim=1),
+        )
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: clamps the first view to ten thousand
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = (
+            functional.normalize(a.float().clamp(-1e4, 1e4), dim=1),
+            functional.normalize(b.float(), dim=1),
+        )
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: detaches the first view
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = (
+            functional.normalize(a.detach().float(), dim=1),
+            functional.normalize(b.float(), dim=1),
+        )
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: both directions, as CLIP has it
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        scores, partners = a @ b.T / temperature, torch.arange(len(a))
+        rows = functional.cross_entropy(scores, partners)
+        return (rows + functional.cross_entropy(scores.T, partners)) / 2
+
+
+# %% wrong: the norms in the dtype that came in, the rest in float32
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        norms_a, norms_b = a.norm(dim=1, keepdim=True), b.norm(dim=1, keepdim=True)
+        a, b = a.float() / norms_a.float(), b.float() / norms_b.float()
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: norms that autograd takes for constants
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a = a / a.norm(dim=1, keepdim=True).detach()
+        b = b / b.norm(dim=1, keepdim=True).detach()
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% right: rows brought to size 1 before their norm is taken
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = (rows / rows.abs().amax(dim=1, keepdim=True) for rows in (a, b))
+        a, b = (rows / rows.norm(dim=1, keepdim=True) for rows in (a, b))
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% right: a copy of the formula in float64, without any region
+def matching_loss(a, b, temperature):
+    a, b = (rows.double() for rows in (a, b))
+    a, b = (rows / rows.norm(dim=1, keepdim=True) for rows in (a, b))
+    scores = a @ b.T / temperature
+    return (scores.logsumexp(dim=1) - scores.diagonal()).mean().float()

@@ -155,7 +155,7 @@ def train_step(model, optimizer, loss_function, inputs, targets):
     return float(loss.detach())
 
 
-# %% right: the loss outside, after a cast up
+# %% wrong: the loss outside, after a cast up, where a product in it is float32
 def train_step(model, optimizer, loss_function, inputs, targets):
     import torch
 
@@ -180,3 +180,107 @@ def train_step(model, optimizer, loss_function, inputs, targets):
         weight.grad = slope
     optimizer.step()
     return loss.tolist()
+
+
+# %% wrong: casts the inputs by hand, which a float32 part at the front pays for
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs.bfloat16()), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: switches the model to evaluation
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    model.eval()
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: switches the model to training
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    model.train()
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: a forward pass for the loss and another one for the way back
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        before = loss_function(model(inputs), targets).item()
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return before
+
+
+# %% wrong: clears the gradients only when the step is done
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
+
+
+# %% wrong: the switch is set by hand, and the cache keeps the old weights
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    torch.set_autocast_dtype("cpu", torch.bfloat16)
+    torch.set_autocast_enabled("cpu", True)
+    loss = loss_function(model(inputs), targets)
+    torch.set_autocast_enabled("cpu", False)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% right: two regions, one for the model and one for the loss
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        outputs = model(inputs)
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(outputs, targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% right: backward and step in a disabled region inside of the region
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+        with torch.autocast(inputs.device.type, enabled=False):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return loss.item()

@@ -273,3 +273,149 @@ def predict_dtypes(program, dtypes, policies):
         values[step["to"]] = result
         order.append(step["to"])
     return {name: values[name] for name in order}
+
+
+# %% wrong: "lower" casts only where an argument is float32
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                casts = policy == "float32" or "float32" in given
+                lowered = regions[-1] if casts else sorted(given)[0]
+                result = lowered if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: one disabled region on the way disables all inside of it
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, []
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if not regions or None in regions or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: leaving a region forgets the disabled ones around it
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+            regions = [None, *filter(None, regions)]
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: a name keeps the dtype of its first use
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known.setdefault(step["to"], result)
+            results.setdefault(step["to"], result)
+    return results
+
+
+# %% wrong: float64 beside another dtype gives float32
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: runs the program, which works for operations that it knows
+def predict_dtypes(program, dtypes, policies):
+    import contextlib
+
+    import torch
+
+    values = {name: torch.rand(4, 4).to(getattr(torch, kind)) for name, kind in dtypes.items()}
+    results, regions = {}, []
+    for step in program:
+        if step["do"] == "enter":
+            lower = getattr(torch, step["lower"] or "bfloat16")
+            region = torch.autocast("cpu", dtype=lower, enabled=step["lower"] is not None)
+            regions.append(contextlib.ExitStack())
+            regions[-1].enter_context(region)
+        elif step["do"] == "leave":
+            regions.pop().close()
+        else:
+            result = OPERATIONS[step["do"]](*(values[name] for name in step["of"]))
+            values[step["to"]] = result
+            results[step["to"]] = str(result.dtype).removeprefix("torch.")
+    return results
+
+
+# %% right: writes into the dict that it got
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dtypes, {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = next(iter(given)) if len(given) == 1 else "float32"
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results

@@ -463,3 +463,408 @@ class ToyAutocast(contextlib.ExitStack):
     def __enter__(self):
         self.enter_context(_Mode(self))
         return self
+
+
+# %% wrong: lists and tuples are not walked, and torch.cat promotes by itself
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        values = [*args, *kwargs.values()]
+        if policy == "widest" and any(fits(v) and v.dtype == torch.float32 for v in values):
+            target = torch.float32
+        if target is None:
+            return func(*args, **kwargs)
+
+        def cast(value):
+            return value.to(target) if fits(value) else value
+
+        return func(*map(cast, args), **{key: cast(value) for key, value in kwargs.items()})
+
+
+# %% wrong: lists are walked, tuples are not
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        values = [*args, *kwargs.values()]
+        if policy == "widest" and any(fits(v) and v.dtype == torch.float32 for v in values):
+            target = torch.float32
+        if target is None:
+            return func(*args, **kwargs)
+
+        def cast(value):
+            if isinstance(value, list):
+                return [cast(item) for item in value]
+            return value.to(target) if fits(value) else value
+
+        return func(*map(cast, args), **{key: cast(value) for key, value in kwargs.items()})
+
+
+# %% wrong: lists are walked among the positional arguments only
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        values = [*args, *kwargs.values()]
+        if policy == "widest" and any(fits(v) and v.dtype == torch.float32 for v in values):
+            target = torch.float32
+        if target is None:
+            return func(*args, **kwargs)
+
+        def cast(value):
+            return value.to(target) if fits(value) else value
+
+        def walk(value):
+            if isinstance(value, list | tuple):
+                return [walk(item) for item in value]
+            return cast(value)
+
+        return func(*map(walk, args), **{key: cast(value) for key, value in kwargs.items()})
+
+
+# %% wrong: asks for the exact type Tensor, and passes a Parameter over
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs or {})
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = type(leaf) is torch.Tensor and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: "float32" casts only tensors of the region's own dtype up
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs or {})
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            kinds = (self.lower, torch.float32)
+            return isinstance(leaf, torch.Tensor) and leaf.dtype in kinds
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: takes functions that are not in the dict for "widest"
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs or {})
+        policy = self.policies.get(func.__name__, "widest")
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: "widest" counts a float64 tensor as float32
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs or {})
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        kinds = {leaf.dtype for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)}
+        wide = bool(kinds & {torch.float32, torch.float64})
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: casts nothing at all where one argument is float64
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs or {})
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        kinds = {leaf.dtype for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)}
+        if target is not None and torch.float64 not in kinds:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: casts inside of the caller's list, in place
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        kwargs = kwargs or {}
+        policy = self.policies.get(func.__name__)
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        values = []
+        for value in (*args, *kwargs.values()):
+            values += value if isinstance(value, list | tuple) else [value]
+        if policy == "widest" and any(fits(v) and v.dtype == torch.float32 for v in values):
+            target = torch.float32
+        if target is None:
+            return func(*args, **kwargs)
+
+        def cast(value):
+            if isinstance(value, list):
+                for place, item in enumerate(value):
+                    value[place] = cast(item)
+                return value
+            if isinstance(value, tuple):
+                return tuple(map(cast, value))
+            return value.to(target) if fits(value) else value
+
+        return func(*map(cast, args), **{key: cast(value) for key, value in kwargs.items()})
+
+
+# %% wrong: finds the policy by a part of the name, so that expm1 is exp
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs or {})
+        found = [policy for name, policy in self.policies.items() if name in func.__name__]
+        policy = found[0] if found else None
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: a real region around the call, whatever the dict says
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+
+        if func.__name__ not in self.policies:
+            return func(*args, **(kwargs or {}))
+        with torch.autocast("cpu", dtype=self.lower):
+            return func(*args, **(kwargs or {}))
+
+
+# %% wrong: casts .data, which autograd does not see
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs or {})
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.data.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% right: tree_map, one target for all
+from torch.overrides import TorchFunctionMode
+
+
+class ToyAutocast(TorchFunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs or {})
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])

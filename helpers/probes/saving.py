@@ -1,0 +1,191 @@
+"""Probes of what lies between the way there and the way back: saved bytes, and a second run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.utils.checkpoint
+
+from helpers.probes.testimony import testimony
+
+
+def counted(
+    counter: Callable,
+    layers: list,
+    *inputs: torch.Tensor,
+    left_out: list[str],
+    rounds: int = 1,
+) -> Any:
+    """Hand a forward pass to ``counter``, with the tensors that it shall leave out.
+
+    Args:
+        counter: takes a function without arguments, and a list of tensors.
+        layers: the network's; each ``["Linear", 4, 3]``, the name of a class of ``torch.nn``, or
+            of one below, and its arguments; a list of such is a network inside.
+        *inputs: of the first layer.
+        left_out: which tensors those are, ``"parameters"``, ``"buffers"`` and ``"inputs"``.
+        rounds: how many passes the function makes; only the last one's result is kept.
+
+    Returns:
+        what the counter returned.
+    """
+    made = _build(layers)
+    there = {"parameters": made.parameters(), "buffers": made.buffers(), "inputs": inputs}
+
+    def run() -> torch.Tensor:
+        for _ in range(rounds - 1):
+            made(*inputs)
+        return made(*inputs)
+
+    return counter(run, [tensor for name in left_out for tensor in there[name]])
+
+
+def there_and_back(
+    function: Callable,
+    layers: list,
+    *inputs: Any,
+    state: dict[str, torch.Tensor],
+    grad_output: torch.Tensor,
+    wrt: tuple[int, ...] = (0,),
+    seed: int = 0,
+    positions: tuple[float, float] = (1.0, 1.0),
+    training: bool = True,
+    steps: int = 1,
+) -> dict[str, Any]:
+    """Call ``function`` with a network, and go back through what it returned.
+
+    A layer ``["Dial"]`` computes sin(x)² times its position. All dials are turned between the
+    way there and the way back. What was saved on the way there knows the first position; what is
+    computed again on the way back, and nothing else, knows the second.
+
+    Args:
+        function: takes the network, then ``inputs``.
+        layers: the network's, as ``counted`` has it.
+        *inputs: what else ``function`` takes.
+        state: the network's state dict at the start.
+        grad_output: the gradient of the loss by the output.
+        wrt: which inputs require a gradient.
+        seed: of torch's global generator.
+        positions: of the dials, on the way there and on the way back.
+        training: the network's mode.
+        steps: how often this is done; gradients add up.
+
+    Returns:
+        ``{"output", "gradients", "parameters", "state", "drawn"}``: the last output, the gradients
+        by the inputs of ``wrt`` and by the parameters' names, the state dict afterwards, and random
+        numbers drawn after each way there and each way back.
+    """
+    made = _build(layers).train(training)
+    made.load_state_dict(state)
+    leaves = {place: inputs[place].detach().clone().requires_grad_(True) for place in wrt}
+    drawn = []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for _ in range(steps):
+            # Seldom is what a block gets a leaf of the graph.
+            given = [leaves[i] * 1 if i in leaves else value for i, value in enumerate(inputs)]
+            _turn(made, positions[0])
+            output = function(made, *given)
+            drawn.append(torch.rand(3))
+            _turn(made, positions[1])
+            output.backward(grad_output)
+            drawn.append(torch.rand(3))
+    return {
+        "output": output.detach(),
+        "gradients": [leaf.grad for leaf in leaves.values()],
+        "parameters": {name: value.grad for name, value in made.named_parameters()},
+        "state": dict(made.state_dict()),
+        "drawn": drawn,
+    }
+
+
+@testimony
+def there_and_back_alone(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Do what ``there_and_back`` does, while torch's own checkpoint refuses to work."""
+    with _refusing_checkpoint():
+        return there_and_back(function, *args, **kwargs)
+
+
+@contextlib.contextmanager
+def _refusing_checkpoint() -> Iterator[None]:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("torch.utils.checkpoint was called")
+
+    # What its two variants are made of: the function itself may have been imported by its name.
+    inside = torch.utils.checkpoint
+    with (
+        mock.patch.object(inside, "_checkpoint_without_reentrant_generator", refuse),
+        mock.patch.object(inside.CheckpointFunction, "apply", refuse),
+    ):
+        yield
+
+
+class _Dial(torch.nn.Module):
+    """Its position is a tensor of its own each time: one that changed in place would be noticed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.position = torch.tensor(1.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin().square() * self.position
+
+
+def _turn(made: torch.nn.Module, position: float) -> None:
+    for part in made.modules():
+        if isinstance(part, _Dial):
+            part.position = torch.tensor(position)
+
+
+class _Columns(torch.nn.Module):
+    """Returns the first columns, a part of its input's storage."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, : self.count]
+
+
+class _Repeat(torch.nn.Module):
+    """Returns its input again and again, without a copy."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.expand(self.times, *x.shape)
+
+
+class _Rows(torch.nn.Module):
+    """Returns the rows of a tensor that integers name."""
+
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        return x[places]
+
+
+class _Chain(torch.nn.Sequential):
+    """A Sequential whose first part takes all inputs."""
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        first, *others = self
+        x = first(*inputs)
+        for part in others:
+            x = part(x)
+        return x
+
+
+_PARTS = {"Columns": _Columns, "Dial": _Dial, "Repeat": _Repeat, "Rows": _Rows}
+
+
+def _build(layers: list) -> torch.nn.Module:
+    if isinstance(layers[0], str):
+        kind = _PARTS.get(layers[0]) or getattr(torch.nn, layers[0])
+        return kind(*layers[1:])
+    return _Chain(*(_build(layer) for layer in layers))

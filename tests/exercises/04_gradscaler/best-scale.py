@@ -1,0 +1,125 @@
+# %% wrong: the largest safe scale, whether it is needed or not
+def best_scale(counts, headroom):
+    return 2.0 ** (14 - headroom - max(e for e, count in counts.items() if count))
+
+
+# %% wrong: makes the smallest gradient normal, and lets the largest overflow
+def best_scale(counts, headroom):
+    return 2.0 ** (-14 - min(e for e, count in counts.items() if count))
+
+
+# %% wrong: only asks that nothing becomes 0, and is content with subnormal numbers
+def best_scale(counts, headroom):
+    filled = [e for e, count in counts.items() if count]
+    safe = [k for k in range(-80, 81) if max(filled) + k + headroom < 15]
+    return 2.0 ** min(safe, key=lambda k: (sum(counts[e] for e in filled if e + k < -25), abs(k)))
+
+
+# %% wrong: forgets the headroom
+def best_scale(counts, headroom):
+    filled = {e: count for e, count in counts.items() if count}
+
+    def harm(k):
+        zeros = sum(count for e, count in filled.items() if e + k < -25)
+        subnormal = sum(count for e, count in filled.items() if -25 <= e + k < -14)
+        return zeros, subnormal, abs(k)
+
+    return 2.0 ** min((k for k in range(-80, 81) if max(filled) + k < 15), key=harm)
+
+
+# %% wrong: lets the largest gradient reach exponent 15, where 65520 becomes inf
+def best_scale(counts, headroom):
+    filled = {e: count for e, count in counts.items() if count}
+
+    def harm(k):
+        zeros = sum(count for e, count in filled.items() if e + k < -25)
+        subnormal = sum(count for e, count in filled.items() if -25 <= e + k < -14)
+        return zeros, subnormal, abs(k)
+
+    return 2.0 ** min((k for k in range(-80, 81) if max(filled) + k + headroom <= 15), key=harm)
+
+
+# %% wrong: takes empty bins for gradients
+def best_scale(counts, headroom):
+    def harm(k):
+        zeros = sum(count for e, count in counts.items() if e + k < -25)
+        subnormal = sum(count for e, count in counts.items() if -25 <= e + k < -14)
+        return zeros, subnormal, abs(k)
+
+    return 2.0 ** min((k for k in range(-80, 81) if max(counts) + k + headroom < 15), key=harm)
+
+
+# %% wrong: counts zeros and subnormal gradients alike
+def best_scale(counts, headroom):
+    filled = {e: count for e, count in counts.items() if count}
+
+    def harm(k):
+        return sum(count for e, count in filled.items() if e + k < -14), abs(k)
+
+    return 2.0 ** min((k for k in range(-80, 81) if max(filled) + k + headroom < 15), key=harm)
+
+
+# %% wrong: the fewest subnormal gradients first, though zeros are worse
+def best_scale(counts, headroom):
+    filled = {e: count for e, count in counts.items() if count}
+
+    def harm(k):
+        zeros = sum(count for e, count in filled.items() if e + k < -25)
+        subnormal = sum(count for e, count in filled.items() if -25 <= e + k < -14)
+        return subnormal, zeros, abs(k)
+
+    return 2.0 ** min((k for k in range(-80, 81) if max(filled) + k + headroom < 15), key=harm)
+
+
+# %% wrong: never scales down, though the largest gradient would overflow
+def best_scale(counts, headroom):
+    filled = {e: count for e, count in counts.items() if count}
+
+    def harm(k):
+        zeros = sum(count for e, count in filled.items() if e + k < -25)
+        subnormal = sum(count for e, count in filled.items() if -25 <= e + k < -14)
+        return zeros, subnormal, k
+
+    safe = [k for k in range(81) if max(filled) + k + headroom < 15]
+    return 2.0 ** min(safe, key=harm) if safe else 1.0
+
+
+# %% wrong: the exponent of the scale instead of the scale
+def best_scale(counts, headroom):
+    filled = {e: count for e, count in counts.items() if count}
+
+    def harm(k):
+        zeros = sum(count for e, count in filled.items() if e + k < -25)
+        subnormal = sum(count for e, count in filled.items() if -25 <= e + k < -14)
+        return zeros, subnormal, abs(k)
+
+    return float(min((k for k in range(-80, 81) if max(filled) + k + headroom < 15), key=harm))
+
+
+# %% right: walks down from the largest safe scale as long as nothing is lost by it
+def best_scale(counts, headroom):
+    exponents = sorted(e for e in counts if counts[e] > 0)
+    k = 14 - headroom - exponents[-1]
+    zeros = [e for e in exponents if e + k < -25]
+    normal = [e for e in exponents if e + k >= -14]
+    while k > 0:
+        lower = k - 1
+        if [e for e in exponents if e + lower < -25] != zeros:
+            break
+        if [e for e in exponents if e + lower >= -14] != normal:
+            break
+        k = lower
+    return 2.0**k
+
+
+# %% right: without a search, by what each bin asks for
+def best_scale(counts, headroom):
+    exponents = [e for e, count in counts.items() if count]
+    largest = FIRST_UNSAFE - 1 - headroom - max(exponents)
+    asked = [0]
+    for e in exponents:
+        if FIRST_NORMAL - e <= largest:
+            asked.append(FIRST_NORMAL - e)
+        elif FIRST_KEPT - e <= largest:
+            asked.append(FIRST_KEPT - e)
+    return float(2 ** min(largest, max(asked))) if largest >= 0 else 2.0**largest

@@ -1,0 +1,260 @@
+# %% wrong: looks at the loss first, and never blames a module
+def diagnose(records, reference):
+    import math
+
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    for name, output in records[0]["outputs"].items():
+        if not output.isfinite().all():
+            return "forward", name
+    finite = {
+        k: all(g.isfinite().all() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not any(finite.values()):
+        return "backward", None
+    for k in sorted(records):
+        pairs = [(g, reference["gradients"][n]) for n, g in records[k]["gradients"].items()]
+        if finite[k] and not any(t.any() and not g.any() for g, t in pairs):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: the last module that is not finite
+def diagnose(records, reference):
+    import math
+
+    bad = [n for n, output in records[0]["outputs"].items() if not output.isfinite().all()]
+    if bad:
+        return "forward", bad[-1]
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    finite = {
+        k: all(g.isfinite().all() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not any(finite.values()):
+        return "backward", None
+    for k in sorted(records):
+        pairs = [(g, reference["gradients"][n]) for n, g in records[k]["gradients"].items()]
+        if finite[k] and not any(t.any() and not g.any() for g, t in pairs):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: the first module by name
+def diagnose(records, reference):
+    import math
+
+    bad = [n for n, output in records[0]["outputs"].items() if not output.isfinite().all()]
+    if bad:
+        return "forward", min(bad)
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    finite = {
+        k: all(g.isfinite().all() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not any(finite.values()):
+        return "backward", None
+    for k in sorted(records):
+        pairs = [(g, reference["gradients"][n]) for n, g in records[k]["gradients"].items()]
+        if finite[k] and not any(t.any() and not g.any() for g, t in pairs):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: looks for nan, and lets inf pass
+def diagnose(records, reference):
+    import math
+
+    for name, output in records[0]["outputs"].items():
+        if output.isnan().any():
+            return "forward", name
+    if math.isnan(records[0]["loss"]):
+        return "loss", None
+    finite = {
+        k: not any(g.isnan().any() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not any(finite.values()):
+        return "backward", None
+    for k in sorted(records):
+        pairs = [(g, reference["gradients"][n]) for n, g in records[k]["gradients"].items()]
+        if finite[k] and not any(t.any() and not g.any() for g, t in pairs):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: a single entry that is 0 counts as lost
+def diagnose(records, reference):
+    import math
+
+    for name, output in records[0]["outputs"].items():
+        if not output.isfinite().all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    finite = {
+        k: all(g.isfinite().all() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not any(finite.values()):
+        return "backward", None
+    for k in sorted(records):
+        if finite[k] and not any((g == 0).any() for g in records[k]["gradients"].values()):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: takes gradients that are 0 in truth for lost ones
+def diagnose(records, reference):
+    import math
+
+    for name, output in records[0]["outputs"].items():
+        if not output.isfinite().all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    finite = {
+        k: all(g.isfinite().all() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not any(finite.values()):
+        return "backward", None
+    for k in sorted(records):
+        if finite[k] and all(g.any() for g in records[k]["gradients"].values()):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: the first scale in the order of the dict
+def diagnose(records, reference):
+    import math
+
+    for name, output in records[0]["outputs"].items():
+        if not output.isfinite().all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    finite = {
+        k: all(g.isfinite().all() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not any(finite.values()):
+        return "backward", None
+    good = []
+    for k in records:
+        pairs = [(g, reference["gradients"][n]) for n, g in records[k]["gradients"].items()]
+        if finite[k] and not any(t.any() and not g.any() for g, t in pairs):
+            good.append(k)
+    if 0 in good:
+        return "healthy", None
+    return ("underflow", good[0]) if good else ("range", None)
+
+
+# %% wrong: the largest scale that works
+def diagnose(records, reference):
+    import math
+
+    for name, output in records[0]["outputs"].items():
+        if not output.isfinite().all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    finite = {
+        k: all(g.isfinite().all() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not any(finite.values()):
+        return "backward", None
+    good = []
+    for k in sorted(records):
+        pairs = [(g, reference["gradients"][n]) for n, g in records[k]["gradients"].items()]
+        if finite[k] and not any(t.any() and not g.any() for g, t in pairs):
+            good.append(k)
+    if 0 in good:
+        return "healthy", None
+    return ("underflow", good[-1]) if good else ("range", None)
+
+
+# %% wrong: calls it backward if one scale makes an inf
+def diagnose(records, reference):
+    import math
+
+    for name, output in records[0]["outputs"].items():
+        if not output.isfinite().all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    finite = {
+        k: all(g.isfinite().all() for g in r["gradients"].values()) for k, r in records.items()
+    }
+    if not all(finite.values()):
+        return "backward", None
+    for k in sorted(records):
+        pairs = [(g, reference["gradients"][n]) for n, g in records[k]["gradients"].items()]
+        if not any(t.any() and not g.any() for g, t in pairs):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: believes that a scaler cures everything that is not in the forward pass
+def diagnose(records, reference):
+    import math
+
+    for name, output in records[0]["outputs"].items():
+        if not output.isfinite().all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    for k in sorted(records):
+        pairs = [(g, reference["gradients"][n]) for n, g in records[k]["gradients"].items()]
+        if all(g.isfinite().all() and (g.any() or not t.any()) for g, t in pairs):
+            return ("underflow", k) if k else ("healthy", None)
+    return "underflow", max(records)
+
+
+# %% right: what is lost at each scale, as sets of names
+def diagnose(records, reference):
+    import math
+
+    import torch
+
+    truly = {n for n, slope in reference["gradients"].items() if torch.count_nonzero(slope) > 0}
+    infinite, lost = {}, {}
+    for k, record in records.items():
+        slopes = record["gradients"]
+        infinite[k] = {n for n, slope in slopes.items() if not torch.isfinite(slope).all()}
+        gone = {n for n, slope in slopes.items() if torch.count_nonzero(slope) == 0}
+        lost[k] = infinite[k] | (gone & truly)
+    first = records[0]
+    broken = [n for n, out in first["outputs"].items() if not torch.isfinite(out).all()]
+    curing = sorted(k for k, names in lost.items() if not names)
+    if broken:
+        return "forward", broken[0]
+    if math.isnan(first["loss"]) or math.isinf(first["loss"]):
+        return "loss", None
+    if all(infinite.values()):
+        return "backward", None
+    if not curing:
+        return "range", None
+    return ("healthy", None) if curing[0] == 0 else ("underflow", curing[0])
+
+
+# %% right: by sums, in float64
+def diagnose(records, reference):
+    def sound(tensor):
+        return bool((tensor.double() * 0 == 0).all())
+
+    def lost(name, slope):
+        truth = reference["gradients"][name]
+        return not sound(slope) or (slope.abs().sum() == 0 and bool((truth != 0).any()))
+
+    start = records[0]
+    for name in start["outputs"]:
+        if not sound(start["outputs"][name]):
+            return ("forward", name)
+    if start["loss"] * 0 != 0:
+        return ("loss", None)
+    if all(not all(map(sound, r["gradients"].values())) for r in records.values()):
+        return ("backward", None)
+    for k in sorted(records.keys()):
+        if any(lost(name, slope) for name, slope in records[k]["gradients"].items()):
+            continue
+        if k == 0:
+            return ("healthy", None)
+        return ("underflow", k)
+    return ("range", None)

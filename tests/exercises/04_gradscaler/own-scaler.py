@@ -1,0 +1,540 @@
+# %% wrong: a growth does not begin a new row
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row >= self.n:
+                self.s *= self.g
+        self.bad = {}
+
+
+# %% wrong: an inf does not begin a new row
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s *= self.b
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: grows one step too late
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        elif self.row == self.n:
+            self.s, self.row = self.s * self.g, 0
+        else:
+            self.row += 1
+        self.bad = {}
+
+
+# %% wrong: looks for nan only
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(bool(grad.isnan().any()) for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: looks for inf and forgets nan
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(bool(grad.isinf().any()) for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: one flag for all optimizers, so one inf skips everybody who comes after
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.done, self.bad = 0, set(), False
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.done:
+            raise RuntimeError("twice")
+        self.done.add(id(optimizer))
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self.bad = self.bad or not p.grad.isfinite().all()
+                    p.grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.done:
+            self.unscale_(optimizer)
+        if self.bad:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if self.bad:
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.done, self.bad = set(), False
+
+
+# %% wrong: step always unscales, also what is unscaled already
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: a second unscale_ is silently ignored
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            return
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: backs off once for each optimizer that held an inf
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        for bad in self.bad.values():
+            if bad:
+                self.s, self.row = self.s * self.b, -1
+        self.row += 1
+        if self.row == self.n:
+            self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: never divides the gradients
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+
+    def step(self, optimizer):
+        self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        self.s *= self.b if any(self.bad.values()) else 1.0
+        self.bad = {}
+
+
+# %% wrong: only the first group of parameters
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        params = optimizer.param_groups[0]["params"]
+        grads = [p.grad for p in params if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: hands everything to torch's scaler, whose step does not tell
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        import torch
+
+        self.inner = torch.amp.GradScaler(
+            "cpu",
+            init_scale=init_scale,
+            growth_factor=growth_factor,
+            backoff_factor=backoff_factor,
+            growth_interval=growth_interval,
+        )
+
+    def get_scale(self):
+        return self.inner.get_scale()
+
+    def scale(self, loss):
+        return self.inner.scale(loss)
+
+    def unscale_(self, optimizer):
+        self.inner.unscale_(optimizer)
+
+    def step(self, optimizer):
+        return self.inner.step(optimizer)
+
+    def update(self):
+        self.inner.update()
+
+
+# %% right: scale and counter as tensors, the state of an optimizer in two sets
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.factor = torch.tensor(float(init_scale))
+        self.counter = torch.tensor(0)
+        self.growth, self.backoff, self.interval = growth_factor, backoff_factor, growth_interval
+        self.unscaled, self.found_inf = set(), set()
+
+    def get_scale(self):
+        return self.factor.item()
+
+    def scale(self, loss):
+        return loss * self.factor.to(loss.device)
+
+    def unscale_(self, optimizer):
+        if optimizer in self.unscaled:
+            raise RuntimeError("unscale_ was called before")
+        self.unscaled.add(optimizer)
+        with torch.no_grad():
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    if not torch.isfinite(p.grad).all():
+                        self.found_inf.add(optimizer)
+                    p.grad.mul_(self.factor.double().reciprocal())
+
+    def step(self, optimizer):
+        if optimizer not in self.unscaled:
+            self.unscale_(optimizer)
+        if optimizer in self.found_inf:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if self.found_inf:
+            self.factor *= self.backoff
+            self.counter.zero_()
+        else:
+            self.counter += 1
+            if self.counter == self.interval:
+                self.factor *= self.growth
+                self.counter.zero_()
+        self.unscaled, self.found_inf = set(), set()
+
+
+# %% right: counts down to the next growth, replaces gradients, and finds nan by a sum
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.settings = growth_factor, backoff_factor, growth_interval
+        self.current, self.left, self.notes = init_scale, growth_interval, []
+
+    def get_scale(self):
+        return float(self.current)
+
+    def scale(self, loss):
+        return self.current * loss
+
+    def unscale_(self, optimizer):
+        if any(other is optimizer for other, _ in self.notes):
+            raise RuntimeError("once is enough")
+        good = True
+        for p in [p for group in optimizer.param_groups for p in group["params"]]:
+            if p.grad is not None:
+                p.grad = p.grad / self.current
+                good = good and bool(((p.grad - p.grad) == 0).all())
+        self.notes.append((optimizer, good))
+
+    def step(self, optimizer):
+        if not any(other is optimizer for other, _ in self.notes):
+            self.unscale_(optimizer)
+        (good,) = [good for other, good in self.notes if other is optimizer]
+        if good:
+            optimizer.step()
+        return good
+
+    def update(self):
+        growth, backoff, interval = self.settings
+        if all(good for _, good in self.notes):
+            self.left -= 1
+            if self.left == 0:
+                self.current, self.left = self.current * growth, interval
+        else:
+            self.current, self.left = self.current * backoff, interval
+        self.notes = []

@@ -1,0 +1,143 @@
+# %% wrong: divides by the number of micro-batches, whatever their sizes
+def accumulate(model, loss_function, micro_batches):
+    model.zero_grad()
+    mean = 0.0
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets) / len(micro_batches)
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: does not divide at all, so the gradient is as many times too long
+def accumulate(model, loss_function, micro_batches):
+    model.zero_grad()
+    losses = []
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets)
+        loss.backward()
+        losses.append(loss.item())
+    return sum(losses) / len(losses)
+
+
+# %% wrong: divides the mean by the rows of all, without multiplying by its own
+def accumulate(model, loss_function, micro_batches):
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets) / total
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: clears the gradients in the loop, so only the last micro-batch is left
+def accumulate(model, loss_function, micro_batches):
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    mean = 0.0
+    for inputs, targets in micro_batches:
+        model.zero_grad()
+        loss = loss_function(model(inputs), targets) * len(inputs) / total
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: never clears the gradients that lay there
+def accumulate(model, loss_function, micro_batches):
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    mean = 0.0
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets) * len(inputs) / total
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: adds up the losses and goes back once, so all graphs wait
+def accumulate(model, loss_function, micro_batches):
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    model.zero_grad()
+    loss = sum(
+        loss_function(model(inputs), targets) * len(inputs) / total
+        for inputs, targets in micro_batches
+    )
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: puts all rows together, which is what memory does not allow
+def accumulate(model, loss_function, micro_batches):
+    import torch
+
+    inputs, targets = (torch.cat(parts) for parts in zip(*micro_batches, strict=True))
+    model.zero_grad()
+    loss = loss_function(model(inputs), targets)
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: the gradient is weighted, the loss that is returned is a mean of means
+def accumulate(model, loss_function, micro_batches):
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    model.zero_grad()
+    losses = []
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets)
+        (loss * len(inputs) / total).backward()
+        losses.append(loss.item())
+    return sum(losses) / len(losses)
+
+
+# %% right: sums first, and divides every gradient at the end
+def accumulate(model, loss_function, micro_batches):
+    import torch
+
+    for parameter in model.parameters():
+        parameter.grad = None
+    rows, summed = 0, 0.0
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets) * inputs.shape[0]
+        loss.backward()
+        rows += inputs.shape[0]
+        summed += loss.item()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.grad /= rows
+    return summed / rows
+
+
+# %% right: gradients by autograd.grad, added up in float64 by hand
+def accumulate(model, loss_function, micro_batches):
+    import torch
+
+    parameters = list(model.parameters())
+    sums = [torch.zeros_like(parameter, dtype=torch.float64) for parameter in parameters]
+    total = sum(len(targets) for _, targets in micro_batches)
+    mean = torch.zeros((), dtype=torch.float64)
+    for inputs, targets in micro_batches:
+        share = len(targets) / total
+        loss = loss_function(model(inputs), targets)
+        slopes = torch.autograd.grad(loss, parameters)
+        for number, slope in enumerate(slopes):
+            sums[number] += share * slope.double()
+        mean += share * loss.detach().double()
+    for parameter, slope in zip(parameters, sums, strict=True):
+        parameter.grad = slope.to(parameter.dtype)
+    return float(mean)
+
+
+# %% right: a running mean, so that the total need not be known
+def accumulate(model, loss_function, micro_batches):
+    model.zero_grad(set_to_none=False)
+    seen, mean = 0, 0.0
+    for inputs, targets in micro_batches:
+        before, seen = seen, seen + len(inputs)
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter.grad.mul_(before / seen)
+        loss = loss_function(model(inputs), targets)
+        loss.backward(loss.new_tensor(len(inputs) / seen))
+        mean += (loss.item() - mean) * len(inputs) / seen
+    return mean

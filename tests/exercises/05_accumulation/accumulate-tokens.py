@@ -1,0 +1,137 @@
+# %% wrong: a mean of means over the micro-batches
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        loss = functional.cross_entropy(model(tokens).flatten(0, 1), labels.flatten())
+        loss = loss / len(micro_batches)
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: weighted by texts, as if they were equally long
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    total = sum(len(tokens) for tokens, _ in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        loss = functional.cross_entropy(model(tokens).flatten(0, 1), labels.flatten())
+        loss = loss * len(tokens) / total
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: counts padding among the tokens
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    total = sum(labels.numel() for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits = model(tokens).flatten(0, 1)
+        loss = functional.cross_entropy(logits, labels.flatten(), reduction="sum") / total
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: the mean times its count, which is nan times 0 where nothing counts
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    total = sum(int((labels != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        loss = functional.cross_entropy(model(tokens).flatten(0, 1), labels.flatten())
+        loss = loss * int((labels != -100).sum()) / total
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: sums without a divisor
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    total = sum(int((labels != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    summed = 0.0
+    for tokens, labels in micro_batches:
+        logits = model(tokens).flatten(0, 1)
+        loss = functional.cross_entropy(logits, labels.flatten(), reduction="sum")
+        loss.backward()
+        summed += loss.item()
+    return summed / total
+
+
+# %% wrong: one backward pass at the end, with the right divisor
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    total = sum(int((labels != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    loss = 0.0
+    for tokens, labels in micro_batches:
+        logits = model(tokens).flatten(0, 1)
+        loss = loss + functional.cross_entropy(logits, labels.flatten(), reduction="sum") / total
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: shifts the labels, though these are not next tokens
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    total = sum(int((labels[:, 1:] != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits = model(tokens)[:, :-1].flatten(0, 1)
+        wanted = labels[:, 1:].flatten()
+        loss = functional.cross_entropy(logits, wanted, reduction="sum") / total
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% right: sums accumulate, the gradients are divided at the end
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    model.zero_grad()
+    count, summed = 0, 0.0
+    for tokens, labels in micro_batches:
+        logits = model(tokens).transpose(1, 2)
+        loss = functional.cross_entropy(logits, labels, reduction="sum")
+        loss.backward()
+        count += (labels != -100).sum().item()
+        summed += loss.item()
+    for parameter in model.parameters():
+        parameter.grad /= count
+    return summed / count
+
+
+# %% right: log-probabilities gathered by hand, micro-batches without labels left out
+def accumulate_tokens(model, micro_batches):
+    import torch
+
+    kept = [pair for pair in micro_batches if (pair[1] >= 0).any()]
+    total = torch.cat([labels.flatten() for _, labels in kept]).ge(0).sum()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    losses = []
+    for tokens, labels in kept:
+        chosen = torch.log_softmax(model(tokens)[labels >= 0], dim=-1)
+        picked = chosen.gather(1, labels[labels >= 0].unsqueeze(1))
+        loss = -picked.sum() / total
+        loss.backward()
+        losses.append(loss.detach())
+    return torch.stack(losses).sum().item()

@@ -1,0 +1,117 @@
+# %% wrong: as it was, the count before the shift
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(int((labels != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits, labels = model(tokens)[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        (loss / count).backward()
+        mean += loss.item() / count
+    return mean
+
+
+# %% wrong: subtracts one for each text, also where the first label did not count
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(int((labels != -100).sum()) - len(labels) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits, labels = model(tokens)[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        (loss / count).backward()
+        mean += loss.item() / count
+    return mean
+
+
+# %% wrong: no shift at all, so that count and sum agree on the wrong labels
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(int((labels != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits = model(tokens)
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        (loss / count).backward()
+        mean += loss.item() / count
+    return mean
+
+
+# %% wrong: shifts in the other direction when it counts
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(int((labels[:, :-1] != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits, labels = model(tokens)[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        (loss / max(count, 1)).backward()
+        mean += loss.item() / max(count, 1)
+    return mean
+
+
+# %% wrong: counts positions, padding and prompts included
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(labels[:, 1:].numel() for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits, labels = model(tokens)[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        (loss / count).backward()
+        mean += loss.item() / count
+    return mean
+
+
+# %% wrong: a mean of means, shifted right
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits, labels = model(tokens)[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        (loss / len(micro_batches)).backward()
+        mean += loss.item() / len(micro_batches)
+    return mean
+
+
+# %% right: marks the first label of each text as ignored, and uses the accumulation by tokens
+def accumulate_next_tokens(model, micro_batches):
+    import torch
+
+    moved = []
+    for tokens, labels in micro_batches:
+        nothing = torch.full_like(labels[:, :1], -100)
+        moved.append((tokens, torch.cat([labels[:, 1:], nothing], dim=1)))
+    return accumulate_tokens(model, moved)
+
+
+# %% right: sums, and the gradients divided by what was really summed
+def accumulate_next_tokens(model, micro_batches):
+    import torch
+
+    model.zero_grad()
+    terms, summed = 0, 0.0
+    for tokens, labels in micro_batches:
+        wanted = labels[:, 1:].reshape(-1)
+        counts = wanted != -100
+        logits = model(tokens[:, :-1]).reshape(len(wanted), -1)[counts]
+        loss = -torch.log_softmax(logits, 1)[torch.arange(len(logits)), wanted[counts]].sum()
+        loss.backward()
+        terms += len(logits)
+        summed += float(loss.detach())
+    for parameter in model.parameters():
+        parameter.grad.div_(terms)
+    return summed / terms

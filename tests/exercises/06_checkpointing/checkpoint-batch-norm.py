@@ -1,0 +1,234 @@
+# %% wrong: a plain checkpoint, whose second run updates the statistics
+def checkpoint_once(block, x):
+    return checkpoint(block, x, use_reentrant=False)
+
+
+# %% wrong: does not wrap at all
+def checkpoint_once(block, x):
+    return block(x)
+
+
+# %% wrong: eval mode for the second run, which then saves other tensors
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def evaluating():
+        modes = [(part, part.training) for part in block.modules()]
+        block.eval()
+        try:
+            yield
+        finally:
+            for part, mode in modes:
+                part.training = mode
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), evaluating()),
+    )
+
+
+# %% wrong: a momentum that makes two updates one, and a count that is still two
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if hasattr(part, "momentum")]
+
+    @contextlib.contextmanager
+    def slower():
+        before = [norm.momentum for norm in norms]
+        for norm, momentum in zip(norms, before, strict=True):
+            if momentum is not None:
+                norm.momentum = 1 - (1 - momentum) ** 0.5
+        try:
+            yield
+        finally:
+            for norm, momentum in zip(norms, before, strict=True):
+                norm.momentum = momentum
+
+    return checkpoint(block, x, use_reentrant=False, context_fn=lambda: (slower(), slower()))
+
+
+# %% wrong: puts the buffers back behind a bare yield, which the early stop never reaches
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        yield
+        for buffer, value in zip(block.buffers(), before, strict=True):
+            buffer.copy_(value)
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% wrong: no statistics in the second run, which then saves fewer tensors
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if hasattr(part, "track_running_stats")]
+
+    @contextlib.contextmanager
+    def without_statistics():
+        for norm in norms:
+            norm.track_running_stats = False
+        try:
+            yield
+        finally:
+            for norm in norms:
+                norm.track_running_stats = True
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), without_statistics()),
+    )
+
+
+# %% wrong: mean and variance are put back, the count of batches is not
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def careful():
+        kept = {n: b.clone() for n, b in block.named_buffers() if "running" in n}
+        try:
+            yield
+        finally:
+            for name, buffer in block.named_buffers():
+                if name in kept:
+                    buffer.copy_(kept[name])
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), careful())
+    )
+
+
+# %% wrong: looks for batch norms among the direct children only
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def careful():
+        norms = [part for part in block.children() if hasattr(part, "running_mean")]
+        kept = [[buffer.clone() for buffer in norm.buffers()] for norm in norms]
+        try:
+            yield
+        finally:
+            for norm, values in zip(norms, kept, strict=True):
+                for buffer, value in zip(norm.buffers(), values, strict=True):
+                    buffer.copy_(value)
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), careful())
+    )
+
+
+# %% wrong: puts the buffers back in the first run, so that they never learn
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (leaving_no_trace(), leaving_no_trace()),
+    )
+
+
+# %% wrong: momentum 0 for good
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if hasattr(part, "momentum")]
+
+    @contextlib.contextmanager
+    def frozen():
+        counts = [norm.num_batches_tracked.clone() for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, count in zip(norms, counts, strict=True):
+                norm.num_batches_tracked.copy_(count)
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), frozen())
+    )
+
+
+# %% wrong: the reentrant variant, which trains nothing if the data need no gradient
+def checkpoint_once(block, x):
+    runs = []
+
+    def run(x):
+        runs.append(x)
+        before = [buffer.clone() for buffer in block.buffers()]
+        output = block(x)
+        if len(runs) > 1:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+        return output
+
+    return checkpoint(run, x, use_reentrant=True)
+
+
+# %% right: momentum 0 and the old count during the second run alone
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def frozen():
+        norms = [part for part in block.modules() if hasattr(part, "num_batches_tracked")]
+        before = [(norm, norm.momentum, norm.num_batches_tracked.clone()) for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, momentum, count in before:
+                norm.momentum = momentum
+                norm.num_batches_tracked.copy_(count)
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), frozen())
+    )
+
+
+# %% right: a class of contexts, with the state dict
+class Undone:
+    def __init__(self, block):
+        self.block = block
+
+    def __enter__(self):
+        self.state = {name: buffer.clone() for name, buffer in self.block.named_buffers()}
+
+    def __exit__(self, *_):
+        self.block.load_state_dict(self.state, strict=False)
+
+
+def checkpoint_once(block, x):
+    def contexts():
+        return contextlib.nullcontext(), Undone(block)
+
+    return checkpoint(block, x, use_reentrant=False, context_fn=contexts)
+
+
+# %% right: counts the runs inside of the wrapped function, without a context
+def checkpoint_once(block, x):
+    runs = 0
+
+    def run(x):
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            return block(x)
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            return block(x)
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    return checkpoint(run, x, use_reentrant=False)

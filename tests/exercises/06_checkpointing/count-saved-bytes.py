@@ -1,0 +1,150 @@
+# %% wrong: adds up tensors as they come, so that a shared storage counts twice
+def count_saved(run, left_out):
+    known = {storage_of(tensor)[0] for tensor in left_out}
+    total = 0
+
+    def pack(tensor):
+        nonlocal total
+        place, size = storage_of(tensor)
+        total += 0 if place in known else size
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return total
+
+
+# %% wrong: counts the entries that a tensor shows, not the storage behind them
+def count_saved(run, left_out):
+    known = {storage_of(tensor)[0] for tensor in left_out}
+    kept = {}
+
+    def pack(tensor):
+        place, _ = storage_of(tensor)
+        if place not in known:
+            kept[place] = tensor
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(tensor.numel() * tensor.element_size() for tensor in kept.values())
+
+
+# %% wrong: tells tensors apart as Python objects, so that parameters are never recognized
+def count_saved(run, left_out):
+    known = [id(tensor) for tensor in left_out]
+    kept = {}
+
+    def pack(tensor):
+        if id(tensor) not in known:
+            kept[storage_of(tensor)[0]] = tensor
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(storage_of(tensor)[1] for tensor in kept.values())
+
+
+# %% wrong: remembers places alone, which are given away again when a storage is freed
+def count_saved(run, left_out):
+    sizes = {}
+
+    def pack(tensor):
+        place, size = storage_of(tensor)
+        sizes[place] = size
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    for tensor in left_out:
+        sizes.pop(storage_of(tensor)[0], None)
+    return sum(sizes.values())
+
+
+# %% wrong: leaves nothing out
+def count_saved(run, left_out):
+    kept = {}
+
+    def pack(tensor):
+        kept[storage_of(tensor)[0]] = tensor
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(storage_of(tensor)[1] for tensor in kept.values())
+
+
+# %% wrong: takes every entry for four bytes
+def count_saved(run, left_out):
+    known = {storage_of(tensor)[0] for tensor in left_out}
+    kept = {}
+
+    def pack(tensor):
+        place, size = storage_of(tensor)
+        if place not in known:
+            kept[place] = (4 * size // tensor.element_size(), tensor)
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(size for size, _ in kept.values())
+
+
+# %% wrong: counts the storage of what run returns
+def count_saved(run, left_out):
+    return storage_of(run())[1]
+
+
+# %% wrong: leaves out whatever requires a gradient and has no history, taking it for a parameter
+def count_saved(run, left_out):
+    kept = {}
+
+    def pack(tensor):
+        if tensor.grad_fn is None or not tensor.requires_grad:
+            kept[storage_of(tensor)[0]] = tensor
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(storage_of(tensor)[1] for tensor in kept.values())
+
+
+# %% right: a list of storages first, told apart by their places at the end
+def count_saved(run, left_out):
+    storages = []
+
+    def keep(tensor):
+        storages.append(tensor.untyped_storage())
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda kept: kept):
+        run()
+    sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
+    for tensor in left_out:
+        sizes.pop(tensor.untyped_storage().data_ptr(), None)
+    return sum(sizes.values())
+
+
+# %% right: a class with a method for the hook
+class Ledger:
+    def __init__(self, left_out):
+        self.seen = set()
+        self.held = list(left_out)
+        self.total = 0
+        for tensor in left_out:
+            self.seen.add(storage_of(tensor)[0])
+
+    def enter(self, tensor):
+        place, size = storage_of(tensor)
+        if place not in self.seen:
+            self.seen.add(place)
+            self.held.append(tensor.detach())
+            self.total += size
+        return tensor.detach()
+
+
+def count_saved(run, left_out):
+    ledger = Ledger(left_out)
+    with torch.autograd.graph.saved_tensors_hooks(ledger.enter, lambda tensor: tensor):
+        run()
+    return ledger.total

@@ -1,0 +1,284 @@
+# %% wrong: keeps the graph of the first run, so that nothing runs twice
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        with torch.enable_grad():
+            ctx.inputs = [x.detach().requires_grad_(x.requires_grad) for x in inputs]
+            ctx.output = run(*ctx.inputs)
+        return ctx.output.detach()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        torch.autograd.backward(ctx.output, grad_output)
+        return None, *(x.grad for x in ctx.inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: no checkpoint at all
+def own_checkpoint(run, *inputs):
+    return run(*inputs)
+
+
+# %% wrong: the inputs are not cut off, so that the gradient runs on into the graph behind them
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = ctx.saved_tensors
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: asks for the gradients by the inputs alone, and the weights get none
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        wanted = [x for x in inputs if x.requires_grad]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        slopes = iter(torch.autograd.grad(output, wanted, grad_output))
+        return None, *(next(slopes) if x.requires_grad else None for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: the second run draws random numbers of its own
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.enable_grad():
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: sets the generator back and leaves it there
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: writes the generator's state down when the first run is over
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        output = run(*inputs)
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return output
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: seeds both runs, so that the masks agree and every step drops the same
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.save_for_backward(*inputs)
+        torch.manual_seed(0)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        torch.manual_seed(0)
+        with torch.enable_grad():
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: forgets that autograd is off in backward
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: gives the first input a gradient and no other
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        first, *others = ctx.saved_tensors
+        first = first.detach().requires_grad_(True)
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(first, *others)
+        torch.autograd.backward(output, grad_output)
+        return None, first.grad, *(None for _ in others)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: makes every input require a gradient, integers too
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(True) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% right: puts the generator's state back by hand, and asks which gradients are wanted
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.before = torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        with torch.no_grad():
+            return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.before)
+        copies = []
+        for tensor, wanted in zip(ctx.saved_tensors, ctx.needs_input_grad[1:], strict=True):
+            copy = tensor.detach()
+            copy.requires_grad = wanted
+            copies.append(copy)
+        try:
+            with torch.enable_grad():
+                output = ctx.run(*copies)
+        finally:
+            torch.set_rng_state(now)
+        output.backward(grad_output)
+        return (None, *[copy.grad for copy in copies])
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% right: with hooks in the place of a function, a number for each tensor and a second run
+def own_checkpoint(run, *inputs):
+    before = torch.get_rng_state()
+    count = 0
+    again = []
+
+    def pack(tensor):
+        nonlocal count
+        count += 1
+        return count - 1
+
+    def pack_again(tensor):
+        again.append(tensor.detach())
+        return tensor.detach()
+
+    def unpack(number):
+        if not again:
+            with torch.random.fork_rng(devices=[]), torch.enable_grad():
+                torch.set_rng_state(before)
+                hooks = torch.autograd.graph.saved_tensors_hooks(pack_again, lambda kept: kept)
+                copies = [x.detach().requires_grad_(x.requires_grad) for x in inputs]
+                with hooks:
+                    run(*copies)
+        return again[number]
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        return run(*inputs)

@@ -1,0 +1,165 @@
+# %% wrong: adds up layer by layer, so that what two layers keep counts twice
+def predict_saved(layers, rows, width):
+    total, on = 0, False
+    for name, *sizes in layers:
+        if name == "Linear":
+            total += width
+            on = True
+        if sizes:
+            width = sizes[1]
+        elif on and name not in ("Shift", "Identity"):
+            total += width
+    return 4 * rows * total
+
+
+# %% wrong: every layer keeps its input
+def predict_saved(layers, rows, width):
+    kept = []
+    for name, *sizes in layers:
+        if name not in ("Shift", "Identity"):
+            kept.append(width)
+        width = sizes[1] if sizes else width
+    return 4 * rows * sum(kept)
+
+
+# %% wrong: every layer keeps its result
+def predict_saved(layers, rows, width):
+    total = 0
+    for _, *sizes in layers:
+        width = sizes[1] if sizes else width
+        total += width
+    return 4 * rows * total
+
+
+# %% wrong: takes sigmoid and tanh for functions that keep their input
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU", "SiLU", "Sigmoid", "Tanh"):
+            kept.add(here)
+        elif on and name == "ReLU":
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: activations keep their tensors although nothing needs a gradient yet
+def predict_saved(layers, rows, width):
+    widths, kept = [width], set()
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name in ("Linear", "GELU", "SiLU"):
+            kept.add(here)
+        elif name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: a frozen layer keeps its input like any other
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if sizes:
+            kept.add(here)
+            on = on or name == "Linear"
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: a frozen layer stops the gradient
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+        if sizes:
+            on = name == "Linear"
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: an identity makes a new tensor
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: the data do not count
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept if place)
+
+
+# %% right: goes from tensor to tensor and adds each up when it is left behind
+def predict_saved(layers, rows, width):
+    total, kept, needs = 0, False, False
+    for name, *sizes in layers:
+        kept = kept or name == "Linear" or (needs and name in ("GELU", "SiLU"))
+        if name == "Identity":
+            continue
+        total += width * kept
+        needs = needs or name == "Linear"
+        kept = needs and name in ("ReLU", "Sigmoid", "Tanh")
+        width = sizes[1] if sizes else width
+    return 4 * rows * (total + width * kept)
+
+
+# %% right: a list of pairs, the width of each tensor and whether it is kept
+def predict_saved(layers, rows, width):
+    chain = [[width, False]]
+    on = False
+    for name, *sizes in layers:
+        if name == "Linear":
+            chain[-1][1] = on = True
+        if on and name in {"GELU", "SiLU"}:
+            chain[-1][1] = True
+        if name != "Identity":
+            chain.append([(sizes or [0, chain[-1][0]])[1], False])
+        if on and name in {"ReLU", "Sigmoid", "Tanh"}:
+            chain[-1][1] = True
+    return sum(rows * size * 4 for size, is_kept in chain if is_kept)
