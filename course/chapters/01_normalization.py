@@ -411,8 +411,10 @@ with check.property("equals torch's own norms, in float32 and in float64"):
             check.close(got, expected, rtol=few, atol=few, what=f"{name} in {dtype}")
 with check.property("a small variance: eps counts, and stands under the root"):
     x = check.draw.normal(4, 6, 3, std=3e-3)
-    got = check.call(normalize, x, (1,))
-    check.close(got, normalized_in_float64(x, (1,)).float(), rtol=1e-3, atol=1e-3)
+    for given in ((), (1e-4,)):
+        got = check.call(normalize, x, (1,), *given)
+        expected = normalized_in_float64(x, (1,), *given).float()
+        check.close(got, expected, rtol=1e-3, atol=1e-3, what=f"eps={(*given, 1e-5)[0]:g}")
 with check.property("a mean of ten thousand leaves the digits of the rest", weight=2):
     x = check.draw.normal(6, 50, mean=1e4)
     got = check.call(normalize, x, (1,))

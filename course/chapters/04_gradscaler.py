@@ -521,7 +521,7 @@ labels = {
 states = [(tracker, math.log2(scale)) for scale, tracker, _ in trace]
 ways = zip(states[:-1], states[1:], [row[2] for row in trace[:-1]], strict=True)
 for start, end, kind in dict.fromkeys(ways):
-    bent = {"count": 0.0, "grow": -0.08, "skip": 0.25}[kind]
+    bent = {"count": 0.0, "grow": -0.08, "skip": -0.05}[kind]
     arrow = {"arrowstyle": "-|>", "color": COLORS[colors[kind]], "lw": 1.6, "shrinkA": 9}
     axes.annotate(
         "", end, start, arrowprops={**arrow, "shrinkB": 9, "connectionstyle": f"arc3,rad={bent}"}
@@ -1509,6 +1509,7 @@ for (name, shares), color, marker in zip(
     right.plot(SCALE_EXPONENTS, shares, marker + "-", ms=4, color=COLORS[color], label=name)
 right.set(title="Lost parameters", xlabel="log2 of the scale", ylabel="share of the parameters")
 right.set_ylim(-0.05, 1.6)
+right.set_yticks([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 right.legend(fontsize=8, loc="upper left")
 show(
     figure,
