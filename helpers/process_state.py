@@ -58,7 +58,8 @@ def _leave_modes(before: tuple[int, int]) -> None:
 
 
 def _find_saving_hooks() -> Any:
-    return torch._C._autograd._top_saved_tensors_default_hooks(True)
+    find = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return find and find(True)  # torch 2.4 has no way to ask
 
 
 def _leave_saving_hooks(before: Any) -> None:

@@ -594,7 +594,7 @@ with check.property("a mean of ten thousand leaves the digits of the rest; anoth
         check.close(got, expected, rtol=0.0, atol=5e-3, what=f"eps={eps}")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("float64 keeps its digits, and eps is taken"):
+with check.property("all digits of float64, with another eps too"):
     x = check.draw.normal(2, 6, 5, mean=3.0, dtype=torch.float64)
     weight = check.draw.normal(6, dtype=torch.float64)
     bias = check.draw.normal(6, dtype=torch.float64)
@@ -702,7 +702,7 @@ with check.property("each token has its own statistics, and none of torch's own 
     x = x * torch.tensor([2.0, 4.0, 3.0, 5.0, 7.0])[:, None]
     seen = check.call(probes.operators, layer_norm, x, (8,), weight, bias)
     expected = layer_norm_in_float64(x, (8,), weight, bias)
-    check.close(seen["output"], expected, rtol=1e-4, atol=1e-5)
+    check.close(seen["output"], expected, rtol=1e-4, atol=1e-3)
     require_no_norm(seen["operators"])
 with check.property("two or three trailing axes form one group, two of them of the same size"):
     x = check.draw.normal(2, 5, 4, 3, std=2.0)[:, :4].contiguous()
@@ -711,7 +711,7 @@ with check.property("two or three trailing axes form one group, two of them of t
         shape = tuple(weight.shape)
         got = check.call(layer_norm, x, shape, weight, bias)
         expected = layer_norm_in_float64(x, shape, weight, bias)
-        check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"normalized_shape={shape}")
+        check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"normalized_shape={shape}")
 with check.property("the biased variance, with eps under the root, the usual one or another"):
     x, weight, bias = check.draw.normal(6, 3, std=3e-3), check.draw.normal(3), check.draw.normal(3)
     got = check.call(layer_norm, x, (3,), weight, bias)
@@ -1242,9 +1242,9 @@ with check.property("works for vectors, sequences and volumes, with weight and b
         _, got, _, _, got_in_eval = check.call(probes.module, BatchNorm, 4, steps=steps)
         name = f"shape {sizes}, in "
         expected = ByDefinition(before)(x).float()
-        check.close(got, expected, rtol=1e-3, atol=1e-4, what=name + "training")
+        check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "training")
         expected = ByDefinition(before)(x, training=False).float()
-        check.close(got_in_eval, expected, rtol=1e-3, atol=1e-4, what=name + "eval mode")
+        check.close(got_in_eval, expected, rtol=1e-3, atol=1e-3, what=name + "eval mode")
 with check.property("eps stands under the root, and is taken; momentum is taken, too"):
     x = check.draw.normal(5, 4, 3, std=3e-3)
     small = drawn_state(4) | {"running_var": check.draw.uniform(4, low=1e-5, high=9e-5)}
@@ -1487,7 +1487,7 @@ with check.property("linear layers, and convolutions over lines and volumes", we
     require_same_output(drawn_layer(6, 3, 2, 4, 5), functional.conv3d, volumes)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("float64 keeps its digits"):
+with check.property("a layer in float64 is folded with all its digits"):
     layer = drawn_layer(3, 5, 2, 4, dtype=torch.float64)
     x = check.draw.normal(2, 5, 6, 7, dtype=torch.float64)
     require_same_output(layer, over_pictures, x, rtol=1e-9, atol=1e-9)

@@ -228,7 +228,8 @@ with check.property("reads subnormal numbers and zero", weight=2):
     check.close(got, read_by_torch(bits, torch.float16), atol=0.0)
 with check.property("reads infinity and nan"):
     nans = 0b11111_0000000000 + check.draw.integers(3, low=1, high=1024)
-    bits = torch.cat([torch.tensor([0b11110_1111111111, 0b11111_0000000000]), nans])
+    edges = [0b11110_1111111111, 0b11111_0000000000, 0b11111_0000000001, 0b11111_1000000000]
+    bits = torch.cat([torch.tensor(edges), nans])
     got = check.call(decode_bits, bits, 5, 10)
     check.close(got, read_by_torch(bits, torch.float16), atol=0.0)
 with check.property("reads all 256 patterns of fp8 e5m2, 5 bits of exponent and 2 of fraction"):
