@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from course_files import ROOT
 
+from helpers.grading.inside.wire import Name, Probe
 from helpers.grading.judge import plain_code
-from helpers.grading.judge.inside.wire import Name, Probe
 from helpers.grading.judge.warm import (
     Kernel,
     KernelEndedError,
@@ -256,7 +256,7 @@ def test_it_has_no_rights(kernel: Kernel) -> None:
         allowed = [name for name, call in calls.items() if call() == 0]
         print(json.dumps([rights, status["NoNewPrivs"].strip(), allowed]))
     """
-    package = str(ROOT / "helpers" / "grading" / "judge" / "inside")
+    package = str(ROOT / "helpers" / "grading" / "inside")
     assert tell(kernel, code.replace("PACKAGE", repr(package))) == [[0] * 5, "1", []]
 
 
@@ -264,7 +264,7 @@ def test_a_user_namespace_of_its_own_uncovers_nothing(kernel: Kernel) -> None:
     code = f"""
         import ctypes, json, os
         libc = ctypes.CDLL(None, use_errno=True)
-        inside = {str(ROOT / "helpers" / "grading" / "judge" / "inside")!r}
+        inside = {str(ROOT / "helpers" / "grading" / "inside")!r}
         seen = []
         if libc.unshare(0x10000000 | 0x20000) == 0:
             for folder in ("/proc", inside, os.path.expanduser("~"), "/tmp", "/dev/shm"):

@@ -14,8 +14,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.grading.judge.inside import wire
-from helpers.grading.judge.inside.wire import Name, Probe, WireError, decode, encode, lengths
+from helpers.grading.inside import wire
+from helpers.grading.inside.wire import Name, Probe, WireError, decode, encode, lengths
 
 MIB = 2**20
 DTYPES = [

@@ -14,7 +14,7 @@ from typing import Any
 
 from helpers.calling import SECONDS_PER_CALL, Answer
 from helpers.grading.assignment import Assignment
-from helpers.grading.judge.inside.wire import WireError
+from helpers.grading.inside.wire import WireError
 from helpers.grading.judge.trusted import CourseError, Proxy
 from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
 from helpers.grading.judge.written import clean

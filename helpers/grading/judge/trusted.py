@@ -18,7 +18,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from helpers import probes
 from helpers.errors import CallNotMadeError
 from helpers.grading.assignment import Assignment, SourceCell
-from helpers.grading.judge.inside.wire import Name, Probe
+from helpers.grading.inside.wire import Name, Probe
 from helpers.grading.judge.sanitize import comparable
 
 

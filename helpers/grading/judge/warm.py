@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from helpers.errors import CallNotMadeError
-from helpers.grading.judge.inside import wire
+from helpers.grading.inside import wire
 from helpers.grading.sandbox.mounts import View, fixed_environment
 from helpers.grading.sandbox.sandbox import Limits, Sandbox, SandboxError
 

@@ -22,15 +22,6 @@ def predict_saved(layers, rows, width):
     return 4 * rows * sum(kept)
 
 
-# %% wrong: every layer keeps its result
-def predict_saved(layers, rows, width):
-    total = 0
-    for _, *sizes in layers:
-        width = sizes[1] if sizes else width
-        total += width
-    return 4 * rows * total
-
-
 # %% wrong: takes sigmoid and tanh for functions that keep their input
 def predict_saved(layers, rows, width):
     widths, kept, on = [width], set(), False
