@@ -21,6 +21,7 @@ from typing import Any
 from helpers.grading.assignment import Assignment
 from helpers.grading.engine.cluster import DaskWorkers
 from helpers.grading.engine.keys import describe_environment, make_key
+from helpers.grading.engine.order import longest_first
 from helpers.grading.engine.steps import judge_submission, prepare
 from helpers.grading.engine.summary import Summary
 from helpers.grading.engine.workers import LocalWorkers, Workers, judge_here
@@ -192,7 +193,8 @@ class _Run:
         self._progress = Progress(len(submissions), 0, 0)
         self._report(self._progress)
         try:
-            self._judge(deque(s for s in submissions if not self._settle(s)))
+            unknown = [s for s in submissions if not self._settle(s)]
+            self._judge(deque(longest_first(unknown)))
         except KeyboardInterrupt:
             self._stop()
         reached = {*self.summary.results, *(student for student, _ in self.summary.failed)}

@@ -6,6 +6,7 @@ one of the exceptions in ``deaths``, and no other submission's with it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import multiprocessing
 import os
@@ -167,6 +168,8 @@ def _interrupts_kept_back() -> Iterator[None]:
 
 
 def _begin_as_worker() -> None:
+    # Registered first, so run last: all is closed, and to unload torch would take a second.
+    atexit.register(os._exit, 0)
     # Ctrl-C in the terminal is for the parent: here it would look like a student's fault.
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # which also forgets one that was kept back
