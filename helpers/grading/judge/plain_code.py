@@ -66,10 +66,18 @@ _PARTS = {
     "string": _words("ascii_letters ascii_lowercase ascii_uppercase digits punctuation"),
     "sys": _words("byteorder float_info maxsize platform stderr stdout version version_info"),
     "textwrap": _words("dedent fill indent wrap"),
+    # Private by name, and what everybody uses to ask whether a module is one of the family.
+    "torch.nn.modules.batchnorm": _words("BatchNorm1d BatchNorm2d BatchNorm3d _BatchNorm"),
+    "torch.nn.modules.conv": _words("Conv1d Conv2d Conv3d _ConvNd"),
+    "torch.nn.modules.instancenorm": _words("_InstanceNorm"),
     "torch.nn.utils": _words("""
-        clip_grad_norm_ clip_grad_value_ fuse_conv_bn_eval fuse_conv_bn_weights
-        fuse_linear_bn_eval fuse_linear_bn_weights get_total_norm parameters_to_vector
-        spectral_norm vector_to_parameters weight_norm
+        clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ fuse_conv_bn_eval
+        fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights get_total_norm
+        parameters_to_vector remove_spectral_norm remove_weight_norm spectral_norm
+        vector_to_parameters weight_norm
+    """),
+    "torch.nn.utils.fusion": _words("""
+        fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
     """),
     "torch.testing": _words("assert_close"),
     "torch.utils.checkpoint": _words("checkpoint checkpoint_sequential"),
