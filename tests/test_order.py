@@ -68,7 +68,7 @@ def test_endless_ones_go_first_and_the_others_as_they_came(tmp_path: Path) -> No
         b"while 1",
         b'"while 1"',
         b'{"cells": "while 1"}',
-        b'{"cells": [3, {"cell_type": "code", "source": [1, "while 1"]}, {"source": {"while 1": 1}}]}',
+        b'{"cells": [3, {"cell_type": "code", "source": [1, "while 1"]}, {"source": {"a": 1}}]}',
         b"[" * 200_000 + b"while 1",
         b"\xff\xfe while 1",
     ],

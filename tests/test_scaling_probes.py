@@ -31,7 +31,7 @@ def test_a_scaler_is_taken_through_steps() -> None:
     scaled, gradients, _, unscaled, again, step, skipped, scale, cleared, last = (
         probes.scaler_steps(make_scaler, weights, steps, learning_rate=0.5, init_scale=8.0)
     )
-    assert scaled == torch.tensor(24.0)
+    assert scaled == {"scaled": torch.tensor(24.0), "loss": torch.tensor(3.0)}
     assert torch.equal(gradients[0], torch.tensor([8.0, -8.0]))
     assert gradients[1] is None
     assert torch.equal(unscaled[0], torch.tensor([1.0, -1.0]))
@@ -57,8 +57,19 @@ def test_a_stubs_answer_and_an_unknown_step_go_on() -> None:
         probes.scaler_steps(make_scaler, [], [("fly",)], learning_rate=1.0)
 
 
+def test_alone_torchs_scaler_refuses_whenever_it_was_made() -> None:
+    earlier = make_scaler()
+    for factory in (make_scaler, lambda: earlier):
+        with pytest.raises(PermissionError, match="GradScaler was used"):
+            probes.scaler_steps_alone(
+                factory, [], [("scale", torch.tensor(1.0))], learning_rate=1.0
+            )
+    assert make_scaler(init_scale=2.0).scale(torch.tensor(1.0)) == 2.0
+
+
 def test_scaled_steps_keep_what_a_step_returns_and_leaves() -> None:
     def step(scaler: object, optimizer: object, loss: torch.Tensor, factor: float) -> float:
+        optimizer.zero_grad()
         scaler.scale(factor * loss).backward()
         scaler.step(optimizer)
         scaler.update()
@@ -91,7 +102,8 @@ def test_without_a_wrapper_nothing_is_counted_and_gradients_stay() -> None:
         step, [torch.tensor([0.0])], slopes, max_norm=1.0, learning_rate=1.0, enabled=False
     )
     assert [state["count"] for state in states] == [None, None]
-    assert [state["weights"][0].item() for state in states] == [-1.0, -3.0]
+    # 2**24 was there before; then 1 in each step, and half of the way before.
+    assert [state["weights"][0].item() for state in states] == [-(2.0**24), -2.5 * 2.0**24]
     assert states[0]["scale"] == 1.0
 
 
@@ -102,12 +114,12 @@ def test_scheduled_steps_tell_rates_weights_and_scale() -> None:
         scaler.update()
         schedulers[0].step()
 
-    slopes = [[torch.tensor([1.0]), torch.tensor([math.inf])]] * 2
-    weights = [torch.tensor([0.0]), torch.tensor([7.0])]
+    slopes = [[[torch.tensor([1.0]), torch.tensor([2.0])], [torch.tensor([math.inf])]]] * 2
+    weights = [[torch.tensor([0.0]), torch.tensor([5.0])], [torch.tensor([7.0])]]
     first, second = probes.scheduled_steps(
         follow, weights, slopes, learning_rate=1.0, decay=0.5, init_scale=4.0
     )
     assert first["rates"] == [0.5, 1.0]
-    assert [weight.item() for weight in first["weights"]] == [-1.0, 7.0]
-    assert [weight.item() for weight in second["weights"]] == [-1.5, 7.0]
+    assert [[weight.item() for weight in own] for own in first["weights"]] == [[-1.0, 3.0], [7.0]]
+    assert [[weight.item() for weight in own] for own in second["weights"]] == [[-1.5, 2.0], [7.0]]
     assert (first["scale"], second["scale"]) == (2.0, 1.0)

@@ -15,7 +15,7 @@ from helpers.probes.modules import module, network
 from helpers.probes.recorders import functions, operators
 from helpers.probes.regions import in_autocast, in_function_mode, wrapped_in_autocast
 from helpers.probes.saving import counted, there_and_back, there_and_back_alone
-from helpers.probes.scaling import scaled_steps, scaler_steps, scheduled_steps
+from helpers.probes.scaling import scaled_steps, scaler_steps, scaler_steps_alone, scheduled_steps
 from helpers.probes.training import optimizer_steps, training_steps
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "optimizer_steps",
     "scaled_steps",
     "scaler_steps",
+    "scaler_steps_alone",
     "scheduled_steps",
     "there_and_back",
     "there_and_back_alone",

@@ -5,10 +5,14 @@ Every loss is the sum of the parameters, each times a given tensor: that tensor 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
+
+from helpers.probes.testimony import testimony
 
 
 def scaler_steps(
@@ -19,7 +23,7 @@ def scaler_steps(
     learning_rate: float,
     **settings: Any,
 ) -> list[Any]:
-    """Make a scaler and take it, with plain SGD, through ``steps``.
+    """Make a scaler and take it, with SGD of a momentum of 0.5, through ``steps``.
 
     Args:
         factory: returns a scaler with the methods of ``torch.amp.GradScaler`` that steps name.
@@ -34,17 +38,32 @@ def scaler_steps(
         **settings: keyword arguments of ``factory``.
 
     Returns:
-        what each step gave: the scaled tensor; the optimizer's gradients; None; the gradients
-        again; ``{"returned", "weights"}``; or what ``get_scale()`` returns. ``"RuntimeError"``
-        where the scaler raised one.
+        what each step gave: ``{"scaled", "loss"}``, what came back and what then became of the
+        tensor; the optimizer's gradients; None; the gradients again; ``{"returned", "weights"}``;
+        or what ``get_scale()`` returns. ``"RuntimeError"`` where the scaler raised one.
     """
     parameters = [[_leaf(weight) for weight in given] for given in weights]
-    optimizers = [
-        torch.optim.SGD([{"params": [parameter]} for parameter in given], lr=learning_rate)
-        for given in parameters
-    ]
+    optimizers = [_sgd(given, learning_rate) for given in parameters]
     scaler = factory(**settings)
     return [_take_step(scaler, parameters, optimizers, *step) for step in steps]
+
+
+@testimony
+def scaler_steps_alone(factory: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
+    """Do what ``scaler_steps`` does, while torch's own scaler refuses to work."""
+    with _refusing_scaler():
+        return scaler_steps(factory, *args, **kwargs)
+
+
+@contextlib.contextmanager
+def _refusing_scaler() -> Iterator[None]:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError("torch's own GradScaler was used")
+
+    with contextlib.ExitStack() as stack:
+        for name in ("__init__", "scale", "unscale_", "step", "update"):
+            stack.enter_context(mock.patch.object(torch.amp.GradScaler, name, refuse))
+        yield
 
 
 def _take_step(
@@ -57,7 +76,8 @@ def _take_step(
     try:
         match name:
             case "scale":
-                return scaler.scale(*given)
+                loss = given[0].clone()
+                return {"scaled": scaler.scale(loss), "loss": loss}
             case "backward":
                 k, slopes = given
                 scaler.scale(_loss(parameters[k], slopes)).backward()
@@ -98,9 +118,9 @@ def scaled_steps(
         function: the student's; its return value is kept.
         weights: the parameters at the start.
         slopes: for each step, the gradient of its loss by every parameter. The gradients of one
-            step are still there in the next.
+            step are still there in the next, and there are some before the first.
         max_norm: handed on.
-        learning_rate: of the optimizer, plain SGD.
+        learning_rate: of the optimizer, SGD with a momentum of 0.5 and a group for each parameter.
         counted: whether ``function`` gets the optimizer wrapped in ``CountedOptimizer``.
         **settings: of ``torch.amp.GradScaler("cpu", ...)``.
 
@@ -109,7 +129,10 @@ def scaled_steps(
         wrapper, None without one.
     """
     parameters = [_leaf(weight) for weight in weights]
-    optimizer = torch.optim.SGD(parameters, lr=learning_rate)
+    for parameter in parameters:
+        # So large that it is not small after a division by the scale.
+        parameter.grad = torch.full_like(parameter, 2.0**24)
+    optimizer = _sgd(parameters, learning_rate)
     handed = CountedOptimizer(optimizer) if counted else optimizer
     scaler = torch.amp.GradScaler("cpu", **settings)
     states = []
@@ -147,8 +170,8 @@ class CountedOptimizer:
 
 def scheduled_steps(
     function: Callable,
-    weights: list[torch.Tensor],
-    slopes: list[list[torch.Tensor]],
+    weights: list[list[torch.Tensor]],
+    slopes: list[list[list[torch.Tensor]]],
     *,
     learning_rate: float,
     decay: float,
@@ -158,8 +181,8 @@ def scheduled_steps(
 
     Args:
         function: the student's, called when all scaled gradients are there.
-        weights: the only parameter of each optimizer, plain SGD, at the start.
-        slopes: for each step, the gradient for every optimizer.
+        weights: for each optimizer, plain SGD, its parameters at the start, each in its own group.
+        slopes: for each step and every optimizer, the gradients by its parameters.
         learning_rate: of every optimizer at the start.
         decay: what every scheduler's step multiplies the learning rate by.
         **settings: of ``torch.amp.GradScaler("cpu", ...)``.
@@ -167,24 +190,31 @@ def scheduled_steps(
     Returns:
         after each step ``{"rates", "weights", "scale"}``.
     """
-    parameters = [_leaf(weight) for weight in weights]
-    optimizers = [torch.optim.SGD([parameter], lr=learning_rate) for parameter in parameters]
+    parameters = [[_leaf(weight) for weight in given] for given in weights]
+    optimizers = [_sgd(given, learning_rate, momentum=0.0) for given in parameters]
     schedulers = [torch.optim.lr_scheduler.ExponentialLR(o, decay) for o in optimizers]
     scaler = torch.amp.GradScaler("cpu", **settings)
     states = []
-    for given in slopes:
-        for optimizer, parameter, slope in zip(optimizers, parameters, given, strict=True):
+    for of_step in slopes:
+        for optimizer, own, given in zip(optimizers, parameters, of_step, strict=True):
             optimizer.zero_grad()
-            scaler.scale(_loss([parameter], [slope])).backward()
+            scaler.scale(_loss(own, given)).backward()
         function(scaler, list(optimizers), list(schedulers))
         states.append(
             {
                 "rates": [float(optimizer.param_groups[0]["lr"]) for optimizer in optimizers],
-                "weights": _values(parameters),
+                "weights": [_values(own) for own in parameters],
                 "scale": scaler.get_scale(),
             }
         )
     return states
+
+
+def _sgd(
+    parameters: Sequence[torch.Tensor], learning_rate: float, momentum: float = 0.5
+) -> torch.optim.SGD:
+    groups = [{"params": [parameter]} for parameter in parameters]
+    return torch.optim.SGD(groups, lr=learning_rate, momentum=momentum)
 
 
 def _leaf(weight: torch.Tensor) -> torch.Tensor:

@@ -123,3 +123,30 @@ def best_scale(counts, headroom):
         elif FIRST_KEPT - e <= largest:
             asked.append(FIRST_KEPT - e)
     return float(2 ** min(largest, max(asked))) if largest >= 0 else 2.0**largest
+
+
+# %% wrong: looks no further than 40
+def best_scale(counts, headroom):
+    filled = [e for e, n in counts.items() if n]
+
+    def harm(k):
+        zeros = sum(counts[e] for e in filled if e + k < -25)
+        small = sum(counts[e] for e in filled if -25 <= e + k < -14)
+        return zeros, small, abs(k)
+
+    safe = [k for k in range(-40, 41) if max(filled) + k + headroom < 15]
+    return 2.0 ** min(safe or [-40], key=harm)
+
+
+# %% right: counts bins instead of gradients, which comes to the same
+def best_scale(counts, headroom):
+    filled = [e for e, n in counts.items() if n]
+    safe = [k for k in range(-80, 81) if max(filled) + k + headroom < 15]
+    return 2.0 ** min(
+        safe,
+        key=lambda k: (
+            sum(e + k < -25 for e in filled),
+            sum(-25 <= e + k < -14 for e in filled),
+            abs(k),
+        ),
+    )

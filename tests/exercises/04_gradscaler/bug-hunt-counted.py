@@ -148,3 +148,24 @@ def counted_step(scaler, counted, loss, max_norm):
     scaler.update()
     if not scaler.get_scale() < before:
         counted.steps = counted.steps + 1
+
+
+# %% wrong: clips only the first group of parameters
+def counted_step(scaler, counted, loss, max_norm):
+    counted.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(counted)
+    torch.nn.utils.clip_grad_norm_(counted.param_groups[0]["params"], max_norm)
+    scaler.step(counted)
+    scaler.update()
+
+
+# %% wrong: clears the gradients at the end, and lets those from before in
+def counted_step(scaler, counted, loss, max_norm):
+    scaler.scale(loss).backward()
+    scaler.unscale_(counted)
+    parameters = [p for group in counted.param_groups for p in group["params"]]
+    torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(counted)
+    scaler.update()
+    counted.zero_grad()

@@ -206,3 +206,39 @@ def clipped_step(scaler, optimizer, loss, max_norm):
     scaler.update()
     optimizer.zero_grad()
     return norm
+
+
+# %% wrong: clears the gradients at the end, and lets those from before in
+def clipped_step(scaler, optimizer, loss, max_norm):
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    return norm.item()
+
+
+# %% wrong: clips only the first group of parameters
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    norm = torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return norm.item()
+
+
+# %% right: a disabled scaler needs no unscaling
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad(set_to_none=True)
+    scaler.scale(loss).backward()
+    if scaler.is_enabled():
+        scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return float(norm)

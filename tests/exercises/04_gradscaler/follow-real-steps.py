@@ -168,3 +168,14 @@ def follow_steps(scaler, optimizers, schedulers):
     for optimizer, scheduler in zip(optimizers, schedulers, strict=True):
         if id(optimizer) in made:
             scheduler.step()
+
+
+# %% wrong: looks only at the first group's gradients
+def follow_steps(scaler, optimizers, schedulers):
+    for optimizer, scheduler in zip(optimizers, schedulers, strict=True):
+        scaler.unscale_(optimizer)
+        made = all(torch.isfinite(p.grad).all() for p in optimizer.param_groups[0]["params"])
+        scaler.step(optimizer)
+        if made:
+            scheduler.step()
+    scaler.update()

@@ -258,3 +258,131 @@ def diagnose(records, reference):
             return ("healthy", None)
         return ("underflow", k)
     return ("range", None)
+
+
+# %% wrong: lost as soon as one entry has vanished
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(torch.isfinite(t).all() for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or bool(((slope == 0) & (true != 0)).any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not torch.isfinite(output).all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if all(not finite(record["gradients"].values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: takes a sum of 0 for zeros in every entry
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(torch.isfinite(t).all() for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and slope.sum() == 0)
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not torch.isfinite(output).all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if all(not finite(record["gradients"].values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: asks whether the sum of an output is finite
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(torch.isfinite(t).all() for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not torch.isfinite(output.sum()):
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if all(not finite(record["gradients"].values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: backward only if the same parameter is bad in every record
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(torch.isfinite(t).all() for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not torch.isfinite(output).all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if any(
+        all(not torch.isfinite(record["gradients"][name]).all() for record in records.values())
+        for name in reference["gradients"]
+    ):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% right: any record will do for the outputs
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(torch.isfinite(t).all() for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in next(iter(records.values()))["outputs"].items():
+        if not torch.isfinite(output).all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if all(not finite(record["gradients"].values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None

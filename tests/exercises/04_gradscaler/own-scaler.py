@@ -538,3 +538,236 @@ class LossScaler:
         else:
             self.current, self.left = self.current * backoff, interval
         self.notes = []
+
+
+# %% wrong: the last parameter decides, whatever the others hold
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            self.bad[id(optimizer)] = not grad.isfinite().all()
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: a skipped step is a step with gradients of 0, which moves by the momentum
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if self.bad[id(optimizer)]:
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        p.grad.zero_()
+        optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: never lets the scale fall below 1
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = max(1.0, self.s * self.b), 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: scales the caller's loss in place
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss.mul_(self.s) if not loss.requires_grad else loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% right: divides first and looks afterwards
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad.mul_(1.0 / self.s)
+        self.bad[id(optimizer)] = not all(bool(grad.isfinite().all()) for grad in grads)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: leaves it all to torch's scaler, and works out whether it stepped
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.inner = torch.amp.GradScaler(
+            "cpu",
+            init_scale=init_scale,
+            growth_factor=growth_factor,
+            backoff_factor=backoff_factor,
+            growth_interval=growth_interval,
+        )
+
+    def get_scale(self):
+        return self.inner.get_scale()
+
+    def scale(self, loss):
+        return self.inner.scale(loss)
+
+    def unscale_(self, optimizer):
+        self.inner.unscale_(optimizer)
+
+    def step(self, optimizer):
+        made = []
+        handle = optimizer.register_step_post_hook(lambda *_: made.append(True))
+        self.inner.step(optimizer)
+        handle.remove()
+        return bool(made)
+
+    def update(self):
+        self.inner.update()
