@@ -22,7 +22,12 @@ def one_by_one(model, loss_function, batches):
 def test_accumulated_tells_what_lies_in_grad() -> None:
     stale = {"0.bias": torch.tensor([10.0, 20.0])}
     got = probes.accumulated(
-        one_by_one, LAYERS, BATCHES, state=STATE, loss="cross_entropy", before=stale
+        one_by_one,
+        LAYERS,
+        BATCHES,
+        loss_function="cross_entropy",
+        state_dict=STATE,
+        old_gradients=stale,
     )
     inputs, targets = BATCHES[0]
     leaf = STATE["0.bias"].clone().requires_grad_()
@@ -30,13 +35,25 @@ def test_accumulated_tells_what_lies_in_grad() -> None:
     (slope,) = torch.autograd.grad(loss, leaf)
     assert got["output"] == 3
     assert torch.allclose(got["gradients"]["0.bias"], stale["0.bias"] + 3 * slope)
-    assert torch.equal(got["state"]["0.weight"], STATE["0.weight"])
+    assert got["micro_batches"] is BATCHES
 
 
 def test_accumulated_hands_over_no_loss_where_none_is_named() -> None:
-    got = probes.accumulated(lambda model, x: model(x), LAYERS, torch.ones(5, 3), state=STATE)
-    assert got["output"].shape == (5, 2)
+    def first_outputs(model, batches):
+        return model(batches[0][0])
+
+    got = probes.accumulated(first_outputs, LAYERS, BATCHES, state_dict=STATE)
+    assert got["output"].shape == (2, 2)
     assert got["gradients"] == {"0.weight": None, "0.bias": None}
+
+
+def test_accumulated_tells_what_became_of_the_micro_batches() -> None:
+    def overwrite(model, batches):
+        batches[0][1][:] = 7
+
+    pairs = [(torch.ones(2, 3), torch.zeros(2, dtype=torch.int64))]
+    got = probes.accumulated(overwrite, LAYERS, pairs, state_dict=STATE)
+    assert got["micro_batches"][0][1].tolist() == [7, 7]
 
 
 def at_the_end(model, loss_function, batches):
@@ -55,22 +72,47 @@ def counts_first(model, loss_function, batches):
     one_by_one(model, loss_function, batches)
 
 
+def in_evaluation(model, loss_function, batches):
+    model.eval()
+    one_by_one(model, loss_function, batches)
+    model.train()
+
+
 @pytest.mark.parametrize(
-    ("function", "rows", "waiting"),
-    [(one_by_one, 4, 1), (at_the_end, 4, 3), (all_at_once, 7, 1), (counts_first, 4, 1)],
+    ("function", "rows", "waiting", "training"),
+    [
+        (one_by_one, 4, 1, True),
+        (at_the_end, 4, 3, True),
+        (all_at_once, 7, 1, True),
+        (counts_first, 4, 1, True),
+        (in_evaluation, 4, 1, False),
+    ],
 )
-def test_forward_passes_are_counted(function, rows, waiting) -> None:
-    got = probes.forward_passes(function, LAYERS, BATCHES, state=STATE, loss="cross_entropy")
-    assert got == {"rows": rows, "waiting": waiting}
+def test_forward_passes_are_counted(function, rows, waiting, training) -> None:
+    got = probes.forward_passes(
+        function, LAYERS, BATCHES, loss_function="cross_entropy", state_dict=STATE
+    )
+    assert got == {"rows": rows, "entries": 3 * rows, "waiting": waiting, "training": training}
     assert probes.forward_passes.is_testimony
 
 
-def plain_steps(model, optimizer, loss_function, batches, factor, *further):
+SGD = {"lr": 0.5, "momentum": 0.5, "weight_decay": 0.25}
+
+
+def test_forward_passes_of_a_training_are_counted() -> None:
+    got = probes.forward_passes(
+        plain_steps, LAYERS, BATCHES, optimizer=SGD, steps=2, state_dict=STATE
+    )
+    assert got == {"rows": 4, "entries": 12, "waiting": 1, "training": True}
+
+
+def plain_steps(model, optimizer, loss_function, batches, steps, *further):
     assert not hasattr(batches, "__len__")
     for inputs, targets in batches:
-        loss = factor * loss_function(model(inputs), targets)
+        loss = steps * loss_function(model(inputs), targets)
         if further:
-            scaler, scheduler = further
+            max_norm, scaler, scheduler = further
+            assert max_norm == 3.0
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
@@ -79,17 +121,43 @@ def plain_steps(model, optimizer, loss_function, batches, factor, *further):
             loss.backward()
             optimizer.step()
         optimizer.zero_grad()
-    return factor
+    return steps
 
 
 def test_training_in_windows_gives_the_state_afterwards() -> None:
-    options = {"state": STATE, "learning_rate": 0.5}
-    got = probes.trained_in_windows(plain_steps, LAYERS, BATCHES[:1], 2.0, **options)
-    weight = STATE["0.weight"].clone().requires_grad_()
-    logits = functional.linear(BATCHES[0][0], weight, STATE["0.bias"])
-    (slope,) = torch.autograd.grad(2 * functional.cross_entropy(logits, BATCHES[0][1]), weight)
-    assert torch.allclose(got["state"]["0.weight"], STATE["0.weight"] - 0.5 * slope)
-    assert (got["output"], got["learning_rate"], got["scale"]) == (2.0, 0.5, None)
+    got = probes.trained_in_windows(
+        plain_steps, LAYERS, BATCHES[:2], optimizer=SGD, steps=2, state_dict=STATE
+    )
+    values, speeds = dict(STATE), {"0.weight": 0.0, "0.bias": 0.0}
+    for inputs, targets in BATCHES[:2]:
+        leaves = {name: value.clone().requires_grad_() for name, value in values.items()}
+        logits = functional.linear(inputs, leaves["0.weight"], leaves["0.bias"])
+        loss = 2 * functional.cross_entropy(logits, targets)
+        slopes = torch.autograd.grad(loss, list(leaves.values()))
+        for name, slope in zip(leaves, slopes, strict=True):
+            decay = 0.25 if name == "0.weight" else 0.0  # none for a bias
+            speeds[name] = 0.5 * speeds[name] + slope + decay * values[name]
+            values[name] = values[name] - 0.5 * speeds[name]
+    for name, value in values.items():
+        assert torch.allclose(got["state_dict"][name], value)
+    assert (got["output"], got["learning_rate"], got["scale"]) == (2, 0.5, None)
+
+
+def test_training_in_windows_begins_with_old_gradients() -> None:
+    def steps_at_once(model, optimizer, *others):
+        optimizer.step()
+
+    got = probes.trained_in_windows(
+        steps_at_once,
+        LAYERS,
+        BATCHES,
+        optimizer={"lr": 0.5},
+        steps=1,
+        state_dict=STATE,
+        old_gradients={"0.bias": torch.tensor([1.0, 3.0])},
+    )
+    assert got["state_dict"]["0.bias"].tolist() == [0.0, -2.0]
+    assert torch.equal(got["state_dict"]["0.weight"], STATE["0.weight"])
 
 
 def test_training_in_windows_with_scaler_and_schedule() -> None:
@@ -97,23 +165,67 @@ def test_training_in_windows_with_scaler_and_schedule() -> None:
         plain_steps,
         LAYERS,
         BATCHES,
-        1.0,
-        state=STATE,
-        learning_rate=0.5,
+        optimizer=SGD,
+        steps=1,
+        max_norm=3.0,
         scaler={"init_scale": 8.0, "growth_interval": 2},
-        schedule=(2, 0.1),
+        scheduler={"step_size": 2, "gamma": 0.1},
+        state_dict=STATE,
     )
     assert got["learning_rate"] == pytest.approx(0.05)
     assert got["scale"] == 16.0
 
 
-def test_after_batches_gives_the_buffers() -> None:
-    def set_momentum(model, momentum):
-        model[0].momentum = momentum
+NORM = {
+    "weight": torch.ones(2),
+    "bias": torch.zeros(2),
+    "running_mean": torch.zeros(2),
+    "running_var": torch.ones(2),
+    "num_batches_tracked": torch.tensor(0),
+}
+ROWS = [torch.tensor([[1.0, 2.0], [3.0, 6.0]])]
 
-    batches = [torch.tensor([[1.0, 2.0], [3.0, 6.0]])]
-    got = probes.after_batches(set_momentum, [["BatchNorm1d", 2]], batches, 0.5)
-    assert torch.allclose(got["0.running_mean"], torch.tensor([1.0, 2.0]))
-    assert int(got["0.num_batches_tracked"]) == 1
-    again = probes.after_batches(set_momentum, [["BatchNorm1d", 2]], batches, 0.5, state=got)
-    assert torch.allclose(again["0.running_mean"], torch.tensor([1.5, 3.0]))
+
+def under(prefix):
+    return {prefix + name: value for name, value in NORM.items()}
+
+
+def set_momentum(model, count):
+    for module in model.modules():
+        module.momentum = 1 / count
+
+
+def test_after_batches_gives_the_buffers() -> None:
+    layers = [["BatchNorm1d", 2]]
+    got = probes.after_batches(set_momentum, layers, 2, state_dict=under("0."), batches=ROWS)
+    after = got["state_dict"]
+    assert torch.allclose(after["0.running_mean"], torch.tensor([1.0, 2.0]))
+    assert int(after["0.num_batches_tracked"]) == 1
+    again = probes.after_batches(set_momentum, layers, 2, state_dict=after, batches=ROWS)
+    assert torch.allclose(again["state_dict"]["0.running_mean"], torch.tensor([1.5, 3.0]))
+
+
+def test_after_batches_tells_the_modes_and_trains_all_the_same() -> None:
+    got = probes.after_batches(
+        lambda model, count: model[0].eval(),
+        [["BatchNorm1d", 2]],
+        1,
+        state_dict=under("0."),
+        batches=ROWS,
+    )
+    assert got["training"] == [True, False]
+    assert int(got["state_dict"]["0.num_batches_tracked"]) == 1
+
+
+def test_after_batches_puts_a_layer_in_two_places() -> None:
+    got = probes.after_batches(
+        set_momentum,
+        [["BatchNorm1d", 2], [["Identity"], ["Identity"]]],
+        2,
+        state_dict=under("0.") | under("1.1."),
+        batches=ROWS,
+        also_at={"1.1": "0"},
+    )
+    after = got["state_dict"]
+    assert int(after["0.num_batches_tracked"]) == 2
+    assert torch.equal(after["0.running_mean"], after["1.1.running_mean"])

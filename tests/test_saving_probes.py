@@ -18,7 +18,17 @@ SLOPES = torch.arange(12.0).reshape(ROWS, 4)
 
 
 def count(run: Callable, left_out: list[torch.Tensor]) -> int:
-    return saved_bytes(run, except_for=left_out).bytes
+    storages = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage()
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        run()
+    for tensor in left_out:
+        storages.pop(tensor.untyped_storage().data_ptr(), None)
+    return sum(storage.nbytes() for storage in storages.values())
 
 
 @pytest.mark.parametrize(
@@ -29,6 +39,7 @@ def count(run: Callable, left_out: list[torch.Tensor]) -> int:
         # Of four columns two are cut out, and the storage of all four is kept.
         ([["Linear", 5, 4], ["Columns", 2], ["GELU"]], 60 + 48),
         ([["Linear", 5, 4], ["Repeat", 7], ["GELU"]], 60 + 48),
+        ([["Linear", 5, 4], ["Halves"]], 60 + 48),
     ],
 )
 def test_a_counter_gets_a_forward_pass_and_what_to_leave_out(layers: list, expected: int) -> None:
@@ -38,7 +49,16 @@ def test_a_counter_gets_a_forward_pass_and_what_to_leave_out(layers: list, expec
 def test_a_counter_leaves_out_what_it_is_told_to() -> None:
     layers = [["Linear", 5, 4], ["Linear", 4, 2]]
     assert probes.counted(count, layers, X, left_out=[]) == 60 + 48 + 32
-    assert probes.counted(count, layers, X, left_out=["parameters", "inputs"]) == 48
+    assert probes.counted(count, layers, X, left_out=["parameters", "data"]) == 48
+
+
+def test_a_counter_that_calls_the_helpers_one_is_refused() -> None:
+    def borrowed(run: Callable, left_out: list[torch.Tensor]) -> int:
+        return saved_bytes(run, except_for=left_out).bytes
+
+    with pytest.raises(RuntimeError, match="saved_bytes of the helpers was called"):
+        probes.counted(borrowed, [["Linear", 5, 4]], X, left_out=["parameters"])
+    assert saved_bytes(lambda: X.clone().requires_grad_(True).sin()).bytes == 60
 
 
 def test_rounds_are_forward_passes_whose_results_are_dropped() -> None:
@@ -159,6 +179,61 @@ def test_alone_means_without_torchs_checkpoint(function: Callable) -> None:
         probes.there_and_back_alone(function, LAYERS, X, **given)
     got = probes.there_and_back_alone(plain, LAYERS, X, **given)
     assert torch.allclose(got["output"], by_hand(1.0)[0])
-    assert probes.there_and_back(function, LAYERS, X, **given).keys() == got.keys()
+    plainly = probes.there_and_back(function, LAYERS, X, **given)
+    assert plainly.keys() | {"kept"} == got.keys()
     assert probes.there_and_back_alone.is_testimony
     assert not hasattr(probes.there_and_back, "is_testimony")
+
+
+class RunsAgain(torch.autograd.Function):
+    """A checkpoint; ``hoards`` tells whether it holds on to the first run's graph all the same."""
+
+    @staticmethod
+    def forward(ctx, run, hoards, x):
+        ctx.run = run
+        ctx.save_for_backward(x)
+        with torch.set_grad_enabled(hoards):
+            output = run(x.detach().requires_grad_(True))
+        ctx.hoard = output if hoards else None
+        return output.detach()
+
+    @staticmethod
+    def backward(ctx, slope):
+        x = ctx.saved_tensors[0].detach().requires_grad_(True)
+        with torch.enable_grad():
+            ctx.run(x).backward(slope)
+        return None, None, x.grad
+
+
+def test_what_the_way_there_keeps_is_counted_without_its_output() -> None:
+    layers = [["Linear", 5, 4], ["Tanh"], ["Linear", 4, 4], ["Dial"]]
+    state = {f"2.{name}": value for name, value in torch.nn.Linear(4, 4).state_dict().items()}
+    given = {"state": STATE | state, "grad_output": SLOPES}
+    for hoards in (False, True):
+        got = probes.there_and_back_alone(
+            lambda made, x, hoards=hoards: RunsAgain.apply(made, hoards, x), layers, X, **given
+        )
+        assert (got["kept"] >= 3 * 48) is hoards
+        assert hoards or got["kept"] == 0
+    kept = probes.there_and_back_alone(plain, layers, X, **given)["kept"]
+    assert kept >= 3 * 48
+
+
+def test_a_function_can_be_used_again_before_the_way_back() -> None:
+    state = {f"0.{n}": v for n, v in torch.nn.BatchNorm1d(5).state_dict().items()}
+    slopes = torch.ones(ROWS, COLUMNS)
+    given = {"state": state, "grad_output": slopes, "uses": 2}
+    got = probes.there_and_back(wrapped, [["BatchNorm1d", 5]], X, **given)
+    assert got["state"]["0.num_batches_tracked"] == 4
+    assert torch.allclose(got["parameters"]["0.bias"], torch.full((5,), 6.0))
+    assert len(got["drawn"]) == 2
+
+
+def test_inputs_that_came_to_require_a_gradient_are_told() -> None:
+    def asking(made: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return made(x.requires_grad_(True)) + y
+
+    y = torch.zeros(ROWS, 4)
+    given = {"state": STATE, "grad_output": SLOPES, "wrt": ()}
+    got = probes.there_and_back(asking, LAYERS, X.clone(), y, **given)
+    assert got["require_grad"] == [True, False]

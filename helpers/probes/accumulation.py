@@ -10,59 +10,76 @@ import torch
 from helpers.probes.modules import build
 from helpers.probes.testimony import testimony
 
+Pairs = list[tuple[torch.Tensor, torch.Tensor]]
+
 
 def accumulated(
     function: Callable,
-    layers: list,
-    *args: Any,
-    state: dict[str, torch.Tensor],
-    loss: str | None = None,
-    before: dict[str, torch.Tensor] | None = None,
+    model: list,
+    micro_batches: Pairs,
+    *,
+    loss_function: str | None = None,
+    state_dict: dict[str, torch.Tensor],
+    old_gradients: dict[str, torch.Tensor] | None = None,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and tell what it left in the parameters' ``.grad``.
 
     Args:
-        function: takes the network, a loss function if ``loss`` is given, then ``args``.
-        layers: the network's, as ``network`` has it.
-        *args: what else ``function`` takes.
-        state: the network's state dict before the call.
-        loss: the name of a function of ``torch.nn.functional``, which is handed over.
-        before: what lies in ``.grad`` before the call, by the parameters' names.
+        function: takes the network, a loss function if one is named, then ``micro_batches``.
+        model: the network's layers, as ``network`` has them.
+        micro_batches: handed on.
+        loss_function: the name of a function of ``torch.nn.functional``, which is handed over.
+        state_dict: the network's before the call.
+        old_gradients: what lies in ``.grad`` before the call, by the parameters' names.
 
     Returns:
-        ``{"output": ..., "gradients": {...}, "state": {...}}`` after the call.
+        ``{"output", "gradients", "micro_batches"}``: what came back, and the other two as they are
+        after the call.
     """
-    model = _load(layers, state)
-    for name, value in (before or {}).items():
-        model.get_parameter(name).grad = value.clone()
-    output = function(model, *_loss_function(loss), *args)
-    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-    return {"output": output, "gradients": gradients, "state": dict(model.state_dict())}
+    network = _load(model, state_dict, old_gradients)
+    output = function(network, *_loss_function(loss_function), micro_batches)
+    gradients = {name: parameter.grad for name, parameter in network.named_parameters()}
+    return {"output": output, "gradients": gradients, "micro_batches": micro_batches}
 
 
 @testimony
 def forward_passes(
     function: Callable,
-    layers: list,
-    *args: Any,
-    state: dict[str, torch.Tensor],
-    loss: str | None = None,
-) -> dict[str, int]:
-    """Call ``function`` as ``accumulated`` does, and tell how its forward passes were held.
+    model: list,
+    micro_batches: Pairs,
+    *,
+    loss_function: str | None = None,
+    state_dict: dict[str, torch.Tensor],
+    **training: Any,
+) -> dict[str, Any]:
+    """Call ``function`` as ``accumulated`` does, or as ``trained_in_windows`` does if there are
+    keyword arguments of that one's, and tell how its forward passes were held.
 
     Returns:
-        ``{"rows": most, "waiting": most}``: the most rows that one forward pass saw, and the most
-        passes at once that were waiting for their backward pass.
+        ``{"rows", "entries", "waiting", "training"}``: the most rows and the most entries that one
+        forward pass saw, the most passes at once that were waiting for their backward pass, and
+        whether all of them were made in training mode.
     """
-    model = _load(layers, state)
-    forward = model.forward
+    network = _load(model, state_dict)
+    seen = _watch(network)
+    if training:
+        _train(function, network, micro_batches, **training)
+    else:
+        function(network, *_loss_function(loss_function), micro_batches)
+    return seen
+
+
+def _watch(network: torch.nn.Module) -> dict[str, Any]:
+    forward = network.forward
     waiting: set[int] = set()
-    seen = {"rows": 0, "waiting": 0}
+    seen = {"rows": 0, "entries": 0, "waiting": 0, "training": True}
     passes = iter(range(1_000_000))
 
     def watched(x: torch.Tensor) -> torch.Tensor:
         output = forward(x)
         seen["rows"] = max(seen["rows"], len(x))
+        seen["entries"] = max(seen["entries"], x.numel())
+        seen["training"] = seen["training"] and network.training
         if output.requires_grad:
             number = next(passes)
             waiting.add(number)
@@ -70,86 +87,124 @@ def forward_passes(
             seen["waiting"] = max(seen["waiting"], len(waiting))
         return output
 
-    model.forward = watched
-    function(model, *_loss_function(loss), *args)
+    network.forward = watched
     return seen
 
 
 def trained_in_windows(
     function: Callable,
-    layers: list,
-    micro_batches: list[tuple[torch.Tensor, torch.Tensor]],
-    *args: Any,
-    state: dict[str, torch.Tensor],
-    learning_rate: float,
-    before: dict[str, torch.Tensor] | None = None,
-    scaler: dict[str, Any] | None = None,
-    schedule: tuple[int, float] | None = None,
+    model: list,
+    micro_batches: Pairs,
+    *,
+    state_dict: dict[str, torch.Tensor],
+    old_gradients: dict[str, torch.Tensor] | None = None,
+    **training: Any,
 ) -> dict[str, Any]:
-    """Train a network by ``function`` with plain SGD and ``torch.nn.functional.cross_entropy``.
+    """Train a network by ``function`` with SGD and ``torch.nn.functional.cross_entropy``.
 
     Args:
         function: takes the network, the optimizer, the loss function, an iterator over
-            ``micro_batches`` that has no length, ``args``, a scaler if there is one, and a
-            scheduler if there is one.
-        layers: the network's, as ``network`` has it.
+            ``micro_batches`` that has no length, ``steps``, and what else of ``max_norm``, a
+            scaler and a scheduler there is.
+        model: the network's layers, as ``network`` has them.
         micro_batches: inputs and targets.
-        *args: what else ``function`` takes.
-        state: the network's state dict at the start.
-        learning_rate: the optimizer's at the start.
-        before: what lies in ``.grad`` at the start, by the parameters' names.
-        scaler: keyword arguments of a ``torch.amp.GradScaler`` for the CPU.
-        schedule: the step size and the factor of a ``StepLR``.
+        state_dict: the network's at the start.
+        old_gradients: what lies in ``.grad`` at the start, by the parameters' names.
+        **training: ``optimizer``, the SGD's keyword arguments, whose weight decay is for
+            parameters of two and more dimensions, while the others are a group without it;
+            ``steps`` and ``max_norm``, handed on; ``scaler``, the keyword arguments of a
+            ``torch.amp.GradScaler`` for the CPU; ``scheduler``, those of a ``StepLR``.
 
     Returns:
-        ``{"output", "state", "learning_rate", "scale"}``: what came back, and the rest as it is
-        afterwards; the scale is None without a scaler.
+        ``{"output", "state_dict", "learning_rate", "scale"}``: what came back, and the rest as it
+        is afterwards; the scale is None without a scaler.
     """
-    model = _load(layers, state)
-    for name, value in (before or {}).items():
-        model.get_parameter(name).grad = value.clone()
-    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
-    further: list[Any] = []
-    if scaler is not None:
-        further.append(torch.amp.GradScaler("cpu", **scaler))
-    if schedule is not None:
-        further.append(torch.optim.lr_scheduler.StepLR(optimizer, *schedule))
-    output = function(
-        model, optimizer, *_loss_function("cross_entropy"), iter(micro_batches), *args, *further
-    )
+    network = _load(model, state_dict, old_gradients)
+    output, optimizer, grad_scaler = _train(function, network, micro_batches, **training)
     return {
         "output": output,
-        "state": dict(model.state_dict()),
+        "state_dict": dict(network.state_dict()),
         "learning_rate": optimizer.param_groups[0]["lr"],
-        "scale": further[0].get_scale() if scaler is not None else None,
+        "scale": None if grad_scaler is None else grad_scaler.get_scale(),
     }
+
+
+def _train(
+    function: Callable,
+    network: torch.nn.Module,
+    micro_batches: Pairs,
+    *,
+    optimizer: dict[str, float],
+    steps: int,
+    max_norm: float | None = None,
+    scaler: dict[str, Any] | None = None,
+    scheduler: dict[str, Any] | None = None,
+) -> tuple[Any, torch.optim.Optimizer, Any]:
+    parameters = list(network.parameters())
+    groups = [
+        {"params": [parameter for parameter in parameters if parameter.dim() > 1]},
+        {"params": [parameter for parameter in parameters if parameter.dim() < 2]},
+    ]
+    groups[1]["weight_decay"] = 0.0
+    sgd = torch.optim.SGD(groups, **optimizer)
+    grad_scaler = None if scaler is None else torch.amp.GradScaler("cpu", **scaler)
+    further = [steps, max_norm, grad_scaler]
+    if scheduler is not None:
+        further.append(torch.optim.lr_scheduler.StepLR(sgd, **scheduler))
+    output = function(
+        *(network, sgd, torch.nn.functional.cross_entropy, iter(micro_batches)),
+        *(value for value in further if value is not None),
+    )
+    return output, sgd, grad_scaler
 
 
 def after_batches(
     function: Callable,
-    layers: list,
+    model: list,
+    count: int,
+    *,
+    state_dict: dict[str, torch.Tensor],
     batches: list[torch.Tensor],
-    *args: Any,
-    state: dict[str, torch.Tensor] | None = None,
-) -> dict[str, torch.Tensor]:
-    """Call ``function`` with a network, then feed ``batches`` to it in training mode.
+    also_at: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """Call ``function(network, count)``, then feed ``batches`` to the network in training mode.
+
+    Args:
+        function: the student's.
+        model: the network's layers, as ``network`` has them.
+        count: handed on.
+        state_dict: the network's before the call.
+        batches: what is fed in afterwards, one forward pass each.
+        also_at: places in the network, and the name of the layer that stands there, too.
 
     Returns:
-        the network's state dict afterwards.
+        ``{"state_dict", "training"}``: the network's state dict at the end, and the mode of each
+        module, in the order of ``network.modules()``, right after the call.
     """
-    model = build(layers) if state is None else _load(layers, state)
-    function(model, *args)
-    model.train()
+    network = build(model)
+    for place, name in (also_at or {}).items():
+        parent, _, child = place.rpartition(".")
+        network.get_submodule(parent).add_module(child, network.get_submodule(name))
+    network.load_state_dict(state_dict)
+    function(network, count)
+    modes = [part.training for part in network.modules()]
+    network.train()
     with torch.no_grad():
         for batch in batches:
-            model(batch)
-    return dict(model.state_dict())
+            network(batch)
+    return {"state_dict": dict(network.state_dict()), "training": modes}
 
 
-def _load(layers: list, state: dict[str, torch.Tensor]) -> torch.nn.Module:
-    model = build(layers)
-    model.load_state_dict(state)
-    return model
+def _load(
+    model: list,
+    state_dict: dict[str, torch.Tensor],
+    old_gradients: dict[str, torch.Tensor] | None = None,
+) -> torch.nn.Module:
+    network = build(model)
+    network.load_state_dict(state_dict)
+    for name, value in (old_gradients or {}).items():
+        network.get_parameter(name).grad = value.clone()
+    return network
 
 
 def _loss_function(name: str | None) -> list[Callable]:

@@ -3,45 +3,57 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
 import torch
 import torch.utils.checkpoint
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from helpers import measuring
 from helpers.probes.testimony import testimony
 
 
 def counted(
     counter: Callable,
     layers: list,
-    *inputs: torch.Tensor,
+    data: torch.Tensor,
+    *,
     left_out: list[str],
     rounds: int = 1,
 ) -> Any:
     """Hand a forward pass to ``counter``, with the tensors that it shall leave out.
 
+    The helpers' own counter refuses to work meanwhile.
+
     Args:
         counter: takes a function without arguments, and a list of tensors.
         layers: the network's; each ``["Linear", 4, 3]``, the name of a class of ``torch.nn``, or
             of one below, and its arguments; a list of such is a network inside.
-        *inputs: of the first layer.
-        left_out: which tensors those are, ``"parameters"``, ``"buffers"`` and ``"inputs"``.
+        data: what the first layer gets.
+        left_out: which tensors those are, ``"parameters"``, ``"buffers"`` and ``"data"``.
         rounds: how many passes the function makes; only the last one's result is kept.
 
     Returns:
         what the counter returned.
     """
     made = _build(layers)
-    there = {"parameters": made.parameters(), "buffers": made.buffers(), "inputs": inputs}
+    there = {"parameters": made.parameters(), "buffers": made.buffers(), "data": [data]}
 
     def run() -> torch.Tensor:
         for _ in range(rounds - 1):
-            made(*inputs)
-        return made(*inputs)
+            made(data)
+        return made(data)
 
-    return counter(run, [tensor for name in left_out for tensor in there[name]])
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("saved_bytes of the helpers was called")
+
+    # What it returns is made of: the function itself may have been imported by its name.
+    with mock.patch.object(measuring, "SavedTensors", refuse):
+        return counter(run, [tensor for name in left_out for tensor in there[name]])
 
 
 def there_and_back(
@@ -55,6 +67,7 @@ def there_and_back(
     positions: tuple[float, float] = (1.0, 1.0),
     training: bool = True,
     steps: int = 1,
+    uses: int = 1,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and go back through what it returned.
 
@@ -73,11 +86,13 @@ def there_and_back(
         positions: of the dials, on the way there and on the way back.
         training: the network's mode.
         steps: how often this is done; gradients add up.
+        uses: how often the function is called before each way back, which goes through all of it.
 
     Returns:
-        ``{"output", "gradients", "parameters", "state", "drawn"}``: the last output, the gradients
-        by the inputs of ``wrt`` and by the parameters' names, the state dict afterwards, and random
-        numbers drawn after each way there and each way back.
+        ``{"output", "gradients", "parameters", "state", "drawn", "require_grad"}``: the last
+        output, the gradients by the inputs of ``wrt`` and by the parameters' names, the state dict
+        afterwards, random numbers drawn after each way there and each way back, and which inputs
+        require a gradient in the end.
     """
     made = _build(layers).train(training)
     made.load_state_dict(state)
@@ -89,25 +104,76 @@ def there_and_back(
             # Seldom is what a block gets a leaf of the graph.
             given = [leaves[i] * 1 if i in leaves else value for i, value in enumerate(inputs)]
             _turn(made, positions[0])
-            output = function(made, *given)
+            outputs = [function(made, *given) for _ in range(uses)]
             drawn.append(torch.rand(3))
             _turn(made, positions[1])
-            output.backward(grad_output)
+            torch.autograd.backward(outputs, [grad_output] * uses)
             drawn.append(torch.rand(3))
     return {
-        "output": output.detach(),
+        "output": outputs[-1].detach(),
         "gradients": [leaf.grad for leaf in leaves.values()],
         "parameters": {name: value.grad for name, value in made.named_parameters()},
         "state": dict(made.state_dict()),
         "drawn": drawn,
+        "require_grad": [getattr(value, "requires_grad", False) for value in given],
     }
 
 
 @testimony
-def there_and_back_alone(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Do what ``there_and_back`` does, while torch's own checkpoint refuses to work."""
+def there_and_back_alone(
+    function: Callable, layers: list, *inputs: Any, **options: Any
+) -> dict[str, Any]:
+    """Do what ``there_and_back`` does, while torch's own checkpoint refuses to work.
+
+    Returns:
+        what ``there_and_back`` returns, and ``"kept"``: of all bytes that the function makes, those
+        that are still there at the turn. Its output is left out.
+    """
+    kept = 0
+
+    def watched(*given: Any) -> torch.Tensor:
+        nonlocal kept
+        with _Made() as made:
+            output = function(*given)
+        kept = made.bytes_alive(except_for=output)
+        return output
+
     with _refusing_checkpoint():
-        return there_and_back(function, *args, **kwargs)
+        return there_and_back(watched, layers, *inputs, **options) | {"kept": kept}
+
+
+class _Made(TorchDispatchMode):
+    """Remembers the storages of all that is made inside of its block, and holds none of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._storages: list[weakref.ref] = []
+
+    def __torch_dispatch__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given = {_storage(value) for value in args if isinstance(value, torch.Tensor)}
+        for value in result if isinstance(result, list | tuple) else [result]:
+            if isinstance(value, torch.Tensor) and _storage(value) not in given:
+                self._storages.append(weakref.ref(value.untyped_storage()))
+        return result
+
+    def bytes_alive(self, *, except_for: torch.Tensor) -> int:
+        if self._sum_alive(except_for):
+            # What only a circle of references holds is as good as gone. Looking for those is slow.
+            gc.collect()
+        return self._sum_alive(except_for)
+
+    def _sum_alive(self, except_for: torch.Tensor) -> int:
+        alive = [storage for ref in self._storages if (storage := ref()) is not None]
+        sizes = {storage.data_ptr(): storage.nbytes() for storage in alive}
+        sizes.pop(_storage(except_for), None)
+        return sum(sizes.values())
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 @contextlib.contextmanager
@@ -152,6 +218,14 @@ class _Columns(torch.nn.Module):
         return x[:, : self.count]
 
 
+class _Halves(torch.nn.Module):
+    """Adds the GELUs of two halves, which are parts of one storage."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        left, right = x.chunk(2, dim=1)
+        return torch.nn.functional.gelu(left) + torch.nn.functional.gelu(right)
+
+
 class _Repeat(torch.nn.Module):
     """Returns its input again and again, without a copy."""
 
@@ -181,7 +255,13 @@ class _Chain(torch.nn.Sequential):
         return x
 
 
-_PARTS = {"Columns": _Columns, "Dial": _Dial, "Repeat": _Repeat, "Rows": _Rows}
+_PARTS = {
+    "Columns": _Columns,
+    "Dial": _Dial,
+    "Halves": _Halves,
+    "Repeat": _Repeat,
+    "Rows": _Rows,
+}
 
 
 def _build(layers: list) -> torch.nn.Module:

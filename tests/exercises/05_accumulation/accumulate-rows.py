@@ -90,6 +90,33 @@ def accumulate(model, loss_function, micro_batches):
     return sum(losses) / len(losses)
 
 
+# %% wrong: takes the cross entropy, whatever loss function is handed over
+def accumulate(model, loss_function, micro_batches):
+    from torch.nn import functional
+
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for inputs, targets in micro_batches:
+        loss = functional.cross_entropy(model(inputs), targets) * (len(inputs) / total)
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: switches the model to evaluation
+def accumulate(model, loss_function, micro_batches):
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    model.eval()
+    model.zero_grad()
+    mean = 0.0
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
 # %% right: sums first, and divides every gradient at the end
 def accumulate(model, loss_function, micro_batches):
     import torch
@@ -141,3 +168,16 @@ def accumulate(model, loss_function, micro_batches):
         loss.backward(loss.new_tensor(len(inputs) / seen))
         mean += (loss.item() - mean) * len(inputs) / seen
     return mean
+
+
+# %% right: the loss from a second pass without gradients
+def accumulate(model, loss_function, micro_batches):
+    import torch
+
+    rows = [len(targets) for _, targets in micro_batches]
+    model.zero_grad()
+    with torch.no_grad():
+        losses = [loss_function(model(inputs), targets) for inputs, targets in micro_batches]
+    for (inputs, targets), count in zip(micro_batches, rows, strict=True):
+        (loss_function(model(inputs), targets) * count / sum(rows)).backward()
+    return sum(loss.item() * count for loss, count in zip(losses, rows, strict=True)) / sum(rows)

@@ -102,6 +102,33 @@ def accumulate_tokens(model, micro_batches):
     return mean
 
 
+# %% wrong: never clears the gradients that lay there
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(int((labels != -100).sum()) for _, labels in micro_batches)
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits = model(tokens).flatten(0, 1)
+        loss = functional.cross_entropy(logits, labels.flatten(), reduction="sum") / count
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+# %% wrong: all texts end to end, as if they were one
+def accumulate_tokens(model, micro_batches):
+    import torch
+    from torch.nn import functional
+
+    tokens = torch.cat([tokens.flatten() for tokens, _ in micro_batches]).unsqueeze(0)
+    labels = torch.cat([labels.flatten() for _, labels in micro_batches])
+    model.zero_grad()
+    loss = functional.cross_entropy(model(tokens)[0], labels)
+    loss.backward()
+    return loss.item()
+
+
 # %% right: sums accumulate, the gradients are divided at the end
 def accumulate_tokens(model, micro_batches):
     from torch.nn import functional
@@ -135,3 +162,20 @@ def accumulate_tokens(model, micro_batches):
         loss.backward()
         losses.append(loss.detach())
     return torch.stack(losses).sum().item()
+
+
+# %% right: means, weighted, where there is something to take a mean of
+def accumulate_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    counts = [int((labels != -100).sum()) for _, labels in micro_batches]
+    model.zero_grad()
+    mean = 0.0
+    for (tokens, labels), count in zip(micro_batches, counts, strict=True):
+        if count == 0:
+            continue
+        loss = functional.cross_entropy(model(tokens).flatten(0, 1), labels.flatten())
+        loss = loss * (count / sum(counts))
+        loss.backward()
+        mean += loss.item()
+    return mean

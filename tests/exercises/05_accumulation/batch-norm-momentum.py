@@ -3,7 +3,7 @@ def adjust_batch_norms(model, count):
     import torch
 
     for module in model.modules():
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.momentum:
+        if type(module).__name__.startswith("BatchNorm") and module.momentum:
             module.momentum = module.momentum / count
 
 
@@ -67,21 +67,47 @@ def adjust_batch_norms(model, count):
             module.momentum = 1 - (1 - module.momentum) ** (1 / count)
 
 
-# %% right: by logarithms, which keep the digits of a small momentum
+# %% wrong: whatever has a momentum, InstanceNorm too
 def adjust_batch_norms(model, count):
-    import math
+    for module in model.modules():
+        if getattr(module, "momentum", None) is not None:
+            module.momentum = 1 - (1 - module.momentum) ** (1 / count)
 
+
+# %% wrong: begins to count the batches anew
+def adjust_batch_norms(model, count):
     import torch
 
-    def adjust(module):
-        name = type(module).__name__
-        if name.startswith("BatchNorm") and module.momentum is not None and module.momentum < 1:
-            module.momentum = -math.expm1(math.log1p(-module.momentum) / count)
+    kinds = torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d
+    for module in model.modules():
+        if isinstance(module, kinds):
+            module.num_batches_tracked.zero_()
+            if module.momentum is not None:
+                module.momentum = 1 - (1 - module.momentum) ** (1 / count)
 
-    model.apply(adjust)
+
+# %% wrong: leaves the model in evaluation mode
+def adjust_batch_norms(model, count):
+    import torch
+
+    kinds = torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d
+    for module in model.modules():
+        if isinstance(module, kinds) and module.momentum is not None:
+            module.momentum = 1 - (1 - module.momentum) ** (1 / count)
+    model.eval()
 
 
-# %% right: goes down by itself
+# %% wrong: goes down to the children, and never looks at the model itself
+def adjust_batch_norms(model, count):
+    import torch
+
+    kinds = torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d
+    for module in list(model.modules())[1:]:
+        if isinstance(module, kinds) and module.momentum is not None:
+            module.momentum = 1 - (1 - module.momentum) ** (1 / count)
+
+
+# %% wrong: goes down by itself, and meets a layer in two places twice
 def adjust_batch_norms(model, count):
     import torch
 
@@ -92,3 +118,54 @@ def adjust_batch_norms(model, count):
             if model.momentum is not None:
                 kept = (1.0 - model.momentum) ** (1.0 / count)
                 model.momentum = 1.0 - kept
+
+
+# %% wrong: by logarithms, which there are none of for a momentum of 1
+def adjust_batch_norms(model, count):
+    import math
+
+    import torch
+
+    kinds = torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d
+    for module in model.modules():
+        if isinstance(module, kinds) and module.momentum is not None:
+            module.momentum = -math.expm1(math.log1p(-module.momentum) / count)
+
+
+# %% right: by logarithms, which keep the digits of a small momentum
+def adjust_batch_norms(model, count):
+    import math
+
+    for module in model.modules():
+        name = type(module).__name__
+        if name.startswith("BatchNorm") and module.momentum is not None and module.momentum < 1:
+            module.momentum = -math.expm1(math.log1p(-module.momentum) / count)
+
+
+# %% right: goes down by itself, and remembers where it was
+def adjust_batch_norms(model, count):
+    import torch
+
+    done = set()
+
+    def adjust(module):
+        kinds = torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d
+        if id(module) in done:
+            return
+        done.add(id(module))
+        if isinstance(module, kinds) and module.momentum is not None:
+            kept = (1.0 - module.momentum) ** (1.0 / count)
+            module.momentum = 1.0 - kept
+
+    model.apply(adjust)
+
+
+# %% right: by the class that all of them inherit from
+def adjust_batch_norms(model, count):
+    import torch
+
+    for module in model.modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            if module.momentum is None:
+                continue
+            module.momentum = 1 - (1 - module.momentum) ** (1 / count)

@@ -87,6 +87,87 @@ def accumulate_next_tokens(model, micro_batches):
     return mean
 
 
+# %% wrong: one padded batch, so that nothing is accumulated
+def accumulate_next_tokens(model, micro_batches):
+    import torch
+    from torch.nn import functional
+
+    longest = max(tokens.shape[1] for tokens, _ in micro_batches)
+
+    def pad(part, value):
+        return functional.pad(part, (0, longest - part.shape[1]), value=value)
+
+    tokens = torch.cat([pad(tokens, 0) for tokens, _ in micro_batches])
+    labels = torch.cat([pad(labels, -100) for _, labels in micro_batches])
+    model.zero_grad()
+    logits = model(tokens)[:, :-1]
+    loss = functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten())
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: one backward pass at the end, for which all graphs wait
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(int((labels[:, 1:] != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    loss = 0.0
+    for tokens, labels in micro_batches:
+        logits = model(tokens)[:, :-1].flatten(0, 1)
+        wanted = labels[:, 1:].flatten()
+        loss = loss + functional.cross_entropy(logits, wanted, reduction="sum") / count
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: writes -100 into the labels that were handed over
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    for _, labels in micro_batches:
+        labels[:, 0] = -100
+    count = sum(int((labels != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits, labels = model(tokens)[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        (loss / count).backward()
+        mean += loss.item() / count
+    return mean
+
+
+# %% wrong: never clears the gradients that lay there
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(int((labels[:, 1:] != -100).sum()) for _, labels in micro_batches)
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits, labels = model(tokens)[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        (loss / count).backward()
+        mean += loss.item() / count
+    return mean
+
+
+# %% wrong: the mean times its count, which is nan times 0 where nothing is predicted
+def accumulate_next_tokens(model, micro_batches):
+    from torch.nn import functional
+
+    count = sum(int((labels[:, 1:] != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        logits, labels = model(tokens)[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        loss = loss * int((labels != -100).sum()) / count
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
 # %% right: marks the first label of each text as ignored, and uses the accumulation by tokens
 def accumulate_next_tokens(model, micro_batches):
     import torch

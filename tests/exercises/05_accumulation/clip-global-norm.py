@@ -85,6 +85,28 @@ def clip_by_global_norm(gradients, max_norm):
     return [None if g is None else g * factor for g in gradients], float(norm)
 
 
+# %% wrong: everything comes back in float32
+def clip_by_global_norm(gradients, max_norm):
+    import math
+
+    squares = [(g.double() ** 2).sum().item() for g in gradients if g is not None]
+    norm = math.sqrt(sum(squares))
+    factor = max_norm / norm if math.isfinite(norm) and norm > max_norm else 1.0
+    return [None if g is None else g.float() * factor for g in gradients], norm
+
+
+# %% wrong: cannot do without a gradient
+def clip_by_global_norm(gradients, max_norm):
+    import math
+
+    import torch
+
+    norms = torch.stack([g.double().norm() for g in gradients if g is not None])
+    norm = norms.norm().item()
+    factor = max_norm / norm if math.isfinite(norm) and norm > max_norm else 1.0
+    return [None if g is None else g * factor for g in gradients], norm
+
+
 # %% right: all entries in one long vector
 def clip_by_global_norm(gradients, max_norm):
     import torch
@@ -104,3 +126,14 @@ def clip_by_global_norm(gradients, max_norm):
     if not max_norm < norm < math.inf:
         return [g if g is None else g.clone() for g in gradients], norm
     return [g if g is None else g.mul(max_norm / norm) for g in gradients], norm
+
+
+# %% right: every norm in the tensor's own dtype, and the same tensors where nothing is clipped
+def clip_by_global_norm(gradients, max_norm):
+    import math
+
+    norm = math.hypot(*[g.norm().item() for g in gradients if g is not None])
+    if not math.isfinite(norm) or norm <= max_norm:
+        return gradients, norm
+    factor = max_norm / norm
+    return [g if g is None else (g.double() * factor).to(g.dtype) for g in gradients], norm

@@ -105,6 +105,79 @@ def train_epoch(model, optimizer, loss_function, micro_batches, steps):
     return losses
 
 
+# %% wrong: puts the rows of a window together, so that nothing is accumulated
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    import itertools
+
+    import torch
+
+    losses = []
+    while window := list(itertools.islice(micro_batches, steps)):
+        inputs, targets = (torch.cat(parts) for parts in zip(*window, strict=True))
+        optimizer.zero_grad()
+        loss = loss_function(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: one backward pass at the end of a window, for which all graphs wait
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    import itertools
+
+    losses = []
+    while window := list(itertools.islice(micro_batches, steps)):
+        total = sum(len(inputs) for inputs, _ in window)
+        optimizer.zero_grad()
+        loss = sum(loss_function(model(x), y) * len(x) / total for x, y in window)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: gradient descent by hand, the optimizer is never asked
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    import itertools
+
+    import torch
+
+    losses = []
+    while window := list(itertools.islice(micro_batches, steps)):
+        losses.append(accumulate(model, loss_function, window))
+        with torch.no_grad():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter -= group["lr"] * parameter.grad
+    return losses
+
+
+# %% wrong: one more step at the end, with gradients of zero, which momentum and decay use
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    import itertools
+
+    losses = []
+    while window := list(itertools.islice(micro_batches, steps)):
+        losses.append(accumulate(model, loss_function, window))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+    optimizer.step()
+    return losses
+
+
+# %% wrong: switches the model to evaluation
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    import itertools
+
+    model.eval()
+    losses = []
+    while window := list(itertools.islice(micro_batches, steps)):
+        losses.append(accumulate(model, loss_function, window))
+        optimizer.step()
+    return losses
+
+
 # %% right: a list that is filled and closed, and a last one behind the loop
 def train_epoch(model, optimizer, loss_function, micro_batches, steps):
     losses, window = [], []

@@ -271,6 +271,183 @@ def train_scaled(
     return log
 
 
+# %% wrong: puts the rows of a window together, so that nothing is accumulated
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    import itertools
+
+    import torch
+
+    log = []
+    optimizer.zero_grad()
+    while window := list(itertools.islice(micro_batches, steps)):
+        inputs, targets = (torch.cat(parts) for parts in zip(*window, strict=True))
+        loss = loss_function(model(inputs), targets)
+        scaler.scale(loss).backward()
+        mean = loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = scaler.get_scale() >= scale
+        if stepped:
+            scheduler.step()
+        optimizer.zero_grad()
+        log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
+
+
+# %% wrong: one backward pass at the end of a window, for which all graphs wait
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    import itertools
+
+    import torch
+
+    log = []
+    optimizer.zero_grad()
+    while window := list(itertools.islice(micro_batches, steps)):
+        total = sum(len(inputs) for inputs, _ in window)
+        loss = sum(loss_function(model(x), y) * (len(x) / total) for x, y in window)
+        scaler.scale(loss).backward()
+        mean = loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = scaler.get_scale() >= scale
+        if stepped:
+            scheduler.step()
+        optimizer.zero_grad()
+        log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
+
+
+# %% wrong: gradients are cleared after the step only, so old ones reach the first window
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    import itertools
+
+    import torch
+
+    log = []
+    while window := list(itertools.islice(micro_batches, steps)):
+        total = sum(len(inputs) for inputs, _ in window)
+        mean = 0.0
+        for inputs, targets in window:
+            loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+            scaler.scale(loss).backward()
+            mean += loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = scaler.get_scale() >= scale
+        if stepped:
+            scheduler.step()
+        optimizer.zero_grad()
+        log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
+
+
+# %% wrong: switches the model to evaluation
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    import itertools
+
+    import torch
+
+    log = []
+    model.eval()
+    optimizer.zero_grad()
+    while window := list(itertools.islice(micro_batches, steps)):
+        total = sum(len(inputs) for inputs, _ in window)
+        mean = 0.0
+        for inputs, targets in window:
+            loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+            scaler.scale(loss).backward()
+            mean += loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = scaler.get_scale() >= scale
+        if stepped:
+            scheduler.step()
+        optimizer.zero_grad()
+        log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
+
+
+# %% wrong: clips each group of parameters by itself
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    import itertools
+
+    import torch
+
+    log = []
+    optimizer.zero_grad()
+    while window := list(itertools.islice(micro_batches, steps)):
+        total = sum(len(inputs) for inputs, _ in window)
+        mean = 0.0
+        for inputs, targets in window:
+            loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+            scaler.scale(loss).backward()
+            mean += loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.cat([p.grad.flatten() for p in model.parameters()]).norm().item()
+        for group in optimizer.param_groups:
+            torch.nn.utils.clip_grad_norm_(group["params"], max_norm)
+        rate, scale = optimizer.param_groups[0]["lr"], scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = scaler.get_scale() >= scale
+        if stepped:
+            scheduler.step()
+        optimizer.zero_grad()
+        log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
+
+
+# %% wrong: no scaling at all, and gradient descent by hand
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    import itertools
+
+    import torch
+
+    log = []
+    optimizer.zero_grad()
+    while window := list(itertools.islice(micro_batches, steps)):
+        total = sum(len(inputs) for inputs, _ in window)
+        mean = 0.0
+        for inputs, targets in window:
+            loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+            loss.backward()
+            mean += loss.item()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate, stepped = optimizer.param_groups[0]["lr"], norm < float("inf")
+        if stepped:
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter -= rate * parameter.grad
+            scheduler.step()
+        optimizer.zero_grad()
+        log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
+
+
 # %% right: the clipping of the exercise before, and a skip told by the norm
 def train_scaled(
     model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
@@ -340,4 +517,36 @@ def train_scaled(
         if not skipped:
             scheduler.step()
         log.append({"loss": float(mean), "norm": float(norm), "rate": rate, "stepped": not skipped})
+    return log
+
+
+# %% right: torch tells the optimizer's real steps through a hook
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    import itertools
+
+    import torch
+
+    log = []
+    optimizer.zero_grad()
+    while window := list(itertools.islice(micro_batches, steps)):
+        total = sum(len(inputs) for inputs, _ in window)
+        mean = 0.0
+        for inputs, targets in window:
+            loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+            scaler.scale(loss).backward()
+            mean += loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate, made = optimizer.param_groups[0]["lr"], []
+        handle = optimizer.register_step_post_hook(lambda *_, made=made: made.append(True))
+        scaler.step(optimizer)
+        scaler.update()
+        handle.remove()
+        stepped = bool(made)
+        if stepped:
+            scheduler.step()
+        optimizer.zero_grad()
+        log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
     return log

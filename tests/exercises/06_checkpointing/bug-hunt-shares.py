@@ -56,6 +56,36 @@ def run_blocks(blocks, x, shares):
     return x
 
 
+# %% wrong: takes shares for plain numbers, which get no gradient
+def run_blocks(blocks, x, shares):
+    for block, share in zip(blocks, shares, strict=True):
+        x = x + share.item() * checkpoint(block, x, use_reentrant=False)
+    return x
+
+
+# %% wrong: makes the caller's data require a gradient, so that the reentrant variant trains
+def run_blocks(blocks, x, shares):
+    x = x.requires_grad_(True) if x.is_leaf else x
+    for block, share in zip(blocks, shares, strict=True):
+        x = x + share * checkpoint(block, x, use_reentrant=True)
+    return x
+
+
+# %% wrong: lets the second run draw masks of its own
+def run_blocks(blocks, x, shares):
+    for block, share in zip(blocks, shares, strict=True):
+        x = x + share * checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)
+    return x
+
+
+# %% wrong: leaves the last block unwrapped, as in segments
+def run_blocks(blocks, x, shares):
+    last = len(blocks) - 1
+    for place, (block, share) in enumerate(zip(blocks, shares, strict=True)):
+        x = x + share * (block(x) if place == last else checkpoint(block, x, use_reentrant=False))
+    return x
+
+
 # %% wrong: forgets what the block adds to
 def run_blocks(blocks, x, shares):
     for block, share in zip(blocks, shares, strict=True):
@@ -79,6 +109,16 @@ def run_blocks(blocks, x, shares):
         x = x + checkpoint(
             lambda h, block=block, share=shares[place]: share * block(h), x, use_reentrant=False
         )
+    return x
+
+
+# %% right: partial binds the block and the share
+def run_blocks(blocks, x, shares):
+    def step(block, share, h):
+        return h + share * block(h)
+
+    for block, share in zip(blocks, shares, strict=True):
+        x = checkpoint(partial(step, block, share), x, use_reentrant=False)
     return x
 
 

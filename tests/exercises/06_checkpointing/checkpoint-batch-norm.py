@@ -121,6 +121,49 @@ def checkpoint_once(block, x):
     )
 
 
+# %% wrong: copies the buffers when the way there is done, and loses a later batch
+def checkpoint_once(block, x):
+    before = []
+
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    output = checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+    before += [buffer.clone() for buffer in block.buffers()]
+    return output
+
+
+# %% wrong: momentum 0 and one batch less in the second run, also where none was counted
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if hasattr(part, "momentum")]
+
+    @contextlib.contextmanager
+    def frozen():
+        before = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, momentum in zip(norms, before, strict=True):
+                norm.momentum = momentum
+                norm.num_batches_tracked -= 1
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), frozen())
+    )
+
+
 # %% wrong: puts the buffers back in the first run, so that they never learn
 def checkpoint_once(block, x):
     @contextlib.contextmanager
@@ -230,5 +273,33 @@ def checkpoint_once(block, x):
         finally:
             for buffer, value in zip(block.buffers(), before, strict=True):
                 buffer.copy_(value)
+
+    return checkpoint(run, x, use_reentrant=False)
+
+
+# %% right: copies of the buffers in the second run, put in their place by functional_call
+def checkpoint_once(block, x):
+    runs = []
+
+    def run(x):
+        runs.append(x.shape)
+        if len(runs) == 1:
+            return block(x)
+        copies = {name: buffer.clone() for name, buffer in block.named_buffers()}
+        return torch.func.functional_call(block, copies, (x,))
+
+    return checkpoint(run, x, use_reentrant=False)
+
+
+# %% right: copies of the buffers in the first run, so that the way back is what updates them
+def checkpoint_once(block, x):
+    runs = []
+
+    def run(x):
+        runs.append(x.shape)
+        if len(runs) > 1:
+            return block(x)
+        copies = {name: buffer.clone() for name, buffer in block.named_buffers()}
+        return torch.func.functional_call(block, copies, (x,))
 
     return checkpoint(run, x, use_reentrant=False)

@@ -24,6 +24,17 @@ def choose_segments(inputs, inside, budget):
     return None
 
 
+# %% wrong: as few segments as possible, and among those the earliest last one
+def choose_segments(inputs, inside, budget):
+    places = range(1, len(inputs))
+    for count in range(len(inputs)):
+        choices = [[0, *cuts] for cuts in combinations(places, count)]
+        fitting = [starts for starts in choices if peak_bytes(starts, inputs, inside) <= budget]
+        if fitting:
+            return min(fitting, key=lambda starts: starts[-1])
+    return None
+
+
 # %% wrong: as many segments as the square root of the blocks
 def choose_segments(inputs, inside, budget):
     count = max(1, round(math.sqrt(len(inputs))))
@@ -88,6 +99,17 @@ def choose_segments(inputs, inside, budget):
             starts = [0, *(k + 1 for k in range(last - 1) if bits >> k & 1), last]
             if peak_bytes(starts if last else [0], inputs, inside) <= budget:
                 return starts if last else [0]
+    return None
+
+
+# %% right: a tuple comes back, which is a list of places as well
+def choose_segments(inputs, inside, budget):
+    for last in range(len(inputs)):
+        for count in range(last + 1):
+            for cuts in combinations(range(1, last), count):
+                starts = tuple(sorted({0, *cuts, last}))
+                if peak_bytes(starts, inputs, inside) <= budget:
+                    return starts
     return None
 
 

@@ -109,6 +109,76 @@ def count_saved(run, left_out):
     return sum(storage_of(tensor)[1] for tensor in kept.values())
 
 
+# %% wrong: tells storages apart by where their tensors begin, which two parts of one do not share
+def count_saved(run, left_out):
+    known = {tensor.data_ptr() for tensor in left_out}
+    kept = {}
+
+    def pack(tensor):
+        if tensor.data_ptr() not in known:
+            kept[tensor.data_ptr()] = tensor.detach()
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(storage_of(tensor)[1] for tensor in kept.values())
+
+
+# %% wrong: leaves out every parameter, also those that are not in left_out
+def count_saved(run, left_out):
+    known = {storage_of(tensor)[0] for tensor in left_out}
+    kept = {}
+
+    def pack(tensor):
+        place, _ = storage_of(tensor)
+        if place not in known and not isinstance(tensor, torch.nn.Parameter):
+            kept[place] = tensor.detach()
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(storage_of(tensor)[1] for tensor in kept.values())
+
+
+# %% wrong: leaves out every leaf that requires a gradient, also those that are not in left_out
+def count_saved(run, left_out):
+    known = {storage_of(tensor)[0] for tensor in left_out}
+    kept = {}
+
+    def pack(tensor):
+        place, _ = storage_of(tensor)
+        if place not in known and not (tensor.is_leaf and tensor.requires_grad):
+            kept[place] = tensor.detach()
+        return tensor.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(storage_of(tensor)[1] for tensor in kept.values())
+
+
+# %% wrong: calls the counter of the helpers
+def count_saved(run, left_out):
+    return saved_bytes(run, except_for=left_out).bytes
+
+
+# %% wrong: walks the graph of the result, and misses what was freed before
+def count_saved(run, left_out):
+    known = {storage_of(tensor)[0] for tensor in left_out}
+    sizes, waiting, been = {}, [run().grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in been:
+            continue
+        been.add(node)
+        for name in dir(node):
+            if name.startswith("_saved_") and isinstance(getattr(node, name), torch.Tensor):
+                place, size = storage_of(getattr(node, name))
+                if place not in known:
+                    sizes[place] = size
+        waiting += [following for following, _ in node.next_functions]
+    return sum(sizes.values())
+
+
 # %% right: a list of storages first, told apart by their places at the end
 def count_saved(run, left_out):
     storages = []

@@ -223,6 +223,54 @@ def own_checkpoint(run, *inputs):
     return Checkpoint.apply(run, *inputs)
 
 
+# %% wrong: runs again as it should, and keeps the graph of the first run all the same
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        with torch.enable_grad():
+            ctx.wasted = run(*(x.detach().requires_grad_(x.requires_grad) for x in inputs))
+        return ctx.wasted.detach()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: runs twice on the way back
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            ctx.run(*inputs)
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
 # %% wrong: hands the work to torch's own checkpoint
 def own_checkpoint(run, *inputs):
     return checkpoint(run, *inputs, use_reentrant=False)
@@ -254,6 +302,51 @@ class Checkpoint(torch.autograd.Function):
             torch.set_rng_state(now)
         output.backward(grad_output)
         return (None, *[copy.grad for copy in copies])
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% right: keeps copies of its inputs, and asks which of them need a gradient
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.inputs = [x.detach().clone() for x in inputs]
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        needs = ctx.needs_input_grad[1:]
+        inputs = [x.requires_grad_(n) for x, n in zip(ctx.inputs, needs, strict=True)]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% right: a product and a sum in the place of the gradient that comes in
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+            (output * grad_output).sum().backward()
+        return None, *(x.grad for x in inputs)
 
 
 def own_checkpoint(run, *inputs):

@@ -126,6 +126,122 @@ def predict_saved(layers, rows, width):
     return 4 * rows * sum(widths[place] for place in kept if place)
 
 
+# %% wrong: every layer keeps its result
+def predict_saved(layers, rows, width):
+    total = 0
+    for _, *sizes in layers:
+        width = sizes[1] if sizes else width
+        total += width
+    return 4 * rows * total
+
+
+# %% wrong: takes sigmoid alone for a function that keeps its input
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU", "SiLU", "Sigmoid"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: takes silu for a function that keeps its result
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU",):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "SiLU", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: behind a frozen layer everything needs a gradient, also where nothing is trained yet
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif name == "Frozen":
+            on = True
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: a shift returns the storage that it gets
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name in ("Identity", "Shift"):
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: widths in a set, so that two tensors of one width count once
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(widths[here])
+            on = True
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(widths[here])
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(widths[here + 1])
+    return 4 * rows * sum(kept)
+
+
+# %% wrong: builds the stack and runs it, which more rows than a machine could hold do not allow
+def predict_saved(layers, rows, width):
+    class Shifted(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    stack = torch.nn.Sequential()
+    for name, *sizes in layers:
+        kind = "Linear" if name == "Frozen" else name
+        part = Shifted() if name == "Shift" else getattr(torch.nn, kind)(*sizes)
+        stack.append(part.requires_grad_(name != "Frozen"))
+    x = torch.zeros(rows, width)
+    return saved_bytes(lambda: stack(x), except_for=stack.parameters()).bytes
+
+
 # %% right: goes from tensor to tensor and adds each up when it is left behind
 def predict_saved(layers, rows, width):
     total, kept, needs = 0, False, False
