@@ -15,6 +15,7 @@ from typing import Any
 _MODULES = {
     "COLORS": "plotting",
     "Check": "checks",
+    "ask": "widgets",
     "digits": "data",
     "explore_bits": "bit_explorer",
     "hint": "hints",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,51 @@ def play(
     except ModuleNotFoundError:
         return
     _show_slider(ipywidgets, draw, label, values, start, form)
+
+
+def ask(draw: Callable[[str], Figure], *, label: str, start: str, alt: str) -> None:
+    """Show ``draw(start)`` and, where ipywidgets is there, a text box that redraws it.
+
+    Args:
+        draw: returns the figure for a text; raises a ValueError for one that it cannot read.
+        label: what is to be typed.
+        start: the text shown first, and the only one in print.
+        alt: the picture's alternative text at ``start``.
+    """
+    plotting.show(draw(start), alt)
+    try:
+        import ipywidgets
+    except ModuleNotFoundError:
+        return
+    _show_text_box(ipywidgets, draw, label, start)
+
+
+def _show_text_box(
+    ipywidgets: object, draw: Callable[[str], Figure], label: str, start: str
+) -> None:
+    from IPython.display import display
+
+    box = ipywidgets.Text(
+        value=start,
+        description=label,
+        continuous_update=False,
+        style={"description_width": "initial"},
+        layout={"width": "60%"},
+    )
+    complaint = ipywidgets.HTML()
+    picture = ipywidgets.Image(format="png", layout={"max_width": "100%", "width": "700px"})
+
+    def redraw(change: dict) -> None:
+        try:
+            picture.value = plotting.render_png(draw(change["new"]))
+        except ValueError as error:
+            complaint.value = f"This cannot be read: {html.escape(str(error))}"
+        else:
+            complaint.value = ""
+
+    box.observe(redraw, names="value")
+    picture.value = plotting.render_png(draw(start))
+    display(ipywidgets.VBox([box, complaint, picture]))
 
 
 def _show_slider(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers import new_figure, play, plotting, show
+from helpers import ask, new_figure, play, plotting, show
 
 ALT = "A line that rises from one to three as time goes on."
 
@@ -78,3 +78,28 @@ def test_play_shows_a_picture_everywhere(capsys: pytest.CaptureFixture) -> None:
     assert capsys.readouterr().out.startswith(f"Figure: {ALT}\n")
     with pytest.raises(ValueError, match="not one of the values"):
         play(lambda value: line(), label="x", values=[1, 2], start=3, alt=ALT)
+
+
+def test_ask_redraws_what_is_typed_and_says_what_it_cannot_read(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import IPython.display
+
+    shown: list = []
+    monkeypatch.setattr(IPython.display, "display", shown.append)
+
+    def draw(text: str) -> object:
+        if not text.isdigit():
+            raise ValueError(f"<{text}> is no number")
+        return line()
+
+    ask(draw, label="a number", start="3", alt=ALT)
+    assert capsys.readouterr().out.startswith(f"Figure: {ALT}\n")
+    box, complaint, picture = shown[-1].children
+    before = picture.value
+    box.value = "four"
+    assert complaint.value == "This cannot be read: &lt;four&gt; is no number"
+    assert picture.value == before
+    box.value = "4"
+    assert complaint.value == ""
+    assert picture.value

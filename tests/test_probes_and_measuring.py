@@ -422,3 +422,73 @@ def test_importing_helpers_pulls_in_nothing_heavy_beyond_torch() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     assert found.stdout.strip() == "[]"
+
+
+def test_a_network_with_tied_and_frozen_parameters() -> None:
+    def look(model: torch.nn.Module) -> list:
+        return [[name, weight.requires_grad] for name, weight in model.named_parameters()]
+
+    layers = [["Linear", 3, 3], [["Linear", 3, 3, False]]]
+    seen = probes.network(look, layers, tied=[("0.weight", "1.0.weight")], frozen=["0.bias"])
+    assert seen["output"] == [["0.weight", True], ["0.bias", False]]
+    assert torch.equal(seen["state"]["0.weight"], seen["state"]["1.0.weight"])
+
+
+def test_two_networks_are_trained_in_turn() -> None:
+    def step(
+        generator: torch.nn.Module,
+        discriminator: torch.nn.Module,
+        first: torch.optim.SGD,
+        second: torch.optim.SGD,
+        noise: torch.Tensor,
+        real: torch.Tensor,
+    ) -> None:
+        first.step()
+        discriminator.bias.requires_grad_(False)
+        discriminator(generator(noise) + real).sum().backward()
+        second.step()
+
+    states = [
+        {"weight": torch.tensor([[2.0]])},
+        {"weight": torch.tensor([[1.0]]), "bias": torch.tensor([0.0])},
+    ]
+    batches = [(torch.tensor([[3.0]]), torch.tensor([[1.0]]))]
+    (seen,) = probes.adversarial_steps(
+        step,
+        ["Linear", 1, 1, False],
+        ["Linear", 1, 1],
+        batches,
+        states=states,
+        learning_rates=[0.5, 0.25],
+        left_over=1.0,
+    )
+    assert seen["generator"]["weight"].item() == 1.5
+    # 1 was left over, and the input 1.5 * 3 + 1 is the gradient.
+    assert seen["discriminator"]["weight"].item() == 1.0 - 0.25 * (1.0 + 5.5)
+    assert seen["trainable"] is False
+    assert states[0]["weight"].item() == 2.0
+
+
+def test_what_a_module_saves_is_counted_and_functions_are_named() -> None:
+    class Squared(torch.nn.Module):
+        def __init__(self, activation: object = None) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+            self.activation = activation
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.weight * x
+            return y if self.activation is None else self.activation(y)
+
+    x, state = torch.tensor([1.0, 2.0, 3.0]), {"weight": torch.tensor([2.0, 2.0, 2.0])}
+    seen = probes.saved_by_module(Squared, inputs=[x], state=state)
+    assert torch.equal(seen["output"], 2.0 * x)
+    assert seen["bytes"] == 12
+    steps = [("load", state), ("call", x)]
+    _, got = probes.module(Squared, steps=steps, functions={"activation": "exp"})
+    assert torch.equal(got.detach(), (2.0 * x).exp())
+
+
+def test_operators_are_counted() -> None:
+    seen = probes.operators(lambda x: x.sin() + x.sin().cos(), torch.ones(2))
+    assert (seen["operators"], seen["calls"]) == (["add", "cos", "sin"], 4)

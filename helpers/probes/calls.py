@@ -49,6 +49,18 @@ def after_call(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
     return {"output": output, "arguments": list(args)}
 
 
+def outcome(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Call ``function`` and return ``{"output": ...}``, or ``{"error", "message"}``: the name of
+    the class of the exception that it raised, and what it said. A stub's own goes on.
+    """
+    try:
+        return {"output": function(*args, **kwargs)}
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        return {"error": type(error).__name__, "message": str(error)}
+
+
 def fold(step: Callable, state: list, items: list) -> list:
     """Call ``step(*state, item)`` for each of ``items``, each time with the state that came back.
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from helpers.measuring import saved_bytes
+from helpers.probes.testimony import testimony
+
 
 def module(
-    factory: Callable[..., torch.nn.Module], *args: Any, steps: list[tuple], **kwargs: Any
+    factory: Callable[..., torch.nn.Module],
+    *args: Any,
+    steps: list[tuple],
+    functions: dict[str, str] | None = None,
+    **kwargs: Any,
 ) -> list[Any]:
     """Make a module and take it through ``steps``.
 
@@ -25,14 +32,16 @@ def module(
             ``("parameters",)`` or ``("state",)``, a look at them;
             ``("graph",)``, a look at which buffers autograd would go back through;
             ``("classes",)``, a look at its class and those that it inherits from.
-        **kwargs: its keyword arguments.
+        functions: keyword arguments that are functions of torch, by their names there.
+        **kwargs: its other keyword arguments.
 
     Returns:
         what each step gave: the output; ``{"output", "gradient", "parameters"}`` with the
         gradients by the input and by the parameters' names; None; tensors by their names; or
         names of buffers or of classes, these with their modules' names before them.
     """
-    made = factory(*args, **kwargs)
+    called = {name: getattr(torch, function) for name, function in (functions or {}).items()}
+    made = factory(*args, **called, **kwargs)
     return [_take_step(made, name, *given) for name, *given in steps]
 
 
@@ -75,12 +84,41 @@ def _module_gradients(
     return {"output": output.detach(), "gradient": grads[0], "parameters": by_name}
 
 
+@testimony
+def saved_by_module(
+    factory: Callable[..., torch.nn.Module],
+    *args: Any,
+    inputs: list[torch.Tensor],
+    state: dict[str, torch.Tensor],
+    **kwargs: Any,
+) -> dict[str, Any]:
+    """Make a module, call it, and count what autograd saves meanwhile.
+
+    Args:
+        factory: a class of modules, or a function that returns one.
+        *args: its arguments.
+        inputs: what the module is called with.
+        state: its state dict.
+        **kwargs: its keyword arguments.
+
+    Returns:
+        ``{"output", "bytes"}``; a storage counts once, and parameters do not.
+    """
+    made = factory(*args, **kwargs)
+    made.load_state_dict(state)
+    outputs: list[torch.Tensor] = []
+    counted = saved_bytes(lambda: outputs.append(made(*inputs)), except_for=made.parameters())
+    return {"output": outputs[0].detach(), "bytes": counted.bytes}
+
+
 def network(
     function: Callable,
     layers: list,
     *args: Any,
     state: dict[str, torch.Tensor] | None = None,
     training: list[bool] | None = None,
+    tied: Sequence[tuple[str, str]] = (),
+    frozen: Sequence[str] = (),
     **kwargs: Any,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and tell what became of the network.
@@ -92,6 +130,8 @@ def network(
         *args: what else ``function`` takes.
         state: the network's state dict before the call; its own if None.
         training: the mode of each module, in the order of ``network.modules()``.
+        tied: pairs of names of parameters; the second becomes the first one.
+        frozen: names of parameters that require no gradient.
         **kwargs: keyword arguments of ``function``.
 
     Returns:
@@ -102,6 +142,11 @@ def network(
         made.load_state_dict(state)
     for part, mode in zip(made.modules(), training or (), strict=training is not None):
         part.training = mode
+    for first, second in tied:
+        place, _, name = second.rpartition(".")
+        setattr(made.get_submodule(place), name, made.get_parameter(first))
+    for name in frozen:
+        made.get_parameter(name).requires_grad_(False)
     output = function(made, *args, **kwargs)
     return {
         "output": output,

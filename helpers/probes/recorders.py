@@ -15,13 +15,14 @@ from helpers.probes.testimony import testimony
 
 @testimony
 def operators(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Call ``function`` and return ``{"output": ..., "operators": [...]}``: the sorted names of
-    the ATen operators that it ran, without namespace and overload ("exp", "_softmax").
+    """Call ``function`` and return ``{"output": ..., "operators": [...], "calls": 3}``: the sorted
+    names of the ATen operators that it ran, without namespace and overload ("exp", "_softmax"),
+    and how many it ran.
     """
     recorder = _OperatorRecorder()
     with recorder:
         output = function(*args, **kwargs)
-    return {"output": output, "operators": sorted(recorder.names)}
+    return {"output": output, "operators": sorted(recorder.names), "calls": recorder.calls}
 
 
 @testimony
@@ -82,10 +83,12 @@ class _OperatorRecorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
+        self.calls = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         self.names.add(func.overloadpacket.__name__)
+        self.calls += 1
         _refuse_callbacks((*args, kwargs or {}))
         return func(*args, **(kwargs or {}))

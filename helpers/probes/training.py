@@ -61,6 +61,51 @@ def training_steps(
     return {"losses": losses, "states": states}
 
 
+def adversarial_steps(
+    step: Callable,
+    generator: list,
+    discriminator: list,
+    batches: list[tuple[torch.Tensor, torch.Tensor]],
+    *,
+    states: list[dict[str, torch.Tensor]],
+    learning_rates: list[float],
+    left_over: float | None = None,
+) -> list[dict[str, Any]]:
+    """Train two networks by ``step(generator, discriminator, optimizer, optimizer, noise, real)``.
+
+    Both optimizers are plain SGD.
+
+    Args:
+        step: the student's.
+        generator: its layers, as ``network`` has them.
+        discriminator: likewise.
+        batches: noise and real data of each step.
+        states: the state dicts of the two at the start.
+        learning_rates: of the two.
+        left_over: every entry of all gradients before the first step; there are none if None.
+
+    Returns:
+        after each step the two state dicts, ``"generator"`` and ``"discriminator"``, and whether
+        all parameters require a gradient, ``"trainable"``.
+    """
+    networks = [build(generator), build(discriminator)]
+    optimizers = []
+    for network, state, rate in zip(networks, states, learning_rates, strict=True):
+        network.load_state_dict(state)
+        optimizers.append(torch.optim.SGD(network.parameters(), lr=rate))
+    parameters = [weight for network in networks for weight in network.parameters()]
+    if left_over is not None:
+        for weight in parameters:
+            weight.grad = torch.full_like(weight, left_over)
+    seen = []
+    for noise, real in batches:
+        step(*networks, *optimizers, noise, real)
+        now = [{n: v.clone() for n, v in network.state_dict().items()} for network in networks]
+        trainable = all(weight.requires_grad for weight in parameters)
+        seen.append({"generator": now[0], "discriminator": now[1], "trainable": trainable})
+    return seen
+
+
 class _Network(torch.nn.Module):
     def __init__(self, layers: list, float32_layers: list | None) -> None:
         super().__init__()

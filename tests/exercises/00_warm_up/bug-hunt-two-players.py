@@ -1,0 +1,165 @@
+# %% wrong: as it was found
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    discriminator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: never clears the generator
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: clears at the end, and lets in what was there before
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+    generator_optimizer.zero_grad()
+    discriminator_optimizer.zero_grad()
+
+
+# %% wrong: what is made is not made anew
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    made = generator(noise)
+    generator_loss(discriminator(made)).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made.detach())).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: the discriminator first
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    discriminator_optimizer.zero_grad()
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+
+
+# %% wrong: clears between backward and step
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.zero_grad()
+    discriminator_optimizer.step()
+
+
+# %% wrong: detaches what the generator makes, so it learns nothing
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    made = generator(noise).detach()
+    (
+        generator_loss(discriminator(made)) + 0 * sum(p.sum() for p in generator.parameters())
+    ).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: leaves the discriminator frozen
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    discriminator.requires_grad_(True)
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+    discriminator.requires_grad_(False)
+
+
+# %% wrong: the loss for real numbers only
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    functional.softplus(-discriminator(real)).mean().backward()
+    discriminator_optimizer.step()
+
+
+# %% right: gradients by autograd.grad, set by hand
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    weights = list(generator.parameters())
+    loss = generator_loss(discriminator(generator(noise)))
+    for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+        weight.grad = slope
+    generator_optimizer.step()
+    with torch.no_grad():
+        made = generator(noise)
+    weights = list(discriminator.parameters())
+    loss = discriminator_loss(discriminator(real), discriminator(made))
+    for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+        weight.grad = slope
+    discriminator_optimizer.step()
+
+
+# %% right: freezes the discriminator while the generator is trained
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    discriminator.requires_grad_(False)
+    generator_loss(discriminator(generator(noise))).backward()
+    discriminator.requires_grad_(True)
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad(set_to_none=False)
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% right: by backward with the inputs named
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    discriminator_optimizer.zero_grad()
+    loss = generator_loss(discriminator(generator(noise)))
+    loss.backward(inputs=list(generator.parameters()))
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()

@@ -1,0 +1,74 @@
+# %% wrong: counts parameters instead of their entries
+def count_parameters(model):
+    trained = sum(1 for p in model.parameters() if p.requires_grad)
+    return trained, sum(1 for p in model.parameters()) - trained
+
+
+# %% wrong: by the state_dict, with buffers and tied parameters twice
+def count_parameters(model):
+    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    return sum(value.numel() for value in model.state_dict().values()) - frozen, frozen
+
+
+# %% wrong: looks only at the model's own children
+def count_parameters(model):
+    found = [p for child in model.children() for p in child.parameters(recurse=False)]
+    trained = sum(p.numel() for p in found if p.requires_grad)
+    return trained, sum(p.numel() for p in found) - trained
+
+
+# %% wrong: all of them, and then the frozen ones once more
+def count_parameters(model):
+    return (
+        sum(p.numel() for p in model.parameters()),
+        sum(p.numel() for p in model.parameters() if not p.requires_grad),
+    )
+
+
+# %% wrong: module by module, a tied parameter as often as it is used
+def count_parameters(model):
+    trained = frozen = 0
+    for module in model.modules():
+        for p in module.parameters(recurse=False):
+            trained += p.numel() * p.requires_grad
+            frozen += p.numel() * (not p.requires_grad)
+    return trained, frozen
+
+
+# %% wrong: takes parameters of one shape for one
+def count_parameters(model):
+    trained = {tuple(p.shape): p.numel() for p in model.parameters() if p.requires_grad}
+    frozen = {tuple(p.shape): p.numel() for p in model.parameters() if not p.requires_grad}
+    return sum(trained.values()), sum(frozen.values())
+
+
+# %% wrong: weights only, no biases
+def count_parameters(model):
+    found = [p for p in model.parameters() if p.dim() > 1]
+    trained = sum(p.numel() for p in found if p.requires_grad)
+    return trained, sum(p.numel() for p in found) - trained
+
+
+# %% wrong: buffers count as frozen
+def count_parameters(model):
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    return trained, frozen + sum(b.numel() for b in model.buffers())
+
+
+# %% right: in a dict by identity
+def count_parameters(model):
+    found = {}
+    for module in model.modules():
+        for p in module.parameters(recurse=False):
+            found[id(p)] = (p.numel(), p.requires_grad)
+    trained = sum(n for n, is_trained in found.values() if is_trained)
+    return trained, sum(n for n, _ in found.values()) - trained
+
+
+# %% right: by named_parameters and the shape
+def count_parameters(model):
+    counts = {True: 0, False: 0}
+    for _, p in model.named_parameters():
+        counts[p.requires_grad] += math.prod(p.shape)
+    return counts[True], counts[False]

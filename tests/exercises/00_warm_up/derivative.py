@@ -1,0 +1,74 @@
+# %% wrong: the sum of f is its derivative
+def derivative(f, x):
+    return f(x).sum()
+
+
+# %% wrong: a central difference
+def derivative(f, x):
+    return (f(x + 1e-4) - f(x - 1e-4)) / 2e-4
+
+
+# %% wrong: the mean, which divides every slope by the number of entries
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).mean(), leaf)[0]
+
+
+# %% wrong: one number for all entries
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0].sum()
+
+
+# %% wrong: flattens what comes back
+def derivative(f, x):
+    leaf = x.detach().flatten().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0]
+
+
+# %% wrong: everything in float32
+def derivative(f, x):
+    leaf = x.detach().float().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0].to(x.dtype)
+
+
+# %% wrong: the derivative of f(f(x))
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(f(leaf)).sum(), leaf)[0]
+
+
+# %% wrong: by backward on x itself, whose grad then changes
+def derivative(f, x):
+    x.requires_grad_(True)
+    f(x).sum().backward()
+    return x.grad
+
+
+# %% wrong: what comes back keeps a graph
+def derivative(f, x):
+    leaf = x.clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf, create_graph=True)[0]
+
+
+# %% right: backward on a leaf of its own
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_()
+    f(leaf).sum().backward()
+    return leaf.grad
+
+
+# %% right: the gradient of the output is given as ones
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    y = f(leaf)
+    return torch.autograd.grad(y, leaf, grad_outputs=torch.ones_like(y))[0]
+
+
+# %% right: one entry after another
+def derivative(f, x):
+    slopes = []
+    for entry in x.detach().reshape(-1):
+        leaf = entry.clone().requires_grad_(True)
+        slopes.append(torch.autograd.grad(f(leaf), leaf)[0])
+    return torch.stack(slopes).reshape(x.shape)

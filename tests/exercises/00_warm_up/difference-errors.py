@@ -1,0 +1,76 @@
+# %% wrong: the one-sided difference
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x)) / h - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: divides by h and not by 2 h
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x - h)) / h - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: the mean error, not the largest
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().mean().item() for h in steps]
+
+
+# %% wrong: the largest error with its sign
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).max().item() for h in steps]
+
+
+# %% wrong: relative errors, not absolute ones
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [(((f(x + h) - f(x - h)) / (2 * h) - slope) / slope).abs().max().item() for h in steps]
+
+
+# %% wrong: the sum of all errors
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().sum().item() for h in steps]
+
+
+# %% wrong: halves the step, h is the whole way
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h / 2) - f(x - h / 2)) / h - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: sorts the steps before it starts
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [
+        ((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item()
+        for h in sorted(steps, reverse=True)
+    ]
+
+
+# %% wrong: never uses a step below 1e-6
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    steps = [max(h, 1e-6) for h in steps]
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps]
+
+
+# %% right: without derivative, in a loop
+def difference_errors(f, x, steps):
+    leaf = x.detach().clone().requires_grad_(True)
+    slope = torch.autograd.grad(f(leaf).sum(), leaf)[0]
+    errors = []
+    for h in steps:
+        difference = f(x + h) / (2 * h) - f(x - h) / (2 * h)
+        errors.append(float(torch.max(torch.abs(slope - difference))))
+    return errors
+
+
+# %% right: all steps at once
+def difference_errors(f, x, steps):
+    if not steps:
+        return []
+    h = torch.tensor(steps, dtype=x.dtype)[:, None]
+    difference = (f(x + h) - f(x - h)) / (2 * h)
+    return (difference - derivative(f, x)).abs().amax(dim=1).tolist()

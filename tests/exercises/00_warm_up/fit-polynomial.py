@@ -1,0 +1,93 @@
+# %% wrong: Adam, as in the beginning
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x**k for k in range(degree, -1, -1)], dim=1)
+    weights = torch.zeros(degree + 1, requires_grad=True)
+    optimizer = torch.optim.Adam([weights], lr=0.1)
+    for _ in range(300):
+        loss = functional.mse_loss(columns @ weights, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return weights.detach()
+
+
+# %% wrong: the lowest power first
+def fit_polynomial(x, y, degree):
+    u = x.double() / x.double().abs().max()
+    columns = torch.stack([u**k for k in range(degree + 1)], dim=1)
+    solution = torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten()
+    size = x.double().abs().max()
+    return torch.stack([c / size**k for k, c in enumerate(solution)]).float()
+
+
+# %% wrong: never calculates back from the scaled features
+def fit_polynomial(x, y, degree):
+    u = x.double() / x.double().abs().max()
+    columns = torch.stack([u**k for k in range(degree, -1, -1)], dim=1)
+    return torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten().float()
+
+
+# %% wrong: gradient descent with a rate that is too large for long intervals
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x**k for k in range(degree, -1, -1)], dim=1)
+    weights = torch.zeros(degree + 1)
+    for _ in range(1000):
+        weights = weights - 1e-3 * 2 * columns.T @ (columns @ weights - y) / len(x)
+    return weights
+
+
+# %% wrong: leaves the constant out
+def fit_polynomial(x, y, degree):
+    u = x.double() / x.double().abs().max()
+    exponents = range(degree, 0, -1)
+    columns = torch.stack([u**k for k in exponents] or [0 * u], dim=1)
+    solution = torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten()
+    size = x.double().abs().max()
+    terms = [c / size**k for c, k in zip(solution, exponents, strict=False)]
+    return torch.stack([*terms, torch.zeros(())]).float()
+
+
+# %% right: the normal equations in float32, where elimination makes up for the scales
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x**k for k in range(degree, -1, -1)], dim=1)
+    return torch.linalg.solve(columns.T @ columns, columns.T @ y)
+
+
+# %% wrong: divides by a fixed 10, good for this chapter's curve alone, and descends
+def fit_polynomial(x, y, degree):
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x / 10) ** k for k in exponents], dim=1)
+    weights = torch.zeros(degree + 1)
+    for _ in range(500):
+        weights = weights - 0.4 * 2 * columns.T @ (columns @ weights - y) / len(x)
+    return torch.stack([w / 10.0**k for w, k in zip(weights, exponents, strict=True)])
+
+
+# %% wrong: a float64 tensor comes back
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x.double() ** k for k in range(degree, -1, -1)], dim=1)
+    return torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten()
+
+
+# %% right: the normal equations in float64, of scaled features
+def fit_polynomial(x, y, degree):
+    size = x.double().abs().max()
+    columns = torch.stack([(x.double() / size) ** k for k in range(degree, -1, -1)], dim=1)
+    solution = torch.linalg.solve(columns.T @ columns, columns.T @ y.double())
+    sizes = torch.tensor([float(size) ** k for k in range(degree, -1, -1)], dtype=torch.float64)
+    return (solution / sizes).float()
+
+
+# %% right: NumPy's own polynomial fit
+def fit_polynomial(x, y, degree):
+    polynomial = np.polynomial.Polynomial.fit(x.double().numpy(), y.double().numpy(), degree)
+    coefficients = polynomial.convert().coef
+    padded = np.zeros(degree + 1)
+    padded[: len(coefficients)] = coefficients
+    return torch.from_numpy(padded[::-1].copy()).float()
+
+
+# %% right: least squares in float64 without any scaling
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x.double() ** k for k in range(degree, -1, -1)], dim=1)
+    return torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten().float()

@@ -1,0 +1,230 @@
+# %% wrong: tensors instead of parameters
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = ((2 * torch.rand(outputs, inputs) - 1) * bound).requires_grad_(True)
+        if bias:
+            self.bias = ((2 * torch.rand(outputs) - 1) * bound).requires_grad_(True)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: the weight the other way round
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(inputs, outputs) - 1) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: numbers between 0 and the bound
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.rand(outputs, inputs) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: normal random numbers
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.randn(outputs, inputs) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: begins with zeros
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.zeros(outputs, inputs))
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: the bound comes from the outputs
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = outputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: without a bias there is one of zeros
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: the bias is a buffer
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        if bias:
+            self.register_buffer("bias", (2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: takes matrices alone
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = torch.mm(x, self.weight.T)
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: hands it to functional.linear
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        return functional.linear(x, self.weight, self.bias)
+
+
+# %% wrong: inherits from nn.Linear
+class Linear(nn.Linear):
+    pass
+
+
+# %% wrong: the same numbers in every layer
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(
+            (2 * torch.rand(outputs, inputs, generator=generator) - 1) * bound
+        )
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: detaches the weight
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = x @ self.weight.detach().T
+        return y if self.bias is None else y + self.bias
+
+
+# %% right: uniform_ and einsum
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = torch.einsum("...i,oi->...o", x, self.weight)
+        return y if self.bias is None else y + self.bias
+
+
+# %% right: torch.nn.init, and matmul
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        nn.init.uniform_(self.weight, -bound, bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+        else:
+            self.bias = None
+
+    def forward(self, x):
+        y = torch.matmul(x, self.weight.transpose(0, 1))
+        return y if self.bias is None else y + self.bias

@@ -1,0 +1,57 @@
+# %% wrong: the loop over the rows
+def batch_gather(table, index):
+    return torch.stack([row[places] for row, places in zip(table, index, strict=False)])
+
+
+# %% wrong: every row by every index
+def batch_gather(table, index):
+    return table[:, index]
+
+
+# %% wrong: takes rows of the batch instead of places in a row
+def batch_gather(table, index):
+    return table[index]
+
+
+# %% wrong: row numbers in a row, which pairs them with the places
+def batch_gather(table, index):
+    return table[torch.arange(len(table)), index]
+
+
+# %% wrong: gather, which forgets the axes behind
+def batch_gather(table, index):
+    return table.gather(1, index)
+
+
+# %% wrong: one index too far
+def batch_gather(table, index):
+    return table[torch.arange(len(table))[:, None], (index + 1) % table.shape[1]]
+
+
+# %% wrong: the first row's index for all
+def batch_gather(table, index):
+    return table[:, index[0]]
+
+
+# %% wrong: detaches the table
+def batch_gather(table, index):
+    return table.detach()[torch.arange(len(table))[:, None], index]
+
+
+# %% right: gather with an index that is expanded over the axes behind
+def batch_gather(table, index):
+    wide = index.reshape(*index.shape, *[1] * (table.dim() - 2))
+    return table.gather(1, wide.expand(*index.shape, *table.shape[2:]))
+
+
+# %% right: a flat table and offsets
+def batch_gather(table, index):
+    rows, places = table.shape[:2]
+    flat = table.reshape(rows * places, *table.shape[2:])
+    return flat[index + places * torch.arange(rows)[:, None]]
+
+
+# %% right: take_along_dim, which broadcasts
+def batch_gather(table, index):
+    wide = index.reshape(*index.shape, *[1] * (table.dim() - 2))
+    return torch.take_along_dim(table, wide, dim=1)

@@ -1,0 +1,118 @@
+# %% wrong: aligned at the left
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    filled = [tuple(shape) + (1,) * (longest - len(shape)) for shape in shapes]
+    result = []
+    for sizes in zip(*filled, strict=False):
+        others = set(sizes) - {1}
+        if len(others) > 1:
+            return None
+        result.append(others.pop() if others else 1)
+    return tuple(result)
+
+
+# %% wrong: the larger size wins, whatever the other is
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    filled = [(1,) * (longest - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(max(sizes) for sizes in zip(*filled, strict=False))
+
+
+# %% wrong: takes one size for a multiple of another, as tiling would
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    filled = [(1,) * (longest - len(shape)) + tuple(shape) for shape in shapes]
+    result = []
+    for sizes in zip(*filled, strict=False):
+        largest = max(sizes)
+        if any(size == 0 or largest % size for size in sizes):
+            return None
+        result.append(largest)
+    return tuple(result)
+
+
+# %% wrong: a size of 0 loses against 1
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    filled = [(1,) * (longest - len(shape)) + tuple(shape) for shape in shapes]
+    result = []
+    for sizes in zip(*filled, strict=False):
+        others = {size for size in sizes if size > 1}
+        if len(others) > 1:
+            return None
+        result.append(others.pop() if others else 1)
+    return tuple(result)
+
+
+# %% wrong: only the first two shapes
+def broadcast_shape(*shapes):
+    first, second = (*shapes, (), ())[:2]
+    longest = max(len(first), len(second))
+    filled = [(1,) * (longest - len(shape)) + tuple(shape) for shape in (first, second)]
+    result = []
+    for a, b in zip(*filled, strict=False):
+        if a != b and 1 not in (a, b):
+            return None
+        result.append(b if a == 1 else a)
+    return tuple(result)
+
+
+# %% wrong: shapes of different lengths do not fit
+def broadcast_shape(*shapes):
+    if len(set(map(len, shapes))) > 1:
+        return None
+    result = []
+    for sizes in zip(*shapes, strict=False):
+        others = set(sizes) - {1}
+        if len(others) > 1:
+            return None
+        result.append(others.pop() if others else 1)
+    return tuple(result)
+
+
+# %% wrong: never says that shapes do not fit
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    filled = [(1,) * (longest - len(shape)) + tuple(shape) for shape in shapes]
+    columns = zip(*filled, strict=True)
+    return tuple(next((size for size in sizes if size != 1), 1) for sizes in columns)
+
+
+# %% wrong: a list instead of a tuple
+def broadcast_shape(*shapes):
+    try:
+        return list(torch.broadcast_shapes(*shapes))
+    except RuntimeError:
+        return None
+
+
+# %% right: torch's own, as a tuple
+def broadcast_shape(*shapes):
+    try:
+        return tuple(torch.broadcast_shapes(*shapes))
+    except RuntimeError:
+        return None
+
+
+# %% right: two at a time, from the right
+def broadcast_shape(*shapes):
+    result = ()
+    for shape in shapes:
+        a, b = list(result), list(shape)
+        merged = []
+        while a or b:
+            x = a.pop() if a else 1
+            y = b.pop() if b else 1
+            if x != y and x != 1 and y != 1:
+                return None
+            merged.append(y if x == 1 else x)
+        result = tuple(reversed(merged))
+    return result
+
+
+# %% right: with tensors that hold nothing
+def broadcast_shape(*shapes):
+    try:
+        return tuple(sum(torch.empty(shape, device="meta") for shape in shapes).shape)
+    except RuntimeError:
+        return None

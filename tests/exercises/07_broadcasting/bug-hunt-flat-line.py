@@ -1,0 +1,95 @@
+# %% wrong: as it was found
+def squared_error(prediction, target):
+    return ((prediction - target) ** 2).mean()
+
+
+# %% wrong: flattens both, whatever they are
+def squared_error(prediction, target):
+    return (prediction.flatten() - target.flatten()).square().mean()
+
+
+# %% wrong: squeezes both, also at the front
+def squared_error(prediction, target):
+    if prediction.squeeze().shape != target.squeeze().shape:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return (prediction.squeeze() - target.squeeze()).square().mean()
+
+
+# %% wrong: equal shapes only
+def squared_error(prediction, target):
+    if prediction.shape != target.shape:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return (prediction - target).square().mean()
+
+
+# %% wrong: asks whether they broadcast
+def squared_error(prediction, target):
+    try:
+        torch.broadcast_shapes(prediction.shape, target.shape)
+    except RuntimeError:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}") from None
+    return (prediction - target).square().mean()
+
+
+# %% wrong: as many entries is enough
+def squared_error(prediction, target):
+    if prediction.numel() != target.numel():
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return (prediction.reshape(-1) - target.reshape(-1)).square().mean()
+
+
+# %% wrong: a message without the shapes
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = tuple(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape = shape[:-1]
+        shapes.append(shape)
+    if shapes[0] != shapes[1]:
+        raise ValueError("the shapes do not fit")
+    return (prediction.reshape(target.shape) - target).square().mean()
+
+
+# %% wrong: an assertion, which is another error
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = tuple(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape = shape[:-1]
+        shapes.append(shape)
+    assert shapes[0] == shapes[1], f"{tuple(prediction.shape)} and {tuple(target.shape)}"
+    return (prediction.reshape(target.shape) - target).square().mean()
+
+
+# %% wrong: takes out one axis at the end, and no more
+def squared_error(prediction, target):
+    if prediction.dim() > target.dim() and prediction.shape[-1] == 1:
+        prediction = prediction[..., 0]
+    elif target.dim() > prediction.dim() and target.shape[-1] == 1:
+        target = target[..., 0]
+    if prediction.shape != target.shape:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return (prediction - target).square().mean()
+
+
+# %% right: squeezes the last axis as long as it is 1
+def squared_error(prediction, target):
+    given = f"prediction {tuple(prediction.shape)}, target {tuple(target.shape)}"
+    while prediction.dim() and prediction.shape[-1] == 1:
+        prediction = prediction.squeeze(-1)
+    while target.dim() and target.shape[-1] == 1:
+        target = target.squeeze(-1)
+    if prediction.shape != target.shape:
+        raise ValueError(f"these do not fit: {given}")
+    return functional.mse_loss(prediction, target)
+
+
+# %% right: fills up the shorter one with ones at the end
+def squared_error(prediction, target):
+    rank = max(prediction.dim(), target.dim())
+    shapes = [(*t.shape, *[1] * (rank - t.dim())) for t in (prediction, target)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{tuple(prediction.shape)} does not fit {tuple(target.shape)}")
+    return (prediction.reshape(shapes[0]) - target.reshape(shapes[1])).pow(2).mean()

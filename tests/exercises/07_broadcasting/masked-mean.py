@@ -1,0 +1,66 @@
+# %% wrong: divides by all tokens
+def masked_mean(x, mask):
+    return torch.where(mask[:, :, None], x, 0.0).mean(dim=1)
+
+
+# %% wrong: multiplies padding away, and nan stays nan
+def masked_mean(x, mask):
+    counts = mask.sum(dim=1, keepdim=True).clamp(min=1)
+    return (x * mask[:, :, None]).sum(dim=1) / counts
+
+
+# %% wrong: the mask on the features
+def masked_mean(x, mask):
+    counts = mask.sum(dim=1, keepdim=True).clamp(min=1)
+    return torch.where(mask[:, None, :], x, 0.0).sum(dim=1) / counts
+
+
+# %% wrong: 0 / 0 for a text without tokens
+def masked_mean(x, mask):
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return total / mask.sum(dim=1, keepdim=True)
+
+
+# %% wrong: one mean over the tokens of all texts
+def masked_mean(x, mask):
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=(0, 1))
+    return (total / mask.sum().clamp(min=1)).expand(len(x), -1)
+
+
+# %% wrong: one more in every denominator
+def masked_mean(x, mask):
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return total / (mask.sum(dim=1, keepdim=True) + 1)
+
+
+# %% wrong: the mean of the padding instead
+def masked_mean(x, mask):
+    total = torch.where(mask[:, :, None], 0.0, x).sum(dim=1)
+    return total / (~mask).sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% wrong: repairs nan and forgets inf
+def masked_mean(x, mask):
+    clean = torch.where(x.isnan(), 0.0, x) * mask[:, :, None]
+    return clean.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% right: by masked_fill and a sum
+def masked_mean(x, mask):
+    total = x.masked_fill(~mask.unsqueeze(-1), 0.0).sum(1)
+    return total / torch.clamp(mask.sum(1), min=1)[:, None]
+
+
+# %% right: one text after another
+def masked_mean(x, mask):
+    means = []
+    for text, real in zip(x, mask, strict=False):
+        means.append(text[real].mean(dim=0) if real.any() else 0.0 * torch.nan_to_num(text[0]))
+    return torch.stack(means)
+
+
+# %% right: weights for a product, after the padding is replaced
+def masked_mean(x, mask):
+    clean = torch.where(mask[..., None], x, torch.zeros_like(x))
+    weights = mask.to(x.dtype) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+    return torch.einsum("bt,btd->bd", weights, clean)

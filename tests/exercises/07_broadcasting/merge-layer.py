@@ -1,0 +1,168 @@
+# %% wrong: tiles and concatenates
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        shape = torch.broadcast_shapes(*(x.shape[:-1] for x in inputs))
+        wide = torch.cat([x.expand(*shape, x.shape[-1]) for x in inputs], dim=-1)
+        result = functional.linear(wide, self.weight, self.bias)
+        return result if self.activation is None else self.activation(result)
+
+
+# %% wrong: adds the bias once for each input
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        pairs = zip(inputs, blocks, strict=True)
+        result = sum(functional.linear(x, b, self.bias) for x, b in pairs)
+        return result if self.activation is None else self.activation(result)
+
+
+# %% wrong: calls the activation also where there is none
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        result = sum(x @ b.T for x, b in zip(inputs, blocks, strict=False)) + self.bias
+        return self.activation(result)
+
+
+# %% wrong: knows two inputs only
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, first, second):
+        a, b = self.weight.split(self.sizes, dim=1)
+        result = first @ a.T + second @ b.T + self.bias
+        return result if self.activation is None else self.activation(result)
+
+
+# %% wrong: the blocks in reverse order
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes[::-1], dim=1)[::-1]
+        result = sum(x @ b.T for x, b in zip(inputs, blocks, strict=False)) + self.bias
+        return result if self.activation is None else self.activation(result)
+
+
+# %% wrong: the activation before the sum
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        activation = self.activation or (lambda x: x)
+        return sum(activation(x @ b.T) for x, b in zip(inputs, blocks, strict=False)) + self.bias
+
+
+# %% wrong: a linear layer for each input, whose state fits no single one
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.activation = activation
+        self.layers = nn.ModuleList(nn.Linear(size, outputs) for size in sizes)
+
+    def forward(self, *inputs):
+        result = sum(layer(x) for layer, x in zip(self.layers, inputs, strict=False))
+        return result if self.activation is None else self.activation(result)
+
+
+# %% wrong: leaves the activation out
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        return sum(x @ b.T for x, b in zip(inputs, blocks, strict=False)) + self.bias
+
+
+# %% wrong: expands every input before it multiplies, and keeps the copies
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        shape = torch.broadcast_shapes(*(x.shape[:-1] for x in inputs))
+        blocks = self.weight.split(self.sizes, dim=1)
+        wide = [x.expand(*shape, x.shape[-1]).contiguous() for x in inputs]
+        result = sum(x @ b.T for x, b in zip(wide, blocks, strict=False)) + self.bias
+        return result if self.activation is None else self.activation(result)
+
+
+# %% right: functional.linear, the bias with the first
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        result = functional.linear(inputs[0], blocks[0], self.bias)
+        for x, block in zip(inputs[1:], blocks[1:], strict=False):
+            result = result + functional.linear(x, block)
+        return result if self.activation is None else self.activation(result)
+
+
+# %% right: einsum over slices of the weight
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        result, start = self.bias, 0
+        for x in inputs:
+            block = self.weight[:, start : start + x.shape[-1]]
+            result = result + torch.einsum("...i,oi->...o", x, block)
+            start += x.shape[-1]
+        return result if self.activation is None else self.activation(result)

@@ -1,0 +1,65 @@
+# %% wrong: the loop over the points of x
+def pairwise_distances(x, y):
+    return torch.stack([(point - y).square().sum(dim=1).sqrt() for point in x])
+
+
+# %% wrong: torch's own function
+def pairwise_distances(x, y):
+    return torch.cdist(x, y)
+
+
+# %% wrong: point by point, so n and m must be equal
+def pairwise_distances(x, y):
+    return (x - y).square().sum(dim=1).sqrt()
+
+
+# %% wrong: the squares of the distances
+def pairwise_distances(x, y):
+    return (x[:, None] - y[None]).square().sum(dim=-1)
+
+
+# %% wrong: the other way round, rows for y
+def pairwise_distances(x, y):
+    return (y[:, None] - x[None]).square().sum(dim=-1).sqrt()
+
+
+# %% wrong: the sum of absolute differences
+def pairwise_distances(x, y):
+    return (x[:, None] - y[None]).abs().sum(dim=-1)
+
+
+# %% wrong: the difference of large squares, which loses the digits of close points
+def pairwise_distances(x, y):
+    squares = x.square().sum(dim=1)[:, None] + y.square().sum(dim=1)[None] - 2 * x @ y.T
+    return squares.clamp(min=0).sqrt()
+
+
+# %% wrong: sums over the points and not over the features
+def pairwise_distances(x, y):
+    return (x[:, None] - y[None]).square().sum(dim=1).sqrt()
+
+
+# %% wrong: the loop over the features
+def pairwise_distances(x, y):
+    total = 0
+    for k in range(x.shape[1]):
+        total = total + (x[:, k][:, None] - y[:, k][None]).square()
+    return total.sqrt()
+
+
+# %% right: unsqueeze and a vector norm
+def pairwise_distances(x, y):
+    return torch.linalg.vector_norm(x.unsqueeze(1) - y.unsqueeze(0), dim=2)
+
+
+# %% right: expand by hand, and a power
+def pairwise_distances(x, y):
+    first = x.unsqueeze(1).expand(len(x), len(y), -1)
+    second = y.unsqueeze(0).expand(len(x), len(y), -1)
+    return ((first - second) ** 2).sum(-1) ** 0.5
+
+
+# %% right: einsum over the differences
+def pairwise_distances(x, y):
+    d = x[:, None] - y
+    return torch.einsum("nmd,nmd->nm", d, d).sqrt()
