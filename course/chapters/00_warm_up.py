@@ -11,7 +11,7 @@ After this chapter you can
 - say where `zero_grad` belongs when two networks are trained in turn.
 
 **Time**: 45 minutes to read and run, 95 for the six exercises.
-**Know before**: Python, and what a derivative is.
+**Know before**: Python, what a derivative is and what a matrix product is. Eigenvectors appear once, and are explained in a sentence.
 
 **中文**: 本章热身：张量与数据类型、与 NumPy 共享内存、自动微分与差分检验、曲线拟合为何停滞（条件数）与三种补救、模块的参数与缓冲区、梯度清零的位置。
 """
@@ -153,9 +153,9 @@ print("normal(size=(3, 5)) has the shape", np.random.default_rng(0).normal(size=
 
 # %% [markdown]
 """
-Two things to notice. NumPy's floats have 64 bits, and a tensor made of them has them, too. A float64 that gets into a float32 network raises an error at the first product.
+Two things to notice. NumPy's floats have 64 bits, and a tensor made of them has them, too. A float64 that gets into a float32 network raises an error at the first matrix product.
 
-And the last two lines: `np.random.normal([3, 5])` looks as if it made a matrix of 3 × 5, and tutorials use it so. It draws *two* numbers, one with the mean 3 and one with the mean 5. A shape has to be given
+And the last two lines: `np.random.normal([3, 5])` looks as if it made a matrix of 3 × 5. It draws *two* numbers, one with the mean 3 and one with the mean 5. A shape has to be given
 as `size=`.
 """
 
@@ -181,7 +181,7 @@ r"""
 `torch.autograd.grad(outputs, inputs)` returns a tuple, one gradient for each input. The output must be a single number. What if there are many, $y_i = f(x_i)$, each with its own $x_i$? Sum them. The derivative of $\sum_i f(x_i)$
 by $x_k$ is $f'(x_k)$: no other term contains it.
 
-The other way is `backward()`. It puts the gradient into `.grad`, and only into that of the *leaves*: tensors that you made yourself and that no operation made.
+The other way is `backward()`. It puts the gradient into `.grad`, and only into that of the *leaves*: tensors that you made yourself, and not by an operation on one that requires a gradient. (A tensor made from another one by `torch.tensor` is a leaf, too, and warns: below.)
 """
 
 # %%
@@ -256,6 +256,12 @@ with check.property("as exact as autograd: no differences", weight=2):
 with check.property("x may require a gradient, and stays as it is"):
     x = check.draw.normal(4, dtype=torch.float64)
     seen = check.call(probes.with_formula_on_a_leaf, derivative, [["exp"]], x)
+    plain = check.call(
+        probes.with_formula_on_a_leaf, derivative, [["exp"]], x, needs_gradient=False
+    )
+    check.true(
+        not plain["requires_grad"], "x requires a gradient after the call, and did not before"
+    )
     check.close(seen["output"], x.exp(), what="the derivative of exp")
     check.equal(seen["x"], x, what="x after the call")
     check.equal(seen["grad"], None, what="x.grad after the call")
@@ -428,8 +434,8 @@ print(f"the largest is {values[-1] / values[0]:.0f} times the smallest")
 
 # %% [markdown]
 r"""
-Along $x^2$ the bowl is 4500 times as steep as along the constant. This ratio is the *condition number*. It says what the third weight suffers from: **the loss hardly notices it.** An error of 0.2 in the constant costs
-$0.2^2 = 0.04$, and the targets go up to 503.
+Along the steepest direction, nearly that of $x^2$, the bowl curves 4500 times as strongly as along the flattest, nearly that of the constant. This ratio is the *condition number*. It says what the third weight suffers from: **the loss hardly notices it.** An error of 0.2 along the flattest
+direction costs half of its eigenvalue times $0.2^2$, about 0.02, and the targets go up to 503.
 
 Plain gradient descent shows it most clearly. Each error shrinks in each step by the factor $1 - \text{rate} \cdot \text{eigenvalue}$. The largest eigenvalue limits the rate: beyond $2/4001$ the error along $x^2$ grows without end. At such a
 rate the smallest one needs thousands of steps. (Adam divides each weight's gradient by its usual size, which helps, and is why it got that far. It is an intuition that it evens out the directions: it does so only as far as they lie along the axes.)
@@ -486,7 +492,7 @@ show(
 r"""
 ### Three repairs
 
-1. **Features of one size.** $x^2$ goes up to 100, $x$ up to 10, the constant is 1. Divide: fit $v_0 (x/10)^2 + v_1 (x/10) + v_2$ to $y / 500$, and calculate back. The bowl becomes nearly round, and plain gradient descent is enough.
+1. **Features of one size.** $x^2$ goes up to 100, $x$ up to 10, the constant is 1. Divide: fit $v_0 (x/10)^2 + v_1 (x/10) + v_2$ to $y / 500$, and calculate back. The bowl becomes much rounder, and plain gradient descent is enough (its rate of 0.8 is just below the limit of 2 by the largest eigenvalue).
 2. **No steps at all.** The loss is a quadratic function of the weights, so its minimum has a formula, *least squares*: `torch.linalg.lstsq`.
 3. **An optimizer that learns the bowl's form.** LBFGS guesses the Hessian from the gradients that it has seen. It wants a function that computes the loss anew, a *closure*, and the same data each time.
 """
@@ -596,7 +602,7 @@ Write `fit_polynomial(x, y, degree)`: the coefficients of the polynomial through
   -100 to 100, not always symmetrical. `degree`, an integer from 0 to 3.
 - **Out**: a float32 tensor of shape (degree + 1,): the coefficients, that of the highest power first. Calculated with them, the polynomial is right to a thousandth of the largest y, and so is **each term by itself**, at the x where it is largest:
   a coefficient that hardly shows in the loss has to be right, too, in that measure.
-- By which means is up to you. It may take two seconds.
+- By which means is up to you. It may take a few seconds.
 
 <!-- hint: Which of the three repairs needs no learning rate, and no steps? What becomes of the columns when x goes up to 100, or only up to 0.1? -->
 <!-- hint: Divide x by its largest absolute value, and all columns lie between -1 and 1. Fit in these, and each coefficient is then divided by the power of that value. -->
@@ -620,6 +626,10 @@ def fit_polynomial(x, y, degree):
 check = Check("fit-polynomial")
 
 
+def shown(coefficients):
+    return ", ".join(f"{c:.5g}" for c in coefficients.tolist())
+
+
 def fits(coefficients, low, high, what):
     """Ask for a fit, and compare term by term, each at the x where it is largest."""
     coefficients = torch.tensor(coefficients, dtype=torch.float64)
@@ -636,7 +646,7 @@ def fits(coefficients, low, high, what):
     largest = torch.tensor([max(abs(low), abs(high)) ** k for k in exponents], dtype=torch.float64)
     allowed = 1e-3 * y.abs().max().item()
     off = ((got.double() - coefficients).abs() * largest).max().item()
-    told = f"{what}: {[f'{c:.5g}' for c in got.tolist()]} came back"
+    told = f"{what}: {shown(got)} came back, expected {shown(coefficients)}"
     check.true(off <= allowed, f"{told}; a term is off by {off:.3g}, {allowed:.3g} is allowed")
 
 
@@ -699,7 +709,7 @@ print(f"found: a = {line.a.item():.1f}, b = {line.b.item():.2f}")
 
 # %% [markdown]
 """
-The line was 5x + 3 plus noise. The 3 has become about 3.15, and no longer training changes that. It is the right answer: `torch.rand` draws between 0 and 1, so this noise has the mean 0.15. A fit finds what is in the data. (Noise around 0 would be
+The line was 5x + 3 plus noise. The 3 has become 3.14 or so, and no longer training changes that. It is the right answer: `torch.rand` draws between 0 and 1, so this noise has a mean near 0.15. A fit finds what is in the data. (Noise around 0 would be
 `torch.randn`.)
 
 A `Parameter` is a tensor that requires a gradient and makes itself known to its module when it is *assigned to an attribute*. What is not a Parameter, or sits in a plain list, is not found:
@@ -745,7 +755,7 @@ Write the class `Linear`, for $y = xW^\mathsf{T} + b$.
 - With `bias=False` there is no such parameter: `layer.bias` is None, and the `state_dict` holds the weight alone.
 - `forward(x)`: `x` of shape (..., inputs), with any number of axes before, none included. The result has the shape (..., outputs).
 - Its `state_dict` can be loaded into `nn.Linear`, and the other way round. `.to(torch.float64)` converts it.
-- **Not allowed**: `nn.Linear` and `functional.linear`; if one of them ran or was inherited, nothing else counts.
+- **Not allowed**: `nn.Linear` and `functional.linear`; if one of them computes the result or is inherited, nothing else counts.
 
 <!-- hint: What makes a tensor known to its module, and what is the last step that forgets it? -->
 <!-- hint: A Parameter wraps a tensor of random numbers: `torch.rand` is uniform between 0 and 1, so stretch and shift it. `@` takes any number of axes in front, and a bias of shape (outputs,) fits the last axis by itself. -->
@@ -810,10 +820,17 @@ with check.property("they begin with uniform random numbers between -1/√inputs
     for name, value in parameters.items():
         scaled = value.detach().double() * math.sqrt(400)
         low, high = scaled.min().item(), scaled.max().item()
-        check.true(-1.0001 < low < -0.9, f"the smallest {name}, times √inputs, is {low:.2f}")
-        check.true(0.9 < high < 1.0001, f"the largest {name}, times √inputs, is {high:.2f}")
+        check.true(
+            -1.0001 < low < -0.9, f"the smallest {name}, times √inputs, is {low:.2f}, not about -1"
+        )
+        check.true(
+            0.9 < high < 1.0001, f"the largest {name}, times √inputs, is {high:.2f}, not about 1"
+        )
         spread = scaled.std().item()
-        check.true(0.5 < spread < 0.65, f"the spread of {name}, times √inputs, is {spread:.2f}")
+        check.true(
+            0.5 < spread < 0.65,
+            f"the spread of {name}, times √inputs, is {spread:.2f}, not about 0.58",
+        )
 with check.property("without a bias"):
     x, weight = check.draw.normal(3, 6), check.draw.normal(2, 6)
     steps = [("state",), ("load", {"weight": weight}), ("call", x)]
@@ -1004,7 +1021,7 @@ show(
 """
 ### Bug hunt: whose gradient is it?
 
-The discriminator stays far from 0, though real and made numbers do not even overlap. Look in cells of your own what is in the `.grad` of the discriminator's weight when its optimizer makes its step, and what its own loss alone would give. Then write
+The discriminator stays far from 0, though real and made numbers hardly overlap. Look in cells of your own what is in the `.grad` of the discriminator's weight when its optimizer makes its step, and what its own loss alone would give. Then write
 `adversarial_step(generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real)`.
 
 - **In**: two modules, an optimizer for each, and two tensors that the modules take. What is in any `.grad` before the call does not count.
@@ -1119,7 +1136,7 @@ check.score()
 <details><summary>What it was (open it when you have found it)</summary>
 
 The generator's loss is computed through the discriminator, so its `backward` fills the discriminator's `.grad` as well. `generator_optimizer.zero_grad()` does not clear that: it knows only its own parameters. The discriminator's optimizer had been cleared *before*. So each of its
-steps contained the wish of the generator: to find made numbers real. For the made numbers both wishes cancel, and only half of the lesson was left.
+steps contained the wish of the generator: to find made numbers real. For the made numbers the two wishes together pull the score to 0, undecided; about ln 2 = 0.69 of the loss remains.
 
 Three cures are right: clear right before each backward; let the generator's loss go back by `torch.autograd.grad`, which writes into nobody's `.grad`; or freeze the discriminator while the generator is trained. PyTorch's own
 [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) trains the discriminator first and says `netD.zero_grad()` at its beginning, which clears what the generator left in the step before.
@@ -1156,7 +1173,7 @@ r"""
 
 <details><summary>1. A central difference is computed in float32 with h = 1e-6 at a place where f and x are near 1. How good is it?</summary>
 
-Hardly at all. The rounding of f alone, 1e-7, divided by 2h is about 0.06; and x + h itself is rounded to steps of 1e-7.
+Hardly at all. The rounding of f alone, about 1e-7, divided by h is 0.1; and x + h itself is rounded to steps of 1e-7.
 </details>
 
 <details><summary>2. `a = torch.zeros(3); b = a.numpy(); a += 1`. What is in b? And after `a = a + 1`?</summary>
@@ -1171,7 +1188,7 @@ The loss falls little or not at all, without an error: the optimizer does not kn
 
 <details><summary>4. One feature is in millimeters and goes up to 5000, another is a share between 0 and 1. Which weight is learned last by gradient descent?</summary>
 
-That of the share. The bowl is flat along it: its eigenvalue is smaller by a factor of about 5000², and the rate is limited by the other one.
+That of the share. The bowl is flat along it: its eigenvalue is smaller by a factor of 5000² and more, and the rate is limited by the other one.
 </details>
 
 <details><summary>5. A loss is computed through a network B in order to train A, and only A's optimizer steps. Does B change? Is all as before?</summary>

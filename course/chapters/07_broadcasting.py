@@ -9,7 +9,7 @@ After this chapter you can
 - write distances, gathers and masked means without a loop over rows;
 - find the places where a broadcast nobody wanted hides a bug, and guard them.
 
-**Time**: 55 minutes to read and run, 125 for the six exercises.
+**Time**: 55 minutes to read and run, 120 for the six exercises.
 **Know before**: tensors and modules (chapter 00).
 
 **中文**: 本章讲广播与向量化：广播规则、零步长与 expand、以广播代替平铺与拼接、运算符重载、循环与向量化的代价、批量 gather、带掩码的均值，以及静默的 (N,1) 错误。
@@ -17,6 +17,7 @@ After this chapter you can
 
 # %% tags=["needed"]
 import math
+import time
 import warnings
 
 import torch
@@ -277,6 +278,7 @@ with check.property("the empty shape, and a shape alone"):
 ### BEGIN HIDDEN TESTS
 with check.property("three and four shapes; two of them fit and the third does not"):
     gives((a, 1, 1), (b, 1), (c,))
+    gives((1,), (a,), (b,))
     gives((1,), (a, 1), (1, 1, b), (c, 1, 1, 1))
     gives((a, 1), (1, b), (c, b))
     gives((1, b), (a, 1), (1, c))
@@ -304,16 +306,17 @@ for name, tensor in (("small", small), ("expand", wide), ("repeat", tiled)):
     print(
         f"{name:<7} shape {tuple(tensor.shape)!s:<10} stride {tensor.stride()!s:<10} {size:>6} bytes"
     )
-wide_again = small.expand(3, 1000)
+wide[0, 0] = 9.0
+print("one entry written:", wide[0, :3].tolist(), "and small is", small.flatten().tolist())
 try:
-    wide_again[0, 0] = 9.0
-    wide_again += 1.0
+    wide += 1.0
 except RuntimeError as error:
-    print("writing into it:", str(error)[:67], "…")
+    print("all entries written:", str(error)[:67], "…")
 
 # %% [markdown]
 r"""
-A thousand columns for the price of one. That is why one does not write into an expanded tensor: a thousand entries are one place.
+A thousand columns for the price of one. That is why one does not write into an expanded tensor: a thousand entries are one place. One entry written changes the whole row, and `small`, without a word. PyTorch refuses only where *one* operation would write several times
+to one place.
 
 On the way back the rule turns around. What was repeated on the way there is **summed** on the way back, since the one number was used a thousand times. A gradient always has the shape of the tensor that it belongs to.
 """
@@ -372,7 +375,7 @@ Write the class `Merge`, a linear layer over several inputs that broadcast.
   `nn.Linear(sum(sizes), outputs)`, and the other way round. With which numbers they begin is up to you.
 - `forward(*inputs)`: as many tensors, the last axis of each as long as its size says. The axes before it broadcast, by the rule. The result has the shape that these give together, then `outputs`: what concatenation, linear layer and activation
   would give.
-- Nothing is tiled: what is saved for the way back are the inputs themselves, and what the activation keeps.
+- Nothing is tiled: what is saved for the way back are the inputs themselves, and what the activation keeps. Autograd goes through, to the inputs, the weight and the bias.
 
 <!-- hint: Which columns of the weight belong to which input? What has to be added, and why does it fit? -->
 <!-- hint: `split` cuts the weight along axis 1 into blocks of the given sizes. Each input times its own block, transposed, has the outputs as its last axis. Add them up, the bias last, then the activation if there is one. -->
@@ -455,8 +458,13 @@ with check.property("nothing is tiled: what is saved are the inputs", weight=2):
 with check.property("one input, and three; no activation is none"):
     merges([4], 6, (3, 5))
     merges([2, 5, 3], 4, (6, 1), (1, 7), (6, 7))
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
+with check.property("gradients reach weight, bias and input"):
+    state, x, grad_output = drawn_state([5], 3), drawn(7, 5), drawn(7, 3)
+    steps = [("load", state), ("gradient", x, grad_output)]
+    _, got = check.call(probes.module, Merge, [5], 3, steps=steps)
+    check.close(got["gradient"], grad_output @ state["weight"], rtol=1e-4, atol=1e-4, what="by x")
+    expected = {"weight": grad_output.T @ x, "bias": grad_output.sum(dim=0)}
+    check.close(got["parameters"], expected, rtol=1e-4, atol=1e-4, what="by the parameters")
 with check.property("an activation comes last"):
     state, inputs = drawn_state([3, 4], 5), [check.draw.normal(6, 3), check.draw.normal(6, 4)]
     steps = [("load", state), ("call", *inputs)]
@@ -464,6 +472,8 @@ with check.property("an activation comes last"):
     _, got = check.call(probes.module, Merge, [3, 4], 5, steps=steps, functions=functions)
     expected = torch.tanh(by_concatenation(inputs, state))
     check.close(got, expected, rtol=1e-4, atol=1e-4)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
 with check.property("inputs without leading axes, and leading axes of a single one"):
     merges([3, 4], 5, (), ())
     merges([3, 4], 5, (), (6, 2))
@@ -573,8 +583,18 @@ print("unbind, in terms of sum:    ", time_ratio(by_unbind, by_sum))
 # %% [markdown]
 """
 The additions are the same 5000 in all three. What differs is the number of calls. Each costs something before anything is computed: Python looks up the method, PyTorch looks for the kernel, makes a tensor for the result. Ten additions take far
-less than that. **The loop over rows is not slow because Python adds slowly; it is slow because it calls 500 times.** On a GPU a call costs even more in proportion.
+less than that. **The loop over rows is not slow because Python adds slowly; it is slow because it calls 500 times.** How many additions does a call cost? Add tensors of one entry and of more, and see when it begins to take longer:
+"""
 
+# %% tags=["nbval-ignore-output"]
+single = torch.ones(1)
+for entries in (10, 100, 1000, 10_000):
+    several = torch.ones(entries)
+    ratio = time_ratio(lambda t=several: t + t, lambda: single + single, seconds=0.3)
+    print(f"{entries:>6} entries, in terms of one entry: {ratio}")
+
+# %% [markdown]
+r"""
 ### Gather, four ways
 
 Take from each row of a table the entries that an index names: `output[i, j] = table[i, index[i, j]]`. First in a loop, then all at once by indexing, by `gather`, and the loop again, compiled by `torch.compile`.
@@ -608,13 +628,14 @@ print(
 # %% tags=["nbval-ignore-output"]
 for function in (gather_by_index, gather_by_gather):
     ratio = time_ratio(lambda: gather_by_loop(table, index), lambda f=function: f(table, index))
-    print(f"the loop, in terms of {function.__name__}: {ratio}")
-print("at least 50 times, by indexing:", ratio.median >= 50)
+    print(f"the loop, in terms of {function.__name__}: {ratio}, at least 50: {ratio.median >= 50}")
 
 small_table, small_index = table[:16], index[:16]
 try:
     compiled = torch.compile(gather_by_loop)
+    start = time.perf_counter()
     compiled(small_table, small_index)
+    print(f"compiling for 16 rows: {time.perf_counter() - start:.0f} s")
     ratio = time_ratio(
         lambda: gather_by_loop(small_table, small_index),
         lambda: compiled(small_table, small_index),
@@ -632,7 +653,7 @@ except Exception as error:
 r"""
 In the indexing version the two indices broadcast: a column of row numbers, (512, 1), and the index, (512, 8). Each pair names one entry. That is broadcasting at work inside of square brackets.
 
-The compiler unrolls the loop, writes one kernel for 16 rows, and needs many seconds for it; another number of rows is compiled anew. It helps, and it does not replace thinking. (Older tutorials use `torch.jit.script` here and report ten percent. It is
+The compiler unrolls the loop and writes one kernel for 16 rows. The first call takes as long as the line above says, and another number of rows is compiled anew. It helps a little, and gather is still far ahead. (Older tutorials use `torch.jit.script` here. It is
 deprecated; `torch.compile` is its successor for speed, `torch.export` for taking a model elsewhere.)
 
 ### Einsum
@@ -715,6 +736,11 @@ with check.property("equal points have the distance 0, close points are right", 
     y = torch.cat([x[:3] + 1e-3 * drawn(3, 3), x[3:]])
     got = check.call(pairwise_distances, x, y)
     check.close(got, distances_one_by_one(x, y), rtol=1e-4, atol=1e-6)
+    same = [got[3, 3].item(), got[4, 4].item()]
+    check.true(same == [0.0, 0.0], f"the distances of two equal points to themselves: {same}")
+    x = 100 + 1e-7 * check.draw.normal(4, 3, dtype=torch.float64)
+    got = check.call(pairwise_distances, x, x[:2].clone())
+    check.close(got, distances_one_by_one(x, x[:2]), rtol=1e-6, atol=1e-15, what="in float64")
 with check.property("as many points as features, or a single one", weight=2):
     for n, m, d in ((4, 4, 4), (1, 5, 3), (6, 1, 2), (3, 5, 1)):
         x, y = drawn(n, d), drawn(m, d)
@@ -826,7 +852,7 @@ Texts of different lengths are filled up with padding. Write `masked_mean(x, mas
 
 - **In**: `x` of shape (texts, tokens, features), float32 or float64; `mask` of shape (texts, tokens), bool, True where a token is real. Sizes may be equal.
 - **Out**: a tensor of shape (texts, features): for each text and feature the mean over its real tokens. A text without any has zeros.
-- Padding may hold anything, **inf and nan included**: it does not matter. Autograd goes through, and the gradient by padding is 0.
+- Padding may hold anything, **inf and nan included**: it does not matter. A *real* nan or inf makes the mean of its text and feature nan or inf. Autograd goes through, and the gradient by padding is 0.
 
 <!-- hint: Which axis does the mask lack, and on which side must it be added? What is nan times 0? -->
 <!-- hint: nan times 0 is nan, so padding has to be *replaced*, not multiplied away. Then a sum over the tokens, divided by how many there are: at least by 1. -->
@@ -886,8 +912,10 @@ with check.property("the gradient is 0 at padding, and finite"):
     got = check.call(probes.gradient, masked_mean, dirty, mask, grad_output=grad_output)
     share = mask.float() / mask.sum(dim=1, keepdim=True).clamp(min=1)
     check.close(got["gradient"], share[:, :, None] * grad_output[:, None, :], atol=1e-6)
-with check.property("float64 keeps its digits"):
+with check.property("float64 keeps its digits; a real nan and a real inf are not hidden"):
     x, mask = check.draw.normal(4, 6, 5, dtype=torch.float64), draw_mask(4, 6)
+    x[0, int(mask[0].long().argmax()), 1] = math.nan
+    x[1, int(mask[1].long().argmax()), 2] = -math.inf
     check.close(check.call(masked_mean, x, mask), text_by_text(x, mask), rtol=1e-12, atol=1e-12)
 ### END HIDDEN TESTS
 check.score()
@@ -916,12 +944,12 @@ print("one picture, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape)
 """
 ### Bug hunt: the line that stays flat
 
-Back to the beginning: `loss_from_the_wild` teaches a layer the mean of all targets. The same line stood in graders of well-known puzzle collections: answers of the wrong shape were accepted, because they were compared after broadcasting. Find out in cells of your own what its
+Back to the beginning: `loss_from_the_wild` teaches a layer the mean of all targets. Graders have made the same mistake: they compared an answer with the right one by a function that broadcasts, and accepted answers of the wrong shape. Find out in cells of your own what its
 value and its gradient are where the prediction is exactly right. Then write `squared_error(prediction, target)`.
 
 - **In**: two tensors. **Out**: the mean squared error of entries *at the same place*, a tensor without dimensions; autograd goes through.
 - The two fit if their shapes are equal, or if they are equal once axes of size 1 **at the end** are left out: (200, 1) and (200,), (7, 3) and (7, 3, 1), and (1,) and (). Which of the two has them does not matter.
-- Anything else raises a `ValueError` whose message holds both shapes as Python writes them, such as `(200, 1)`; also what would broadcast, such as (200,) and (1,).
+- Anything else raises a `ValueError` whose message holds both shapes as tuples, `(200, 1)` and not `torch.Size([200, 1])`; also for what would broadcast, such as (200,) and (1,).
 
 When it is written, `train_line(squared_error)` should find the slope 1.5.
 
@@ -997,6 +1025,7 @@ with check.property("ones at the end, more than one; and ones that are not at th
     does_not_fit((1, n), (n,))
     does_not_fit((n, 1, m), (n, m))
     does_not_fit((n, n), (n, n, n))
+    does_not_fit((n, 2, 1), (n, 3, 1))
 with check.property("the gradient is that of entries at the same place"):
     prediction, target = check.draw.normal(n, 1), check.draw.normal(n)
     got = check.call(probes.gradient, squared_error, prediction, target)
@@ -1009,9 +1038,9 @@ check.score()
 """
 <details><summary>What it was (open it when you have found it)</summary>
 
-Where the prediction is exactly right, the mean over all pairs is twice the variance of the targets, far from 0, and its gradient pulls every prediction toward the mean of all targets. There is no place at which this loss likes a right answer.
+Where the prediction is exactly right, the mean over all pairs is twice the variance of the targets, far from 0, and its gradient pulls every prediction toward the mean of all targets. Unless all targets are equal, this loss dislikes a right answer.
 
-Equal shapes are the strictest guard. The rule of this exercise lets through what layers like `nn.Linear(…, 1)` return, and nothing else.
+Equal shapes are the strictest guard. The rule of this exercise also lets through what layers like `nn.Linear(…, 1)` return: ones at the end.
 </details>
 """
 
@@ -1039,7 +1068,7 @@ Equal shapes are the strictest guard. The rule of this exercise lets through wha
 1. Shapes are aligned at the right; a 1, or a missing axis, is repeated; anything else that differs is an error.
 2. Repeating is a stride of 0 and costs nothing; the result of an operation is written down, and on the way back what was repeated is summed.
 3. A linear layer of a concatenation is a sum of linear layers: the sum broadcasts, and nothing has to be tiled.
-4. A call costs more than ten additions: replace loops over rows by one operation with an axis more.
+4. A call costs as much as hundreds of additions: replace loops over rows by one operation with an axis more.
 5. (N, 1) against (N,) is N × N: name the axes you sum and squeeze, and compare shapes where they must be equal.
 
 ### Test yourself
@@ -1051,7 +1080,7 @@ Equal shapes are the strictest guard. The rule of this exercise lets through wha
 
 <details><summary>2. `x` has the shape (32, 10). You want to subtract from each row its own mean. What is wrong with `x - x.mean(1)`, and when does it run without an error?</summary>
 
-The mean has the shape (32,), which is aligned with the axis of size 10: an error. If x were (32, 32), it would run, and subtract from every *column* the mean of another row. `keepdim=True` gives (32, 1).
+The mean has the shape (32,), which is aligned with the axis of size 10: an error. If x were (32, 32), it would run, and subtract the mean of row j from *column* j. `keepdim=True` gives (32, 1).
 </details>
 
 <details><summary>3. A bias of shape (64,) was added to activations of shape (8, 100, 64). Which shape has its gradient, and how many numbers were added up for one entry?</summary>

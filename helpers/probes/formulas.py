@@ -33,15 +33,15 @@ def with_formula(function: Callable, formula: list[list], *args: Any) -> Any:
 
 @testimony
 def with_formula_on_a_leaf(
-    function: Callable, formula: list[list], x: torch.Tensor
+    function: Callable, formula: list[list], x: torch.Tensor, *, needs_gradient: bool = True
 ) -> dict[str, Any]:
-    """Do what ``with_formula`` does, with an ``x`` that requires a gradient.
+    """Do what ``with_formula`` does, with an ``x`` that requires a gradient if that is asked.
 
     Returns:
         ``{"output", "has_graph", "x", "grad", "requires_grad"}``: what came back, and whether it
         requires a gradient; then what ``x`` is after the call.
     """
-    leaf = x.detach().clone().requires_grad_(True)
+    leaf = x.detach().clone().requires_grad_(needs_gradient)
     output = function(_made_of(formula), leaf)
     return {
         "output": output.detach(),

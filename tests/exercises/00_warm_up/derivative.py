@@ -72,3 +72,9 @@ def derivative(f, x):
         leaf = entry.clone().requires_grad_(True)
         slopes.append(torch.autograd.grad(f(leaf), leaf)[0])
     return torch.stack(slopes).reshape(x.shape)
+
+
+# %% wrong: x itself begins to require a gradient
+def derivative(f, x):
+    x.requires_grad_(True)
+    return torch.autograd.grad(f(x).sum(), x)[0]

@@ -116,3 +116,18 @@ def broadcast_shape(*shapes):
         return tuple(sum(torch.empty(shape, device="meta") for shape in shapes).shape)
     except RuntimeError:
         return None
+
+
+# %% wrong: compares every shape with the first one only
+def broadcast_shape(*shapes):
+    result = tuple(shapes[0])
+    for shape in shapes[1:]:
+        try:
+            torch.broadcast_shapes(shapes[0], shape)
+        except RuntimeError:
+            return None
+        if len(shape) > len(result):
+            result = (1,) * (len(shape) - len(result)) + result
+        filled = (1,) * (len(result) - len(shape)) + tuple(shape)
+        result = tuple(b if a == 1 else a for a, b in zip(result, filled, strict=True))
+    return result

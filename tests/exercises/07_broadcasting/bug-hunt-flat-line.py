@@ -93,3 +93,14 @@ def squared_error(prediction, target):
     if shapes[0] != shapes[1]:
         raise ValueError(f"{tuple(prediction.shape)} does not fit {tuple(target.shape)}")
     return (prediction.reshape(shapes[0]) - target.reshape(shapes[1])).pow(2).mean()
+
+
+# %% wrong: tells the shapes without their ones
+def squared_error(prediction, target):
+    while prediction.dim() and prediction.shape[-1] == 1:
+        prediction = prediction.squeeze(-1)
+    while target.dim() and target.shape[-1] == 1:
+        target = target.squeeze(-1)
+    if prediction.shape != target.shape:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return (prediction - target).square().mean()

@@ -166,3 +166,38 @@ class Merge(nn.Module):
             result = result + torch.einsum("...i,oi->...o", x, block)
             start += x.shape[-1]
         return result if self.activation is None else self.activation(result)
+
+
+# %% wrong: blocks of the weight's data, which never learn
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.data.split(self.sizes, dim=1)
+        result = self.bias
+        for x, block in zip(inputs, blocks, strict=True):
+            result = result + x @ block.T
+        return result if self.activation is None else self.activation(result)
+
+
+# %% wrong: the activation for each input before they are added
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes = list(sizes)
+        self.activation = activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        activation = self.activation or nn.Identity()
+        first, *others = [activation(x @ b.T) for x, b in zip(inputs, blocks, strict=True)]
+        for other in others:
+            first = first + other
+        return first + self.bias

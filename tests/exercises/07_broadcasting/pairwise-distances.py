@@ -63,3 +63,15 @@ def pairwise_distances(x, y):
 def pairwise_distances(x, y):
     d = x[:, None] - y
     return torch.einsum("nmd,nmd->nm", d, d).sqrt()
+
+
+# %% wrong: the difference of large squares, in float64
+def pairwise_distances(x, y):
+    a, b = x.double(), y.double()
+    squares = a.square().sum(dim=1)[:, None] + b.square().sum(dim=1)[None] - 2 * a @ b.T
+    return squares.clamp(min=0).sqrt().to(x.dtype)
+
+
+# %% wrong: a small number under the root, so equal points have a distance
+def pairwise_distances(x, y):
+    return ((x[:, None] - y[None]).square().sum(dim=-1) + 1e-12).sqrt()
