@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from helpers import plotting
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from matplotlib.figure import Figure
 
 
@@ -37,11 +39,9 @@ def play(
     if start not in values:
         raise ValueError(f"start is {start!r}, which is not one of the values {list(values)}")
     plotting.show(draw(start), alt)
-    try:
-        import ipywidgets
-    except ModuleNotFoundError:
-        return
-    _show_slider(ipywidgets, draw, label, values, start, form)
+    ipywidgets = _find_ipywidgets()
+    if ipywidgets is not None:
+        _show_slider(ipywidgets, draw, label, values, start, form)
 
 
 def ask(draw: Callable[[str], Figure], *, label: str, start: str, alt: str) -> None:
@@ -54,15 +54,13 @@ def ask(draw: Callable[[str], Figure], *, label: str, start: str, alt: str) -> N
         alt: the picture's alternative text at ``start``.
     """
     plotting.show(draw(start), alt)
-    try:
-        import ipywidgets
-    except ModuleNotFoundError:
-        return
-    _show_text_box(ipywidgets, draw, label, start)
+    ipywidgets = _find_ipywidgets()
+    if ipywidgets is not None:
+        _show_text_box(ipywidgets, draw, label, start)
 
 
 def _show_text_box(
-    ipywidgets: object, draw: Callable[[str], Figure], label: str, start: str
+    ipywidgets: ModuleType, draw: Callable[[str], Figure], label: str, start: str
 ) -> None:
     from IPython.display import display
 
@@ -74,7 +72,7 @@ def _show_text_box(
         layout={"width": "60%"},
     )
     complaint = ipywidgets.HTML()
-    picture = ipywidgets.Image(format="png", layout={"max_width": "100%", "width": "700px"})
+    picture = _picture_of(ipywidgets, draw(start))
 
     def redraw(change: dict) -> None:
         try:
@@ -85,12 +83,11 @@ def _show_text_box(
             complaint.value = ""
 
     box.observe(redraw, names="value")
-    picture.value = plotting.render_png(draw(start))
     display(ipywidgets.VBox([box, complaint, picture]))
 
 
 def _show_slider(
-    ipywidgets: object,
+    ipywidgets: ModuleType,
     draw: Callable[[float], Figure],
     label: str,
     values: Sequence[float],
@@ -106,11 +103,23 @@ def _show_slider(
         style={"description_width": "initial"},
         layout={"width": "90%"},
     )
-    picture = ipywidgets.Image(format="png", layout={"max_width": "100%", "width": "700px"})
+    picture = _picture_of(ipywidgets, draw(start))
 
     def redraw(change: dict) -> None:
         picture.value = plotting.render_png(draw(change["new"]))
 
     slider.observe(redraw, names="value")
-    picture.value = plotting.render_png(draw(start))
     display(ipywidgets.VBox([slider, picture]))
+
+
+def _find_ipywidgets() -> ModuleType | None:
+    try:
+        import ipywidgets
+    except ModuleNotFoundError:
+        return None
+    return ipywidgets
+
+
+def _picture_of(ipywidgets: ModuleType, figure: Figure) -> object:
+    layout = {"max_width": "100%", "width": "700px"}
+    return ipywidgets.Image(value=plotting.render_png(figure), format="png", layout=layout)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import torch
 import torch.utils.checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import measuring
+from helpers.probes.refusing import refusing
 from helpers.probes.testimony import testimony
 
 
@@ -48,11 +47,8 @@ def counted(
             made(data)
         return made(data)
 
-    def refuse(*_: Any, **__: Any) -> None:
-        raise RuntimeError("saved_bytes of the helpers was called")
-
-    # What it returns is made of: the function itself may have been imported by its name.
-    with mock.patch.object(measuring, "SavedTensors", refuse):
+    error = RuntimeError("saved_bytes of the helpers was called")
+    with refusing(error, (measuring, "SavedTensors")):
         return counter(run, [tensor for name in left_out for tensor in there[name]])
 
 
@@ -138,7 +134,12 @@ def there_and_back_alone(
         kept = made.bytes_alive(except_for=output)
         return output
 
-    with _refusing_checkpoint():
+    inside = torch.utils.checkpoint
+    variants = (
+        (inside, "_checkpoint_without_reentrant_generator"),
+        (inside.CheckpointFunction, "apply"),
+    )
+    with refusing(RuntimeError("torch.utils.checkpoint was called"), *variants):
         return there_and_back(watched, layers, *inputs, **options) | {"kept": kept}
 
 
@@ -174,20 +175,6 @@ class _Made(TorchDispatchMode):
 
 def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
-
-
-@contextlib.contextmanager
-def _refusing_checkpoint() -> Iterator[None]:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise RuntimeError("torch.utils.checkpoint was called")
-
-    # What its two variants are made of: the function itself may have been imported by its name.
-    inside = torch.utils.checkpoint
-    with (
-        mock.patch.object(inside, "_checkpoint_without_reentrant_generator", refuse),
-        mock.patch.object(inside.CheckpointFunction, "apply", refuse),
-    ):
-        yield
 
 
 class _Dial(torch.nn.Module):

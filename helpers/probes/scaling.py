@@ -5,12 +5,12 @@ Every loss is the sum of the parameters, each times a given tensor: that tensor 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-from unittest import mock
 
 import torch
+
+from helpers.probes.refusing import refusing
 
 
 def scaler_steps(
@@ -52,19 +52,11 @@ def scaler_steps_alone(factory: Callable[..., Any], *args: Any, **kwargs: Any) -
     What comes back are the scaler's own results, not testimony: whoever evades the refusal has
     still written something that behaves like a scaler.
     """
-    with _refusing_scaler():
+    # Not a RuntimeError, which is an answer that a scaler may give.
+    error = PermissionError("torch's own GradScaler was used")
+    methods = ("__init__", "scale", "unscale_", "step", "update")
+    with refusing(error, *((torch.amp.GradScaler, name) for name in methods)):
         return scaler_steps(factory, *args, **kwargs)
-
-
-@contextlib.contextmanager
-def _refusing_scaler() -> Iterator[None]:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise PermissionError("torch's own GradScaler was used")
-
-    with contextlib.ExitStack() as stack:
-        for name in ("__init__", "scale", "unscale_", "step", "update"):
-            stack.enter_context(mock.patch.object(torch.amp.GradScaler, name, refuse))
-        yield
 
 
 def _take_step(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -45,9 +45,7 @@ def training_steps(
     model = _Network(layers, float32_layers)
     model.load_state_dict(state)
     model.train(training)
-    if left_over is not None:
-        for weight in model.parameters():
-            weight.grad = torch.full_like(weight, left_over)
+    _leave_over(model.parameters(), left_over)
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
 
     def loss_function(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -57,7 +55,7 @@ def training_steps(
     losses, states = [], []
     for inputs, targets in batches:
         losses.append(step(model, optimizer, loss_function, inputs, targets))
-        states.append({name: value.clone() for name, value in model.state_dict().items()})
+        states.append(_copy_of_state(model))
     return {"losses": losses, "states": states}
 
 
@@ -94,16 +92,25 @@ def adversarial_steps(
         network.load_state_dict(state)
         optimizers.append(torch.optim.SGD(network.parameters(), lr=rate))
     parameters = [weight for network in networks for weight in network.parameters()]
-    if left_over is not None:
-        for weight in parameters:
-            weight.grad = torch.full_like(weight, left_over)
+    _leave_over(parameters, left_over)
     seen = []
     for noise, real in batches:
         step(*networks, *optimizers, noise, real)
-        now = [{n: v.clone() for n, v in network.state_dict().items()} for network in networks]
+        now = [_copy_of_state(network) for network in networks]
         trainable = all(weight.requires_grad for weight in parameters)
         seen.append({"generator": now[0], "discriminator": now[1], "trainable": trainable})
     return seen
+
+
+def _leave_over(parameters: Iterable[torch.nn.Parameter], value: float | None) -> None:
+    """Fill all gradients with ``value``, as an earlier step would; leave them if it is None."""
+    if value is not None:
+        for weight in parameters:
+            weight.grad = torch.full_like(weight, value)
+
+
+def _copy_of_state(network: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in network.state_dict().items()}
 
 
 class _Network(torch.nn.Module):

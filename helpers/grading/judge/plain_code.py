@@ -34,6 +34,9 @@ def _words(text: str) -> frozenset[str]:
 # Modules that hold no other module.
 _WHOLE = _words("bisect cmath copy heapq itertools math random time")
 _LIBRARIES = _words("torch numpy matplotlib")
+_FUSIONS = _words("""
+    fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
+""")
 # Of these only what stands here.
 _PARTS = {
     "__future__": _words("annotations division print_function"),
@@ -70,15 +73,11 @@ _PARTS = {
     "torch.nn.modules.batchnorm": _words("BatchNorm1d BatchNorm2d BatchNorm3d _BatchNorm"),
     "torch.nn.modules.conv": _words("Conv1d Conv2d Conv3d _ConvNd"),
     "torch.nn.modules.instancenorm": _words("_InstanceNorm"),
-    "torch.nn.utils": _words("""
-        clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ fuse_conv_bn_eval
-        fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights get_total_norm
-        parameters_to_vector remove_spectral_norm remove_weight_norm spectral_norm
-        vector_to_parameters weight_norm
+    "torch.nn.utils": _FUSIONS | _words("""
+        clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm parameters_to_vector
+        remove_spectral_norm remove_weight_norm spectral_norm vector_to_parameters weight_norm
     """),
-    "torch.nn.utils.fusion": _words("""
-        fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights
-    """),
+    "torch.nn.utils.fusion": _FUSIONS,
     "torch.testing": _words("assert_close"),
     "torch.utils.checkpoint": _words("checkpoint checkpoint_sequential"),
     "torch.utils.data": _words("""
