@@ -47,7 +47,7 @@ def test_setup_cell_and_raw_cell_are_left_out(render):
 def test_exercise_shows_card_stub_and_folded_solution_and_check(render):
     page = render()
     parts = [
-        '<section class="exercise-card">\n\n### Softmax',
+        '<section class="exercise-card" id="exercise-softmax">\n\n### Softmax',
         "4 points · 10 minutes · difficulty 1 of 3\n\n</section>",
         "Your code</p>\n\n```python\n" + sample.STUB,
         '<details class="solution">\n<summary>A solution</summary>\n\n```python\ndef softmax',

@@ -1,7 +1,8 @@
 """Build the book: run mdBook, and be the preprocessor that mdBook runs.
 
 mdBook hands its preprocessor the whole book as JSON and takes it back changed. This one replaces a
-line ``{{#notebook 08-numerical-stability}}`` by that chapter's page, and formulas by MathML.
+line ``{{#notebook 08-numerical-stability}}`` by that chapter's page, ``{{#exercises}}`` by an index
+of all exercises, ``{{#glossary}}`` by the terms of all chapters, and formulas by MathML.
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from helpers.authoring.indexes import render_exercises, render_glossary
 from helpers.authoring.mathml import FormulaError, convert_math
 from helpers.authoring.page import Chapter, PageError, render_page
 
-_DIRECTIVE = re.compile(r"^\{\{#notebook\b[ \t]*(?P<name>[^}\n]*?)[ \t]*\}\}[ \t]*$", re.MULTILINE)
+_DIRECTIVE = re.compile(
+    r"^\{\{#(?P<kind>notebook|exercises|glossary)\b[ \t]*(?P<name>[^}\n]*?)[ \t]*\}\}[ \t]*$",
+    re.MULTILINE,
+)
+_INDEXES = {"exercises": render_exercises, "glossary": render_glossary}
 _SOLUTION_CHOICES = ("fold", "omit")
 _COMMAND_VARIABLE = "MDBOOK_PREPROCESSOR__NOTEBOOKS__COMMAND"
 _HOST = "127.0.0.1"
@@ -135,19 +141,29 @@ def _chapters(items: list[Any]) -> Iterator[dict[str, Any]]:
 def _replaced(text: str, path: str, course: Path, repository: str, fold: bool) -> str:
     pieces, end = [], 0
     for directive in _DIRECTIVE.finditer(text):
-        if not directive["name"]:
-            raise BookError(
-                f"{path}: the directive names no chapter;"
-                " write {{#notebook 08-numerical-stability}}."
-            )
         pieces.append(convert_math(text[end : directive.start()], path))
         try:
-            page = render_page(Chapter.find(course, directive["name"]), repository, fold)
+            pieces.append(_expanded(directive, path, course, repository, fold))
         except PageError as error:
             raise PageError(f"{path}: {error}") from error
-        pieces.append(page)
         end = directive.end()
     return "".join([*pieces, convert_math(text[end:], path)])
+
+
+def _expanded(
+    directive: re.Match[str], path: str, course: Path, repository: str, fold: bool
+) -> str:
+    kind, name = directive["kind"], directive["name"]
+    if index := _INDEXES.get(kind):
+        if name:
+            raise BookError(f"{path}: write {{{{#{kind}}}}} without a name.")
+        return convert_math(index(course), path)
+    if not name:
+        raise BookError(
+            f"{path}: the directive names no chapter;"
+            " write {{#notebook 08-numerical-stability}}."
+        )
+    return render_page(Chapter.find(course, name), repository, fold)
 
 
 def _fold_solutions(config: Mapping[str, Any]) -> bool:

@@ -78,11 +78,11 @@ def render_page(chapter: Chapter, repository: str, fold_solutions: bool) -> str:
     links = _links(chapter, repository)
     given = {
         grade_id: cell
-        for cell in _read(chapter.release).cells
+        for cell in read_notebook(chapter.release).cells
         if (grade_id := cell.metadata.get("nbgrader", {}).get("grade_id"))
     }
     blocks = []
-    for number, cell in enumerate(_read(chapter.source).cells, start=1):
+    for number, cell in enumerate(read_notebook(chapter.source).cells, start=1):
         where = f"Chapter {chapter.name}, cell {number}"
         try:
             blocks.extend(_cell_blocks(cell, given, fold_solutions, where))
@@ -97,7 +97,17 @@ def render_page(chapter: Chapter, repository: str, fold_solutions: bool) -> str:
     return _with_links(page, links)
 
 
-def _read(path: Path) -> NotebookNode:
+def exercise_anchor(name: str) -> str:
+    """Return the id of the card of the exercise ``name`` in its page."""
+    return f"exercise-{name}"
+
+
+def read_notebook(path: Path) -> NotebookNode:
+    """Return the notebook at ``path``.
+
+    Raises:
+        PageError: it is damaged.
+    """
     try:
         return nbformat.read(path, as_version=4)
     except Exception as error:  # nbformat raises errors of many kinds for a damaged file
@@ -172,8 +182,9 @@ def _prose(cell: NotebookNode, where: str) -> str:
             " cannot show; draw it in a code cell."
         )
     text = _CHAPTER_LINK.sub(r"](\g<chapter>.md", convert_math(cell.source, where))
-    if cell.metadata.get("bits", {}).get("exercise"):
-        return f'<section class="exercise-card">\n\n{text}\n\n</section>'
+    if exercise := cell.metadata.get("bits", {}).get("exercise"):
+        anchor = exercise_anchor(exercise)
+        return f'<section class="exercise-card" id="{anchor}">\n\n{text}\n\n</section>'
     return text
 
 
