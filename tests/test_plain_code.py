@@ -42,6 +42,10 @@ PLAIN = [
     "import json\njson.loads(json.dumps({'a': 1}))",
     "import os, sys\nos.environ['A'] = 'b'\nprint(1, file=sys.stderr)\nsys.stdout.write('x')",
     "import os\nos.write(2, b'x')",
+    "import os\nnames = [os.path.join(f, n) for n in os.listdir(f) if os.path.isfile(n)]",
+    "paths = sorted(Path(folder).glob('*.png'))",
+    "from torch.nn.utils.rnn import pad_sequence\nnn.utils.rnn.pad_sequence([x])",
+    "from torch.utils.data import DataLoader, Sampler, default_collate",
     "import random, copy, time\nrandom.seed(1)\ncopy.deepcopy([1])\ntime.time()",
     "copy = x.clone()\nstring = 'x'\ntime = 3\nprint(copy, string, time)",
     "check = Check('softmax')\nwith check.property('x'):\n"
@@ -53,6 +57,7 @@ PLAIN = [
     "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
     "        ctx.save_for_backward(x)\n        return x\nF.apply(x)",
     "model.eval()\nmodel.train()",
+    "for m in model.modules():\n    for p in m._parameters.values():\n        n += p.numel()",
     "torch.testing.assert_close(a, b)\nnp.testing.assert_allclose(a, b)",
     "from torch.testing import assert_close\nfrom torch.utils.data import DataLoader, Dataset",
     "torch.nn.utils.clip_grad_norm_(parameters, 1.0)",
@@ -153,12 +158,17 @@ REACHING = {
     "a module's function": "import json\njson.dumps = f",
     "mathematics": "math.isfinite = f",
     "what the course imported": "warnings.catch_warnings = f",
+    "imports by name, in what draws": "plt.matplotlib.backends.backend_agg.features.modules",
+    "imports by name, handed on": "from matplotlib.backends.backend_agg import features",
     # files and streams
     "open": "open('x', 'w')",
     "another open": "x.open('x')",
     "the channel": "import os\nos.write(3, b'x')",
     "the channel, computed": "import os\nos.write(1 + 2, b'x')",
     "write handed on": "import os\nw = os.write",
+    "the module glob, by a library": "np.something.glob",
+    "os by its path": "import os\nos.path.os.system('x')",
+    "os.path handed on": "import os\np = os.path",
     "a module written as text": "np.savetxt('statistics.py', x)",
     "a module written as a picture": "plt.savefig('statistics.py', format='raw')",
     "savefig handed on": "s = plt.savefig",
@@ -231,6 +241,7 @@ def test_no_plain_attribute_of_a_library_leads_out_of_it() -> None:
 def walk_plainly(names: frozenset[str], dangerous: list[object]) -> Iterator[str]:
     waiting = [importlib.import_module(name) for name in sorted(names)]
     waiting.append(importlib.import_module("matplotlib.pyplot"))
+    importlib.import_module("matplotlib.backends.backend_agg")  # as soon as something is drawn
     seen = set()
     for module in waiting:
         if module.__name__ in seen:

@@ -53,6 +53,7 @@ _PARTS = {
     "enum": _words("Enum Flag IntEnum StrEnum auto"),
     "fractions": _words("Fraction"),
     "functools": _words("cache cached_property lru_cache partial reduce total_ordering"),
+    "hashlib": _words("blake2b blake2s md5 sha1 sha256 sha512"),
     "helpers": frozenset(helpers.__all__),
     "json": _words("dumps loads"),
     "logging": _words("""
@@ -60,7 +61,8 @@ _PARTS = {
     """),
     "numbers": _words("Complex Integral Number Rational Real"),
     "numpy.testing": _words("assert_allclose assert_array_equal"),
-    "os": _words("_exit abort cpu_count environ getcwd getpid linesep sep"),
+    "os": _words("_exit abort cpu_count environ getcwd getpid linesep listdir remove replace sep"),
+    "os.path": _words("basename dirname exists isdir isfile join splitext"),
     "pprint": _words("pformat pprint"),
     "probes": frozenset(probes.__all__),
     "re": _words("I IGNORECASE M MULTILINE compile escape findall finditer fullmatch match search "
@@ -78,11 +80,17 @@ _PARTS = {
         remove_spectral_norm remove_weight_norm spectral_norm vector_to_parameters weight_norm
     """),
     "torch.nn.utils.fusion": _FUSIONS,
+    "torch.nn.utils.rnn": _words("""
+        PackedSequence pack_padded_sequence pack_sequence pad_packed_sequence pad_sequence
+        unpad_sequence
+    """),
     "torch.testing": _words("assert_close"),
     "torch.utils.checkpoint": _words("checkpoint checkpoint_sequential"),
     "torch.utils.data": _words("""
-        DataLoader Dataset IterableDataset Subset TensorDataset get_worker_info random_split
+        BatchSampler ConcatDataset DataLoader Dataset IterableDataset RandomSampler Sampler
+        SequentialSampler Subset TensorDataset default_collate get_worker_info random_split
     """),
+    "zlib": _words("adler32 crc32"),
     "typing": _words("""
         Annotated Any Callable ClassVar Dict Final Generator Generic Iterable Iterator List Literal
         Mapping NamedTuple Optional Protocol Self Sequence Set Tuple Type TypeVar Union cast
@@ -105,8 +113,8 @@ _HELD_MODULES = (
 _ATTRIBUTES = _HELD_MODULES | _words("""
     apply_ distributed export f2py fx hub jit library load map2_ map_ ops overrides package
     parallel save script serialization set_default_device testing utils
-    PIL attrgetter bltns compile concurrent ctypeslib itemgetter methodcaller mp tunable xpu
-    as_strided resize resize_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+    PIL attrgetter backend_agg bltns compile concurrent ctypeslib itemgetter methodcaller mp tunable
+    xpu as_strided resize resize_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
     sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_resize_
     sparse_resize_and_clear_ stride_tricks
     ag_code ag_frame cr_code cr_frame currentframe f_back f_builtins f_code f_globals f_locals
@@ -122,6 +130,8 @@ _SPECIAL_METHODS = _words("""
     __call__ __class__ __doc__ __enter__ __exit__ __getitem__ __init__ __iter__ __len__ __name__
     __next__ __repr__ __str__ __version__
 """)
+# What a module of torch has by public names as well.
+_OF_MODULES = _words("_buffers _modules _parameters")
 _SPECIAL_DEFINITIONS = _SPECIAL_METHODS | _words("""
     __abs__ __add__ __contains__ __eq__ __ge__ __gt__ __hash__ __le__ __lt__ __matmul__ __mul__
     __ne__ __neg__ __post_init__ __pow__ __radd__ __rmul__ __setitem__ __sub__ __truediv__
@@ -281,7 +291,7 @@ def _is_library(module: str) -> bool:
 
 
 def _leads_on(name: str) -> bool:
-    special = name.startswith("_") and name not in _SPECIAL_METHODS
+    special = name.startswith("_") and name not in _SPECIAL_METHODS | _OF_MODULES
     return special or name in _ATTRIBUTES or name == "*"
 
 
@@ -321,6 +331,8 @@ def _gets_what_is_plain(call: ast.Call) -> bool:
 _PLAIN_IF_CALLED_SO: dict[str, Callable[[ast.Call], bool]] = {
     "eval": lambda call: isinstance(call.func, ast.Attribute) and not call.args,
     "getattr": _gets_what_is_plain,
+    # Called, it is a path's method; the module that goes by this name cannot be.
+    "glob": lambda call: isinstance(call.func, ast.Attribute),
     "imsave": _writes_a_picture,
     "savefig": _writes_a_picture,
     "wraps": _wraps_as_usual,
