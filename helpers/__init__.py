@@ -16,16 +16,19 @@ _MODULES = {
     "COLORS": "plotting",
     "Check": "checks",
     "ask": "widgets",
+    "by_value": "processes",
     "digits": "data",
     "explore_bits": "bit_explorer",
     "hint": "hints",
     "new_figure": "plotting",
+    "peak_bytes": "peak_memory",
     "play": "widgets",
     "probes": "probes",
     "progress": "progress_store",
     "saved_bytes": "measuring",
     "show": "plotting",
     "time_ratio": "measuring",
+    "time_shares": "measuring",
 }
 __all__ = [*_MODULES]
 

@@ -10,6 +10,8 @@ from helpers.guard import CallTimeoutError, guarded_call
 from helpers.plain import NotPlainError, one_line, plain_copy
 
 SECONDS_PER_CALL = 10.0
+# What a stub says; nbgrader's setting for the students' copies holds the same words.
+STUB_MESSAGE = "nothing is written here yet"
 
 
 @dataclass
@@ -19,7 +21,7 @@ class Answer:
     Attributes:
         value: a plain copy of what it returned; None if it did not return.
         problem: one sentence if it did not return plain data; "" otherwise.
-        is_stub: whether it raised NotImplementedError, as a stub does.
+        is_stub: whether a stub was called.
         timed_out: whether it did not return in time.
         printed: what it wrote, up to a limit.
         warned: its warnings, one line each.
@@ -68,13 +70,25 @@ def describe_error(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {message}".rstrip(": "))
 
 
+def is_from_stub(error: BaseException) -> bool:
+    """Return whether ``error`` says that nothing is written yet.
+
+    Libraries raise the same class, for what a dtype or a device cannot do.
+    """
+    return type(error) is NotImplementedError and error.args == (STUB_MESSAGE,)
+
+
 def _fill(answer: Answer, function: Callable, args: list, kwargs: dict) -> None:
     # All that can fail because of the student's code stays inside the guard, the copying of
     # what came back included.
     try:
-        answer.value = plain_copy(function(*args, **kwargs))
+        returned = function(*args, **kwargs)
+        try:
+            answer.value = plain_copy(returned)
+        except NotPlainError as error:
+            answer.problem = one_line(f"what came back cannot be judged: {error}")
     except (KeyboardInterrupt, CallTimeoutError):
         raise
     except BaseException as error:
-        answer.is_stub = isinstance(error, NotImplementedError)
+        answer.is_stub = is_from_stub(error)
         answer.problem = f"raised {describe_error(error)}"

@@ -28,6 +28,7 @@ from helpers.comparison import find_difference
 from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
 from helpers.plain import describe, plain_copy
+from helpers.random_numbers import globals_kept, seed_globals
 
 
 class _PropertyFailedError(Exception):
@@ -167,6 +168,14 @@ class Check:
         self._inside_property()
         if condition is not True:
             raise _PropertyFailedError(otherwise)
+
+    def with_seed(self, seed: int, function: Callable, *args: Any) -> Any:
+        """Call ``function``, one of the course's own, with all global generators seeded, and leave
+        these as they were.
+        """
+        with globals_kept():
+            seed_globals(seed)
+            return function(*args)
 
     def score(self) -> float:
         """Show the report and return the points, as nbgrader's partial credit wants them."""

@@ -11,7 +11,8 @@ class Draw:
     """Draws inputs from a generator of its own, seeded afresh from the operating system.
 
     The global random state is left as it is. Sizes must differ from each other, so that a
-    swapped axis cannot go unseen; sizes of 1 do not count.
+    swapped axis cannot go unseen; sizes of 1 do not count. Where equal sizes are the point of a
+    test, ``equal_sizes=True`` says so.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -25,9 +26,10 @@ class Draw:
         mean: float = 0.0,
         std: float = 1.0,
         dtype: torch.dtype = torch.float32,
+        equal_sizes: bool = False,
     ) -> torch.Tensor:
         """Return normally distributed numbers of shape ``sizes``."""
-        _refuse_equal_sizes(sizes)
+        _refuse_equal_sizes(sizes, equal_sizes)
         numbers = torch.randn(sizes, generator=self._generator, dtype=torch.float64)
         return (mean + std * numbers).to(dtype)
 
@@ -37,15 +39,16 @@ class Draw:
         low: float = 0.0,
         high: float = 1.0,
         dtype: torch.dtype = torch.float32,
+        equal_sizes: bool = False,
     ) -> torch.Tensor:
         """Return numbers between ``low`` and ``high`` of shape ``sizes``."""
-        _refuse_equal_sizes(sizes)
+        _refuse_equal_sizes(sizes, equal_sizes)
         numbers = torch.rand(sizes, generator=self._generator, dtype=torch.float64)
         return (low + (high - low) * numbers).to(dtype)
 
-    def integers(self, *sizes: int, low: int, high: int) -> torch.Tensor:
+    def integers(self, *sizes: int, low: int, high: int, equal_sizes: bool = False) -> torch.Tensor:
         """Return int64 numbers from ``low`` to ``high`` - 1 of shape ``sizes``."""
-        _refuse_equal_sizes(sizes)
+        _refuse_equal_sizes(sizes, equal_sizes)
         return torch.randint(low, high, sizes, generator=self._generator)
 
     def booleans(self, *sizes: int, share: float = 0.5) -> torch.Tensor:
@@ -65,10 +68,10 @@ class Draw:
         return torch.randperm(count, generator=self._generator)
 
 
-def _refuse_equal_sizes(sizes: tuple[int, ...]) -> None:
+def _refuse_equal_sizes(sizes: tuple[int, ...], equal_sizes: bool) -> None:
     larger = [size for size in sizes if size > 1]
-    if len(set(larger)) < len(larger):
+    if len(set(larger)) < len(larger) and not equal_sizes:
         raise ValueError(
             f"sizes {sizes} repeat a number: a check's inputs differ in every axis, "
-            "so that swapped axes show"
+            "so that swapped axes show; equal_sizes=True where they are the point"
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +64,12 @@ class TimeRatio:
 
     def __str__(self) -> str:
         """Return the ratio with its spread, in two digits."""
-        return f"{self.median:.2g} times ({self.smallest:.2g} to {self.largest:.2g})"
+        median, smallest, largest = map(_two_digits, (self.median, self.smallest, self.largest))
+        return f"{median} times ({smallest} to {largest})"
+
+
+def _two_digits(number: float) -> str:
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def time_ratio(
@@ -91,6 +99,58 @@ def time_ratio(
         if collecting:
             gc.enable()
     return TimeRatio(statistics.median(ratios), min(ratios), max(ratios))
+
+
+@dataclass(frozen=True)
+class OperationTime:
+    """One kind of operation in a profile: its share of the time, and how often it was called."""
+
+    name: str
+    share: float
+    calls: int
+
+
+def time_shares(function: Callable[[], Any], *, repeats: int = 20) -> list[OperationTime]:
+    """Run ``function`` under torch's profiler, and return where its time on the CPU went.
+
+    Returns:
+        one entry for each operation of torch, the one that took longest first; the time of the
+        operations that it calls is not in it. ``calls`` are those of one run.
+
+    Source: ``torch.profiler`` (PyTorch documentation).
+    """
+    from torch.profiler import ProfilerActivity, profile
+
+    function()
+    with _quiet_stderr(), profile(activities=[ProfilerActivity.CPU]) as profiled:
+        for _ in range(repeats):
+            function()
+    events = [event for event in profiled.key_averages() if event.key.startswith("aten::")]
+    total = sum(event.self_cpu_time_total for event in events)
+    events.sort(key=lambda event: -event.self_cpu_time_total)
+    return [
+        OperationTime(
+            event.key.removeprefix("aten::"),
+            event.self_cpu_time_total / total,
+            event.count // repeats,
+        )
+        for event in events
+    ]
+
+
+@contextlib.contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    """Drop what libraries write to the error stream: the profiler tells when it begins and ends."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _time_of(function: Callable[[], Any], repeats: int) -> float:

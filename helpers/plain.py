@@ -43,6 +43,8 @@ def plain_copy(value: Any) -> Any:
         return tuple(plain_copy(item) for item in value)
     if kind is dict:
         return {_plain_key(key): plain_copy(item) for key, item in value.items()}
+    if isinstance(value, np.generic):
+        raise NotPlainError(f"{value!r} is a number of NumPy's; .item() makes one of Python of it")
     raise NotPlainError(
         f"a value of type {kind.__module__}.{kind.__qualname__} is not plain data "
         "(tensors, arrays, numbers, strings, and lists, tuples and dicts of them)"

@@ -6,11 +6,12 @@ import html
 from dataclasses import dataclass, field
 
 from helpers import display
+from helpers.calling import STUB_MESSAGE
 from helpers.catalogue import Exercise
 from helpers.plain import one_line
 
 _SYMBOLS = {"passed": "✓", "failed": "✗", "not tried": "–"}
-_NOT_WRITTEN = "nothing is written here yet: replace the line that raises NotImplementedError"
+_NOT_WRITTEN = f"{STUB_MESSAGE}: replace the line that raises NotImplementedError"
 _MOST_LINES_OF_NOISE = 5
 
 

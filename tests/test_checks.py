@@ -480,3 +480,25 @@ def test_numbers_that_look_alike_are_shown_to_their_last_digit() -> None:
     assert find_difference(torch.tensor([40493.2]), torch.tensor([40493.203]), rtol=0.0) == (
         "at [0]: 40493.19921875 came back, expected 40493.203125"
     )
+
+
+def test_the_students_copies_have_the_stub_that_checks_know() -> None:
+    from helpers.calling import STUB_MESSAGE
+
+    config = (Path(__file__).parents[1] / "course" / "nbgrader_config.py").read_text("utf-8")
+    assert f'raise NotImplementedError("{STUB_MESSAGE}")' in config
+
+
+def test_a_librarys_own_refusal_is_not_taken_for_a_stub(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refused() -> None:
+        raise NotImplementedError("no kernel for this dtype")
+
+    check = Check("double", seed=0)
+    with check.property("p"):
+        check.call(refused)
+    check.score()
+    shown = capsys.readouterr().out
+    assert "no kernel for this dtype" in shown
+    assert "nothing is written" not in shown

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from helpers import digits, probes, saved_bytes, time_ratio
+from helpers import digits, probes, saved_bytes, time_ratio, time_shares
 
 
 def test_gradient_equals_autograds_own() -> None:
@@ -465,7 +465,8 @@ def test_two_networks_are_trained_in_turn() -> None:
     assert seen["generator"]["weight"].item() == 1.5
     # 1 was left over, and the input 1.5 * 3 + 1 is the gradient.
     assert seen["discriminator"]["weight"].item() == 1.0 - 0.25 * (1.0 + 5.5)
-    assert seen["trainable"] is False
+    assert seen["trained"]["discriminator"] == {"weight": True, "bias": False}
+    assert seen["training"] == {"generator": [True], "discriminator": [True]}
     assert states[0]["weight"].item() == 2.0
 
 
@@ -492,3 +493,74 @@ def test_what_a_module_saves_is_counted_and_functions_are_named() -> None:
 def test_operators_are_counted() -> None:
     seen = probes.operators(lambda x: x.sin() + x.sin().cos(), torch.ones(2))
     assert (seen["operators"], seen["calls"]) == (["add", "cos", "sin"], 4)
+
+
+def test_a_profile_tells_the_operation_that_takes_longest(capfd: pytest.CaptureFixture) -> None:
+    matrix = torch.rand(200, 200)
+    shares = time_shares(lambda: (matrix @ matrix @ matrix).sum(), repeats=5)
+    assert shares[0].name == "mm"
+    assert {share.name: share.calls for share in shares}["mm"] == 2
+    assert abs(sum(share.share for share in shares) - 1.0) < 1e-6
+    print("still heard", file=sys.stderr)
+    assert "profiler" not in capfd.readouterr().err
+
+
+def test_a_network_calls_layers_in_order_in_a_dtype_and_tells_of_hooks() -> None:
+    def use(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        model[0].register_forward_hook(lambda *_: None)
+        y = model(x)
+        y.sum().backward()
+        return y
+
+    x = torch.tensor([[2.0]], dtype=torch.float64)
+    layers = [["Linear", 1, 1, False], ["Linear", 1, 1]]
+    state = {"0.weight": torch.tensor([[3.0]])}
+    seen = probes.network(
+        lambda model, x: (model.load_state_dict(state, strict=False), use(model, x))[1],
+        layers,
+        x,
+        order=[0, 0],
+        dtype="float64",
+    )
+    assert seen["output"].item() == 18.0
+    assert seen["output"].dtype == torch.float64
+    assert (seen["hooks"], seen["gradients"]) == (1, 1)
+
+
+def test_a_network_is_not_trained_where_that_is_refused() -> None:
+    def goes_back(model: torch.nn.Module, x: torch.Tensor) -> None:
+        model(x).sum().backward()
+
+    def differentiates(model: torch.nn.Module, x: torch.Tensor) -> None:
+        torch.autograd.grad(model(x).sum(), list(model.parameters()))
+
+    def makes_an_optimizer(model: torch.nn.Module, x: torch.Tensor) -> None:
+        torch.optim.Adam(model.parameters())
+
+    layers, x = ["Linear", 2, 1], torch.ones(3, 2)
+    for function in (goes_back, differentiates, makes_an_optimizer):
+        with pytest.raises(RuntimeError, match=r"there was a backward pass|an optimizer was made"):
+            probes.network_untrained(function, layers, x)
+    seen = probes.network_untrained(lambda model, x: model(x).shape, layers, x)
+    assert (seen["autograd"], seen["autograd_after"]) == ([True], True)
+
+
+def test_saved_tensors_that_pile_up_are_counted() -> None:
+    batches = [(torch.ones(3, 2), torch.zeros(3, 1)) for _ in range(4)]
+    state = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+
+    def piles_up(model: torch.nn.Module, batches: list) -> float:
+        return sum((model(x) - y).square().mean() for x, y in batches).item()
+
+    def lets_go(model: torch.nn.Module, batches: list) -> float:
+        return sum((model(x) - y).square().mean().item() for x, y in batches)
+
+    layers = ["Linear", 2, 1]
+    seen = probes.alive_while_looping(piles_up, layers, batches, state=state)
+    assert seen["output"] == 16.0
+    assert seen["alive"][0] == 0
+    assert seen["alive"][1] < seen["alive"][3]
+    modes = [False]
+    seen = probes.alive_while_looping(lets_go, layers, batches, state=state, training=modes)
+    assert seen["alive"] == [0, 0, 0, 0]
+    assert (seen["training"], seen["gradients"]) == ([False], 0)

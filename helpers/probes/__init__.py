@@ -12,40 +12,84 @@ from helpers.probes.accumulation import (
 )
 from helpers.probes.calls import after_call, fold, gradient, outcome
 from helpers.probes.formulas import with_formula, with_formula_on_a_leaf
-from helpers.probes.modules import module, network, saved_by_module
+from helpers.probes.loading import (
+    folder_items,
+    stopped_loader,
+    stopped_shards,
+    stream_reads,
+    streams,
+)
+from helpers.probes.modules import module, network, network_untrained, saved_by_module
+from helpers.probes.random_numbers import (
+    global_draws,
+    restored_draws,
+    seeded_draws,
+    with_string_hashes,
+)
 from helpers.probes.recorders import functions, operators
 from helpers.probes.regions import in_autocast, in_function_mode, wrapped_in_autocast
+from helpers.probes.runs import backend_flags, resumed_training, with_sources, writes
 from helpers.probes.saving import counted, there_and_back, there_and_back_alone
 from helpers.probes.scaling import scaled_steps, scaler_steps, scaler_steps_alone, scheduled_steps
-from helpers.probes.training import adversarial_steps, optimizer_steps, training_steps
+from helpers.probes.training import (
+    adversarial_steps,
+    alive_while_looping,
+    optimizer_steps,
+    training_steps,
+)
+from helpers.probes.volumes import (
+    gradients_in_budget,
+    joined_patches,
+    segmenter_peaks,
+    segmenter_steps,
+)
 
 __all__ = [
     "accumulated",
     "adversarial_steps",
     "after_batches",
     "after_call",
+    "alive_while_looping",
+    "backend_flags",
     "counted",
     "fold",
+    "folder_items",
     "forward_passes",
     "functions",
+    "global_draws",
     "gradient",
+    "gradients_in_budget",
     "in_autocast",
     "in_function_mode",
+    "joined_patches",
     "module",
     "network",
+    "network_untrained",
     "operators",
     "optimizer_steps",
     "outcome",
+    "restored_draws",
+    "resumed_training",
     "saved_by_module",
     "scaled_steps",
     "scaler_steps",
     "scaler_steps_alone",
     "scheduled_steps",
+    "seeded_draws",
+    "segmenter_peaks",
+    "segmenter_steps",
+    "stopped_loader",
+    "stopped_shards",
+    "stream_reads",
+    "streams",
     "there_and_back",
     "there_and_back_alone",
     "trained_in_windows",
     "training_steps",
     "with_formula",
     "with_formula_on_a_leaf",
+    "with_sources",
+    "with_string_hashes",
     "wrapped_in_autocast",
+    "writes",
 ]

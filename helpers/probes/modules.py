@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from helpers.measuring import saved_bytes
+from helpers.probes.refusing import refusing
 from helpers.probes.testimony import testimony
 
 
@@ -25,20 +26,23 @@ def module(
         *args: its arguments.
         steps: what is done, one after another; each is a name and what it takes:
             ``("call", *inputs)``;
-            ``("gradient", x, grad_output)``, a call, and the way back;
+            ``("gradient", x, grad_output)``, a call with one input, and the way back;
+            ``("gradients", inputs, grad_output)``, likewise with several;
             ``("train",)`` or ``("eval",)``, the mode;
             ``("load", state)``, a state dict that must fit exactly;
             ``("to", "float64")``, a dtype by its name;
             ``("parameters",)`` or ``("state",)``, a look at them;
             ``("graph",)``, a look at which buffers autograd would go back through;
-            ``("classes",)``, a look at its class and those that it inherits from.
+            ``("classes",)``, a look at its class and those that it inherits from;
+            ``("is_none", "bias")``, whether an attribute is there and is None.
         functions: keyword arguments that are functions of torch, by their names there.
         **kwargs: its other keyword arguments.
 
     Returns:
         what each step gave: the output; ``{"output", "gradient", "parameters"}`` with the
-        gradients by the input and by the parameters' names; None; tensors by their names; or
-        names of buffers or of classes, these with their modules' names before them.
+        gradients by the input (or ``"gradients"``, a list) and by the parameters' names; None;
+        tensors by their names; names of buffers or of classes, these with their modules' names
+        before them; or a bool.
     """
     called = {name: getattr(torch, function) for name, function in (functions or {}).items()}
     made = factory(*args, **called, **kwargs)
@@ -50,6 +54,10 @@ def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
         case "call":
             return made(*given)
         case "gradient":
+            seen = _module_gradients(made, [given[0]], given[1])
+            (seen["gradient"],) = seen.pop("gradients")
+            return seen
+        case "gradients":
             return _module_gradients(made, *given)
         case "train" | "eval":
             made.train(name == "train")
@@ -68,20 +76,26 @@ def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
             return [name for name, buffer in made.named_buffers() if buffer.requires_grad]
         case "classes":
             return [f"{kind.__module__}.{kind.__qualname__}" for kind in type(made).__mro__]
+        case "is_none":
+            return getattr(made, given[0], "missing") is None
     raise ValueError(f'there is no step "{name}"')
 
 
 def _module_gradients(
-    made: torch.nn.Module, x: torch.Tensor, grad_output: torch.Tensor
+    made: torch.nn.Module, inputs: list[torch.Tensor], grad_output: torch.Tensor
 ) -> dict[str, Any]:
-    leaf = x.detach().clone().requires_grad_(True)
+    leaves = [x.detach().clone().requires_grad_(True) for x in inputs]
     learned = {name: value for name, value in made.named_parameters() if value.requires_grad}
-    output = made(leaf)
+    output = made(*leaves)
     grads = torch.autograd.grad(
-        output, [leaf, *learned.values()], grad_outputs=grad_output, allow_unused=True
+        output, [*leaves, *learned.values()], grad_outputs=grad_output, allow_unused=True
     )
-    by_name = dict(zip(learned, grads[1:], strict=True))
-    return {"output": output.detach(), "gradient": grads[0], "parameters": by_name}
+    by_name = dict(zip(learned, grads[len(leaves) :], strict=True))
+    return {
+        "output": output.detach(),
+        "gradients": list(grads[: len(leaves)]),
+        "parameters": by_name,
+    }
 
 
 @testimony
@@ -119,6 +133,8 @@ def network(
     training: list[bool] | None = None,
     tied: Sequence[tuple[str, str]] = (),
     frozen: Sequence[str] = (),
+    order: Sequence[int] | None = None,
+    dtype: str = "float32",
     **kwargs: Any,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and tell what became of the network.
@@ -132,27 +148,78 @@ def network(
         training: the mode of each module, in the order of ``network.modules()``.
         tied: pairs of names of parameters; the second becomes the first one.
         frozen: names of parameters that require no gradient.
+        order: which layers are called, one after another; each once, if None.
+        dtype: of the parameters and buffers, by its name.
         **kwargs: keyword arguments of ``function``.
 
     Returns:
-        ``{"output": ..., "state": {...}, "training": [...]}``, the last two after the call.
+        ``{"output", "state", "training", "trained", "gradients", "hooks", "autograd",
+        "autograd_after"}``: the output; then, after the call, the state dict, the mode of each
+        module, whether each parameter, by its name, requires a gradient, how many have one, and how
+        many hooks are left; whether autograd was on, for each time the network ran, and afterwards.
     """
-    made = build(layers)
+    made = build(layers) if order is None else _InOrder(layers, order)
+    made.to(getattr(torch, dtype))
     if state is not None:
         made.load_state_dict(state)
-    for part, mode in zip(made.modules(), training or (), strict=training is not None):
-        part.training = mode
     for first, second in tied:
         place, _, name = second.rpartition(".")
         setattr(made.get_submodule(place), name, made.get_parameter(first))
-    for name in frozen:
-        made.get_parameter(name).requires_grad_(False)
+    set_up(made, training, frozen)
+    autograd: list[bool] = []
+    watch = made.register_forward_pre_hook(lambda *_: autograd.append(torch.is_grad_enabled()))
     output = function(made, *args, **kwargs)
+    watch.remove()
     return {
         "output": output,
         "state": dict(made.state_dict()),
         "training": [part.training for part in made.modules()],
+        "trained": requires_gradients(made),
+        "gradients": sum(weight.grad is not None for weight in made.parameters()),
+        "hooks": sum(len(part._forward_hooks) for part in made.modules()),
+        "autograd": autograd,
+        "autograd_after": torch.is_grad_enabled(),
     }
+
+
+def network_untrained(function: Callable, layers: list, *args: Any, **options: Any) -> Any:
+    """Do what ``network`` does, while backward passes and new optimizers raise an error."""
+    with (
+        refusing(
+            RuntimeError("there was a backward pass"), (torch.autograd, "_engine_run_backward")
+        ),
+        refusing(RuntimeError("an optimizer was made"), (torch.optim.Optimizer, "__init__")),
+    ):
+        return network(function, layers, *args, **options)
+
+
+class _InOrder(torch.nn.Sequential):
+    """Calls its layers in a given order, some perhaps more than once."""
+
+    def __init__(self, layers: list, order: Sequence[int]) -> None:
+        super().__init__(*(build(layer) for layer in layers))
+        self.order = list(order)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for place in self.order:
+            x = self[place](x)
+        return x
+
+
+def requires_gradients(made: torch.nn.Module) -> dict[str, bool]:
+    """Return for each parameter, by its name, whether it requires a gradient."""
+    return {name: weight.requires_grad for name, weight in made.named_parameters()}
+
+
+def set_up(made: torch.nn.Module, training: Sequence[bool] | None, frozen: Sequence[str]) -> None:
+    """Give the modules their modes, in the order of ``made.modules()``, and freeze parameters.
+
+    ``training`` None leaves the modes; ``frozen`` are names of parameters.
+    """
+    for part, mode in zip(made.modules(), training or (), strict=training is not None):
+        part.training = mode
+    for name in frozen:
+        made.get_parameter(name).requires_grad_(False)
 
 
 def build(layers: list) -> torch.nn.Module:

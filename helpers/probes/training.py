@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 
-from helpers.probes.modules import build
+from helpers.probes.modules import build, requires_gradients, set_up
 
 
 def training_steps(
@@ -68,10 +69,12 @@ def adversarial_steps(
     states: list[dict[str, torch.Tensor]],
     learning_rates: list[float],
     left_over: float | None = None,
+    momentum: float = 0.0,
+    training: bool = True,
 ) -> list[dict[str, Any]]:
     """Train two networks by ``step(generator, discriminator, optimizer, optimizer, noise, real)``.
 
-    Both optimizers are plain SGD.
+    Both optimizers are SGD.
 
     Args:
         step: the student's.
@@ -81,24 +84,29 @@ def adversarial_steps(
         states: the state dicts of the two at the start.
         learning_rates: of the two.
         left_over: every entry of all gradients before the first step; there are none if None.
+        momentum: of both optimizers.
+        training: the networks' mode.
 
     Returns:
-        after each step the two state dicts, ``"generator"`` and ``"discriminator"``, and whether
-        all parameters require a gradient, ``"trainable"``.
+        after each step the two state dicts, ``"generator"`` and ``"discriminator"``; and by these
+        names again, in ``"trained"``, whether each parameter requires a gradient, and in
+        ``"training"``, whether each module is in training mode.
     """
-    networks = [build(generator), build(discriminator)]
+    networks = {"generator": build(generator), "discriminator": build(discriminator)}
     optimizers = []
-    for network, state, rate in zip(networks, states, learning_rates, strict=True):
-        network.load_state_dict(state)
-        optimizers.append(torch.optim.SGD(network.parameters(), lr=rate))
-    parameters = [weight for network in networks for weight in network.parameters()]
-    _leave_over(parameters, left_over)
+    for network, state, rate in zip(networks.values(), states, learning_rates, strict=True):
+        network.train(training).load_state_dict(state)
+        optimizers.append(torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum))
+    _leave_over([p for network in networks.values() for p in network.parameters()], left_over)
     seen = []
     for noise, real in batches:
-        step(*networks, *optimizers, noise, real)
-        now = [_copy_of_state(network) for network in networks]
-        trainable = all(weight.requires_grad for weight in parameters)
-        seen.append({"generator": now[0], "discriminator": now[1], "trainable": trainable})
+        step(*networks.values(), *optimizers, noise, real)
+        now: dict[str, Any] = {name: _copy_of_state(n) for name, n in networks.items()}
+        now["trained"] = {name: requires_gradients(n) for name, n in networks.items()}
+        now["training"] = {
+            name: [part.training for part in n.modules()] for name, n in networks.items()
+        }
+        seen.append(now)
     return seen
 
 
@@ -111,6 +119,76 @@ def _leave_over(parameters: Iterable[torch.nn.Parameter], value: float | None) -
 
 def _copy_of_state(network: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in network.state_dict().items()}
+
+
+def alive_while_looping(
+    function: Callable,
+    layers: list,
+    batches: list[tuple[torch.Tensor, torch.Tensor]],
+    *,
+    state: dict[str, torch.Tensor],
+    training: list[bool] | None = None,
+    frozen: Sequence[str] = (),
+    left_over: float | None = None,
+) -> dict[str, Any]:
+    """Call ``function(network, batches)``, and count what autograd keeps alive meanwhile.
+
+    Args:
+        function: goes through the batches once.
+        layers: the network's, as ``network`` has them.
+        batches: pairs of input and target.
+        state: the network's state dict.
+        training: the mode of each module; all in training if None.
+        frozen: names of parameters that require no gradient.
+        left_over: every entry of all gradients before the call; there are none if None.
+
+    Returns:
+        ``{"output", "alive", "training_then", "training", "gradients", "trained",
+        "autograd_after"}``: the output; how many saved tensors were alive whenever the network was
+        called, and the mode of each module in the last of these calls; and, after the call, the
+        mode of each module, how many parameters have a gradient that nobody changed, which require
+        one, and whether autograd is on.
+    """
+    made = build(layers)
+    made.load_state_dict(state)
+    set_up(made, training, frozen)
+    _leave_over(list(made.parameters()), left_over)
+    saved: weakref.WeakSet[_Saved] = weakref.WeakSet()
+    alive: list[int] = []
+    modes: list[bool] = []
+
+    def look(*_: Any) -> None:
+        alive.append(len(saved))
+        modes[:] = [part.training for part in made.modules()]
+
+    def pack(tensor: torch.Tensor) -> _Saved:
+        kept = _Saved(tensor.detach())
+        saved.add(kept)
+        return kept
+
+    watch = made.register_forward_pre_hook(look)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept.tensor):
+        output = function(made, batches)
+    watch.remove()
+    gradients = [weight.grad for weight in made.parameters() if weight.grad is not None]
+    return {
+        "output": output,
+        "alive": alive,
+        "training_then": modes,
+        "training": [part.training for part in made.modules()],
+        "gradients": sum(
+            left_over is None or bool((grad == left_over).all()) for grad in gradients
+        ),
+        "trained": list(requires_gradients(made).values()),
+        "autograd_after": torch.is_grad_enabled(),
+    }
+
+
+class _Saved:
+    """Holds a tensor that autograd saved; unlike a tensor it is told apart by identity."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
 
 
 class _Network(torch.nn.Module):

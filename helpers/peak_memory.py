@@ -1,0 +1,136 @@
+"""Count the bytes of the tensors that are there at one moment, on any device."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+# By these a tensor's numbers get out of torch's sight.
+_WAYS_OUT = ("__array__", "__dlpack__", "__reduce_ex__", "numpy", "tolist")
+_WAYS_OUT_OF_STORAGES = ("__getitem__", "__iter__", "clone", "copy_", "cpu", "new", "tolist", "to")
+_storage_of = torch.Tensor.untyped_storage
+
+
+def peak_bytes(function: Callable[[], Any], *, except_for: Iterable[torch.Tensor] = ()) -> int:
+    """Run ``function`` and return how many bytes of tensors there were at the worst moment.
+
+    A tensor counts from the operator that makes it until it is gone; tensors that share a storage
+    count once. What was there before, or is made without an operator (a view of a NumPy array),
+    counts from its first use to the end. The storages of ``except_for`` do not count. What is
+    copied out of torch (``numpy()``, ``tolist()``, ``item()``, pickling) counts to the end, too: it
+    is memory as well. What operators need while they work does not count; the allocator of a GPU
+    knows that (``torch.cuda.max_memory_allocated``).
+
+    Source: ``torch.utils._python_dispatch`` (PyTorch's notes on ``__torch_dispatch__``).
+    """
+    with PeakMeter(except_for) as meter:
+        function()
+    return meter.peak
+
+
+class PeakMeter(TorchDispatchMode):
+    """Counts the tensors that operators handle inside of its block.
+
+    Attributes:
+        now: bytes of those that are there.
+        peak: the most that ``now`` has been.
+    """
+
+    def __init__(self, except_for: Iterable[torch.Tensor] = ()) -> None:
+        """Begin with nothing counted."""
+        super().__init__()
+        self.now = self.peak = 0
+        self._seen: dict[int, weakref.ref] = {}
+        # Bytes at an address that are left out, or counted to the end: not to be counted again.
+        self._settled = {
+            storage.data_ptr(): storage.nbytes() for storage in map(_storage_of, except_for)
+        }
+        self._exits = contextlib.ExitStack()
+
+    def __enter__(self) -> PeakMeter:
+        """Begin to count."""
+        self._exits.enter_context(_watched(torch.Tensor, _WAYS_OUT, self._count_copy))
+        self._exits.enter_context(
+            _watched(torch.UntypedStorage, _WAYS_OUT_OF_STORAGES, self._count_copy)
+        )
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        """End."""
+        self._exits.close()
+        super().__exit__(*error)
+
+    def __torch_dispatch__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        """Run the operator, and count what it got and what it made."""
+        for value in tree_leaves((args, kwargs)):
+            if isinstance(value, torch.Tensor):
+                self._count_storage(value, until_the_end=True)
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten._local_scalar_dense.default:
+            self._count(8)
+        for value in tree_leaves(result):
+            if isinstance(value, torch.Tensor):
+                self._count_storage(value)
+        return result
+
+    def _count_storage(self, tensor: torch.Tensor, *, until_the_end: bool = False) -> None:
+        if tensor.layout is not torch.strided:
+            raise TypeError(f"peak_bytes counts dense tensors, and this is a {tensor.layout} one")
+        storage = _storage_of(tensor)
+        address, size = storage.data_ptr(), storage.nbytes()
+        settled = self._settled.get(address, 0)
+        known = self._seen.get(address)
+        if size <= settled or (known is not None and known() is not None):
+            return
+        if until_the_end:
+            # Its storage may go and its memory stay: another object may own it.
+            self._settled[address] = size
+            self._count(size - settled)
+            return
+        size -= settled
+
+        def gone(reference: weakref.ref) -> None:
+            self.now -= size
+            if self._seen.get(address) is reference:
+                del self._seen[address]
+
+        self._seen[address] = weakref.ref(storage, gone)
+        self._count(size)
+
+    def _count_copy(self, copied: torch.Tensor | torch.UntypedStorage) -> None:
+        self._count(copied.nbytes if isinstance(copied, torch.Tensor) else copied.nbytes())
+
+    def _count(self, size: int) -> None:
+        self.now += size
+        self.peak = max(self.peak, self.now)
+
+
+@contextlib.contextmanager
+def _watched(owner: type, names: tuple[str, ...], tell: Callable[[Any], None]) -> Iterator[None]:
+    """Let ``tell`` know whenever one of these methods is called on an object of ``owner``."""
+
+    def watched(name: str) -> Callable:
+        method = getattr(owner, name)
+
+        def method_watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            tell(self)
+            return method(self, *args, **kwargs)
+
+        return method_watched
+
+    own = {name: vars(owner)[name] for name in names if name in vars(owner)}
+    try:
+        for name in names:
+            setattr(owner, name, watched(name))
+        yield
+    finally:
+        for name in names:
+            setattr(owner, name, own[name]) if name in own else delattr(owner, name)
