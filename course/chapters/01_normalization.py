@@ -1233,7 +1233,7 @@ with check.property("eval mode uses the running averages, and updates nothing", 
     before, x = drawn_state(5), check.draw.normal(3, 5, 2, 4, mean=-1.0)
     steps = [("load", before), ("eval",), ("call", x), ("state",)]
     _, _, got, state = check.call(probes.module, BatchNorm, 5, steps=steps)
-    check.close(got, ByDefinition(before)(x, training=False).float(), rtol=1e-4, atol=1e-5)
+    check.close(got, ByDefinition(before)(x, training=False).float(), rtol=1e-3, atol=1e-3)
     check.equal(state, before, what="the state after the call")
 with check.property("works for vectors, sequences and volumes, with weight and bias"):
     for sizes in ((6, 4), (3, 4, 5), (2, 4, 3, 6, 5)):

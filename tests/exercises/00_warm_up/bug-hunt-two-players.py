@@ -118,6 +118,52 @@ def adversarial_step(
     discriminator_optimizer.step()
 
 
+# %% wrong: steps by hand with the learning rate, and no optimizer
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    loss = generator_loss(discriminator(generator(noise)))
+    slopes = torch.autograd.grad(loss, list(generator.parameters()), allow_unused=True)
+    with torch.no_grad():
+        for p, slope in zip(generator.parameters(), slopes, strict=True):
+            p -= generator_optimizer.param_groups[0]["lr"] * slope
+    loss = discriminator_loss(discriminator(real), discriminator(generator(noise).detach()))
+    slopes = torch.autograd.grad(loss, list(discriminator.parameters()))
+    with torch.no_grad():
+        for p, slope in zip(discriminator.parameters(), slopes, strict=True):
+            p -= discriminator_optimizer.param_groups[0]["lr"] * slope
+
+
+# %% wrong: the generator is left in eval mode
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    generator.eval()
+    with torch.no_grad():
+        made = generator(noise)
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: puts both networks into train mode
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator.train()
+    discriminator.train()
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
 # %% right: gradients by autograd.grad, set by hand
 def adversarial_step(
     generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
@@ -161,5 +207,24 @@ def adversarial_step(
     loss.backward(inputs=list(generator.parameters()))
     generator_optimizer.step()
     made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% right: freezes the discriminator for a while, as far as it was not frozen
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    learned = [p for p in discriminator.parameters() if p.requires_grad]
+    for p in learned:
+        p.requires_grad_(False)
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    for p in learned:
+        p.requires_grad_(True)
+    with torch.no_grad():
+        made = generator(noise)
+    discriminator_optimizer.zero_grad()
     discriminator_loss(discriminator(real), discriminator(made)).backward()
     discriminator_optimizer.step()

@@ -56,6 +56,50 @@ def count_parameters(model):
     return trained, frozen + sum(b.numel() for b in model.buffers())
 
 
+# %% wrong: trains everything first, and the frozen ones are gone
+def count_parameters(model):
+    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    model.requires_grad_(True)
+    return sum(p.numel() for p in model.parameters()) - frozen, frozen
+
+
+# %% wrong: only modules that have no modules inside
+def count_parameters(model):
+    leaves = [m for m in model.modules() if not list(m.children())]
+    found = {id(p): p for m in leaves for p in m.parameters()}
+    trained = sum(p.numel() for p in found.values() if p.requires_grad)
+    return trained, sum(p.numel() for p in found.values()) - trained
+
+
+# %% wrong: only what is called weight or bias
+def count_parameters(model):
+    found = {}
+    for m in model.modules():
+        for p in (getattr(m, "weight", None), getattr(m, "bias", None)):
+            if p is not None:
+                found[id(p)] = p
+    trained = sum(p.numel() for p in found.values() if p.requires_grad)
+    return trained, sum(p.numel() for p in found.values()) - trained
+
+
+# %% wrong: parameters with equal values are taken for one
+def count_parameters(model):
+    found = []
+    for m in model.modules():
+        for p in m.parameters(recurse=False):
+            if not any(p.shape == q.shape and torch.equal(p, q) for q in found):
+                found.append(p)
+    trained = sum(p.numel() for p in found if p.requires_grad)
+    return trained, sum(p.numel() for p in found) - trained
+
+
+# %% wrong: puts the model into eval mode
+def count_parameters(model):
+    model.eval()
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return trained, sum(p.numel() for p in model.parameters()) - trained
+
+
 # %% right: in a dict by identity
 def count_parameters(model):
     found = {}

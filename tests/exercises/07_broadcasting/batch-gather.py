@@ -55,3 +55,17 @@ def batch_gather(table, index):
 def batch_gather(table, index):
     wide = index.reshape(*index.shape, *[1] * (table.dim() - 2))
     return torch.take_along_dim(table, wide, dim=1)
+
+
+# %% wrong: reckons the places in a loop over lists
+def batch_gather(table, index):
+    n = table.shape[1]
+    flat = [row * n + place for row, places in enumerate(index.tolist()) for place in places]
+    rows = table.reshape(-1, *table.shape[2:])
+    return rows[torch.tensor(flat)].reshape(*index.shape, *table.shape[2:])
+
+
+# %% wrong: reckons with the caller's index in place
+def batch_gather(table, index):
+    index += table.shape[1] * torch.arange(len(table))[:, None]
+    return table.reshape(-1, *table.shape[2:])[index]

@@ -104,3 +104,16 @@ def squared_error(prediction, target):
     if prediction.shape != target.shape:
         raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
     return (prediction - target).square().mean()
+
+
+# %% wrong: no gradient reaches the target
+def squared_error(prediction, target):
+    def without_ones(shape):
+        shape = tuple(shape)
+        while shape and shape[-1] == 1:
+            shape = shape[:-1]
+        return shape
+
+    if without_ones(prediction.shape) != without_ones(target.shape):
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return (prediction - target.detach().reshape(prediction.shape)).square().mean()

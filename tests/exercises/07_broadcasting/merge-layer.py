@@ -201,3 +201,36 @@ class Merge(nn.Module):
         for other in others:
             first = first + other
         return first + self.bias
+
+
+# %% wrong: the first input is tiled all the same
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)) / math.sqrt(sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        shape = torch.broadcast_shapes(*(x.shape[:-1] for x in inputs))
+        merged = inputs[0].expand(*shape, -1) @ blocks[0].T + self.bias
+        for x, block in zip(inputs[1:], blocks[1:], strict=True):
+            merged = merged + x @ block.T
+        return merged if self.activation is None else self.activation(merged)
+
+
+# %% wrong: no gradient reaches the second input
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)) / math.sqrt(sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        merged = self.bias + inputs[0] @ blocks[0].T
+        for x, block in zip(inputs[1:], blocks[1:], strict=True):
+            merged = merged + x.detach() @ block.T
+        return merged if self.activation is None else self.activation(merged)

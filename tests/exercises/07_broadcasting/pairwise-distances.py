@@ -75,3 +75,24 @@ def pairwise_distances(x, y):
 # %% wrong: a small number under the root, so equal points have a distance
 def pairwise_distances(x, y):
     return ((x[:, None] - y[None]).square().sum(dim=-1) + 1e-12).sqrt()
+
+
+# %% wrong: a loop in plain Python, which no call of torch shows
+def pairwise_distances(x, y):
+    rows = [[math.dist(a, b) for b in y.tolist()] for a in x.tolist()]
+    return torch.tensor(rows, dtype=x.dtype)
+
+
+# %% wrong: in NumPy, where autograd ends
+def pairwise_distances(x, y):
+    difference = x.detach().numpy()[:, None] - y.detach().numpy()
+    return torch.from_numpy((difference**2).sum(-1) ** 0.5).to(x.dtype)
+
+
+# %% wrong: the difference of large squares, after the mean is taken away
+def pairwise_distances(x, y):
+    center = x.mean(dim=0)
+    a, b = (x - center).double(), (y - center).double()
+    squares = a.square().sum(-1)[:, None] + b.square().sum(-1) - 2 * a @ b.T
+    squares = torch.where((x[:, None] == y).all(dim=-1), 0.0, squares)
+    return squares.clamp(min=0).sqrt().to(x.dtype)
