@@ -1,0 +1,132 @@
+# %% wrong: one generator for everything, as in the dataset with the bug
+SHARED = np.random.default_rng(0)
+
+
+def add_noise(image, seed, epoch, index):
+    return image + 0.1 * torch.from_numpy(SHARED.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: seeded by the seed alone, so every sample has the same noise
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(seed)
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: the epoch is left out, so every epoch repeats the noise
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng([seed, index])
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: the sum of the three numbers, which others have as well
+def add_noise(image, seed, epoch, index):
+    generator = torch.Generator().manual_seed(seed + epoch + index)
+    return image + 0.1 * torch.randn(image.shape, generator=generator).to(image.dtype)
+
+
+# %% wrong: apart by a factor of 1000, which an index can reach
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(seed * 1_000_000 + epoch * 1000 + index)
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: apart by large factors, but torch looks at the lowest 32 bits only
+def add_noise(image, seed, epoch, index):
+    generator = torch.Generator().manual_seed((seed << 32 | index) + (epoch << 52))
+    return image + 0.1 * torch.randn(image.shape, generator=generator).to(image.dtype)
+
+
+# %% wrong: seeds torch's global generator
+def add_noise(image, seed, epoch, index):
+    torch.manual_seed(hash((seed, epoch, index)))
+    return image + 0.1 * torch.randn(image.shape).to(image.dtype)
+
+
+# %% wrong: draws from the global generator, so it depends on who drew before
+def add_noise(image, seed, epoch, index):
+    return image + 0.1 * torch.randn(image.shape).to(image.dtype)
+
+
+# %% wrong: uniform noise, from 0 to 0.1
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng([seed, epoch, index])
+    return image + 0.1 * torch.from_numpy(generator.random(tuple(image.shape))).to(image.dtype)
+
+
+# %% wrong: adds to the image in place
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng([seed, epoch, index])
+    noise = torch.from_numpy(generator.standard_normal(tuple(image.shape)))
+    image += 0.1 * noise.to(image.dtype)
+    return image
+
+
+# %% wrong: noise of a variance of 0.1
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng([seed, epoch, index])
+    noise = torch.from_numpy(generator.standard_normal(tuple(image.shape)))
+    return image + math.sqrt(0.1) * noise.to(image.dtype)
+
+
+# %% wrong: the product of the numbers, which is 0 for every first one
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(seed * epoch * index)
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: the hash of a text, which is another one in every process
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(hash(f"{seed},{epoch},{index}") % 2**63)
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% right: a text as seed of Python's generator
+def add_noise(image, seed, epoch, index):
+    chance = random.Random(f"{seed}/{epoch}/{index}")
+    numbers = [chance.gauss(0.0, 0.1) for _ in range(image.numel())]
+    return image + torch.tensor(numbers, dtype=torch.float64).reshape(image.shape).to(image.dtype)
+
+
+# %% right: one number of 75 bits for NumPy, which looks at all of them
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(((epoch << 32) | seed) << 32 | index)
+    noise = generator.normal(scale=0.1, size=tuple(image.shape))
+    return (image.double() + torch.from_numpy(noise)).to(image.dtype)
+
+
+# %% right: mixed by NumPy's SeedSequence, drawn by torch
+def add_noise(image, seed, epoch, index):
+    mixed = np.random.SeedSequence([seed, epoch, index]).generate_state(1, np.uint32)
+    generator = torch.Generator().manual_seed(int(mixed[0]))
+    return image + 0.1 * torch.randn(image.shape, generator=generator).to(image.dtype)
+
+
+# %% right: a digest of a text, which is the same in every process
+def add_noise(image, seed, epoch, index):
+    import hashlib
+
+    digest = hashlib.sha256(f"{seed},{epoch},{index}".encode()).digest()
+    generator = np.random.default_rng(int.from_bytes(digest, "big"))
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% right: the hash of a tuple of numbers, which has no salt
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(hash((seed, epoch, index)) % 2**64)
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )

@@ -1,0 +1,126 @@
+# %% wrong: the mask asks for values that are not 0
+def pad_batch(samples):
+    longest = max(len(sample) for sample in samples)
+    padded = samples[0].new_zeros(len(samples), longest, samples[0].shape[1])
+    for row, sample in zip(padded, samples, strict=True):
+        row[: len(sample)] = sample
+    return padded, (padded != 0).any(dim=2)
+
+
+# %% wrong: filler in front
+def pad_batch(samples):
+    longest = max(len(sample) for sample in samples)
+    padded = samples[0].new_zeros(len(samples), longest, samples[0].shape[1])
+    mask = torch.zeros(len(samples), longest, dtype=torch.bool)
+    for row, sample in enumerate(samples):
+        padded[row, longest - len(sample) :] = sample
+        mask[row, longest - len(sample) :] = True
+    return padded, mask
+
+
+# %% wrong: the mask is True at the filler
+def pad_batch(samples):
+    lengths = torch.tensor([len(sample) for sample in samples])
+    padded = samples[0].new_zeros(len(samples), int(lengths.max()), samples[0].shape[1])
+    for row, sample in zip(padded, samples, strict=True):
+        row[: len(sample)] = sample
+    return padded, torch.arange(int(lengths.max())) >= lengths[:, None]
+
+
+# %% wrong: cut to the shortest
+def pad_batch(samples):
+    shortest = min(len(sample) for sample in samples)
+    padded = torch.stack([sample[:shortest] for sample in samples])
+    return padded, torch.ones(len(samples), shortest, dtype=torch.bool)
+
+
+# %% wrong: to one length for all batches
+def pad_batch(samples):
+    lengths = torch.tensor([len(sample) for sample in samples])
+    padded = samples[0].new_zeros(len(samples), 28, samples[0].shape[1])
+    for row, sample in zip(padded, samples, strict=True):
+        row[: len(sample)] = sample
+    return padded, torch.arange(28) < lengths[:, None]
+
+
+# %% wrong: float32, whatever the samples are
+def pad_batch(samples):
+    lengths = torch.tensor([len(sample) for sample in samples])
+    padded = torch.zeros(len(samples), int(lengths.max()), samples[0].shape[1])
+    for row, sample in zip(padded, samples, strict=True):
+        row[: len(sample)] = sample
+    return padded, torch.arange(int(lengths.max())) < lengths[:, None]
+
+
+# %% wrong: a mask of numbers, 0.0 and 1.0
+def pad_batch(samples):
+    lengths = torch.tensor([len(sample) for sample in samples])
+    padded = nn_pad_sequence(samples)
+    return padded, (torch.arange(int(lengths.max())) < lengths[:, None]).float()
+
+
+def nn_pad_sequence(samples):
+    return torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
+
+
+# %% wrong: counts a row of zeros at the end of a sample as filler
+def pad_batch(samples):
+    padded = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
+    lengths = [int((s != 0).any(dim=1).nonzero().max()) + 1 if s.any() else 0 for s in samples]
+    return padded, torch.arange(padded.shape[1]) < torch.tensor(lengths)[:, None]
+
+
+# %% wrong: lengths before samples, as pad_sequence does by itself
+def pad_batch(samples):
+    lengths = torch.tensor([len(sample) for sample in samples])
+    padded = torch.nn.utils.rnn.pad_sequence(samples)
+    return padded, torch.arange(int(lengths.max()))[:, None] < lengths
+
+
+# %% wrong: the last row once more as filler
+def pad_batch(samples):
+    lengths = torch.tensor([len(sample) for sample in samples])
+    longest = int(lengths.max())
+    rows = [
+        torch.cat([sample, sample[-1:].expand(longest - len(sample), -1)])
+        if len(sample)
+        else sample.new_zeros(longest, sample.shape[1])
+        for sample in samples
+    ]
+    return torch.stack(rows), torch.arange(longest) < lengths[:, None]
+
+
+# %% wrong: fills up with -1, and takes every -1 for filler
+def pad_batch(samples):
+    padded = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True, padding_value=-1)
+    mask = (padded != -1).all(dim=2)
+    return padded * mask[:, :, None], mask
+
+
+# %% wrong: puts the padded ones into the list that it was given
+def pad_batch(samples):
+    lengths = torch.tensor([len(sample) for sample in samples])
+    longest = int(lengths.max())
+    for place, sample in enumerate(samples):
+        samples[place] = torch.cat(
+            [sample, sample.new_zeros(longest - len(sample), sample.shape[1])]
+        )
+    return torch.stack(samples), torch.arange(longest) < lengths[:, None]
+
+
+# %% right: by torch's own pad_sequence, twice
+def pad_batch(samples):
+    padded = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
+    ones = [torch.ones(len(sample), dtype=torch.bool) for sample in samples]
+    return padded, torch.nn.utils.rnn.pad_sequence(ones, batch_first=True)
+
+
+# %% right: zeros behind each, then stacked
+def pad_batch(samples):
+    longest = max(map(len, samples))
+    rows, masks = [], []
+    for sample in samples:
+        filler = torch.zeros(longest - len(sample), sample.shape[1], dtype=sample.dtype)
+        rows.append(torch.cat([sample, filler]))
+        masks.append([True] * len(sample) + [False] * len(filler))
+    return torch.stack(rows), torch.tensor(masks, dtype=torch.bool).reshape(len(samples), longest)

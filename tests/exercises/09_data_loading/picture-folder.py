@@ -1,0 +1,193 @@
+# %% wrong: a random picture, whatever the index
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = random.choice(self.paths)
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: __item__ in the place of __getitem__, so the dataset cannot be indexed
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __item__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: sorted by label, not by name
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern), key=lambda path: label_in(path.name))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: reads every picture when it is made
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        paths = sorted(Path(folder).glob(pattern))
+        self.items = [(read_png(path), label_in(path.name)) for path in paths]
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, index):
+        return self.items[index]
+
+
+# %% wrong: the pattern is ignored
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).iterdir())
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: begins anew behind the last sample, so that a for loop never ends
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index % len(self.paths)]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: the label as the text that stands in the name
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), path.name[5]
+
+
+# %% wrong: the newest file first, as some folders are listed
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern), reverse=True)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: looks into folders below as well
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).rglob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: in the order of the numbers in the names
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(
+            Path(folder).glob(pattern), key=lambda path: int(path.name.split("-")[0])
+        )
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: only the end of the pattern counts
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(
+            p
+            for p in Path(folder).iterdir()
+            if p.is_file() and p.name.endswith(pattern.replace("*", ""))
+        )
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: keeps every picture that it has read
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+        self.kept = {}
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        if index not in self.kept:
+            self.kept[index] = read_png(path), label_in(path.name)
+        return self.kept[index]
+
+
+# %% right: lists the folder by os, and keeps names
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.folder = folder
+        self.names = sorted(name for name in os.listdir(folder) if Path(name).match(pattern))
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        name = self.names[index]
+        return [read_png(os.path.join(self.folder, name)), label_in(name)]
+
+
+# %% right: not a subclass of Dataset, and its own IndexError
+class PictureFolder:
+    def __init__(self, folder, pattern):
+        found = [str(path) for path in Path(folder).glob(pattern) if path.is_file()]
+        found.sort(key=os.path.basename)
+        self.found = dict(enumerate(found))
+
+    def __len__(self):
+        return len(self.found)
+
+    def __getitem__(self, index):
+        if index not in self.found:
+            raise IndexError(index)
+        return read_png(self.found[index]), label_in(os.path.basename(self.found[index]))

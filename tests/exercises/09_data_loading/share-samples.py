@@ -1,0 +1,112 @@
+# %% wrong: every worker reads everything
+def share_samples(sizes, worker, workers):
+    return [(shard, 0, size) for shard, size in enumerate(sizes) if size]
+
+
+# %% wrong: whole shards in turn, so the shares are as unequal as the shards
+def share_samples(sizes, worker, workers):
+    return [(i, 0, size) for i, size in enumerate(sizes) if i % workers == worker and size]
+
+
+# %% wrong: the remainder of the division is lost
+def share_samples(sizes, worker, workers):
+    each = sum(sizes) // workers
+    first, last = worker * each, (worker + 1) * each
+    parts, offset = [], 0
+    for shard, size in enumerate(sizes):
+        start, stop = max(first - offset, 0), min(last - offset, size)
+        if start < stop:
+            parts.append((shard, start, stop))
+        offset += size
+    return parts
+
+
+# %% wrong: the last worker gets the whole remainder
+def share_samples(sizes, worker, workers):
+    each = sum(sizes) // workers
+    first, last = worker * each, (worker + 1) * each
+    if worker == workers - 1:
+        last = sum(sizes)
+    parts, offset = [], 0
+    for shard, size in enumerate(sizes):
+        start, stop = max(first - offset, 0), min(last - offset, size)
+        if start < stop:
+            parts.append((shard, start, stop))
+        offset += size
+    return parts
+
+
+# %% wrong: rounds up, so the last workers starve
+def share_samples(sizes, worker, workers):
+    each = -(-sum(sizes) // workers)
+    first, last = worker * each, (worker + 1) * each
+    parts, offset = [], 0
+    for shard, size in enumerate(sizes):
+        start, stop = max(first - offset, 0), min(last - offset, size)
+        if start < stop:
+            parts.append((shard, start, stop))
+        offset += size
+    return parts
+
+
+# %% wrong: an equal piece of each shard, so the remainders add up
+def share_samples(sizes, worker, workers):
+    parts = []
+    for shard, size in enumerate(sizes):
+        start, stop = worker * size // workers, (worker + 1) * size // workers
+        if start < stop:
+            parts.append((shard, start, stop))
+    return parts
+
+
+# %% wrong: places in the row of all samples, not in the shard
+def share_samples(sizes, worker, workers):
+    each, rest = divmod(sum(sizes), workers)
+    first = worker * each + min(worker, rest)
+    last = first + each + (worker < rest)
+    parts, offset = [], 0
+    for shard, size in enumerate(sizes):
+        start, stop = max(first, offset), min(last, offset + size)
+        if start < stop:
+            parts.append((shard, start, stop))
+        offset += size
+    return parts
+
+
+# %% wrong: empty parts are in the list
+def share_samples(sizes, worker, workers):
+    each, rest = divmod(sum(sizes), workers)
+    first = worker * each + min(worker, rest)
+    last = first + each + (worker < rest)
+    parts, offset = [], 0
+    for shard, size in enumerate(sizes):
+        start = min(max(first - offset, 0), size)
+        stop = max(min(last - offset, size), start)
+        parts.append((shard, start, stop))
+        offset += size
+    return parts
+
+
+# %% right: sample by sample, then put together
+def share_samples(sizes, worker, workers):
+    row = [(shard, number) for shard, size in enumerate(sizes) for number in range(size)]
+    counts = [len(range(w, len(row), workers)) for w in range(workers)]
+    begin = sum(counts[:worker])
+    parts = []
+    for shard, group in itertools.groupby(row[begin : begin + counts[worker]], lambda p: p[0]):
+        numbers = [number for _, number in group]
+        parts.append((shard, numbers[0], numbers[-1] + 1))
+    return parts
+
+
+# %% right: by the ends of the shards in the row, with tensors
+def share_samples(sizes, worker, workers):
+    ends = torch.tensor([0, *sizes]).cumsum(0).tolist()
+    total = ends[-1]
+    bounds = [w * (total // workers) + min(w, total % workers) for w in range(workers + 1)]
+    first, last = bounds[worker], bounds[worker + 1]
+    return [
+        (shard, max(first, begin) - begin, min(last, end) - begin)
+        for shard, (begin, end) in enumerate(itertools.pairwise(ends))
+        if max(first, begin) < min(last, end)
+    ]

@@ -1,0 +1,138 @@
+# %% wrong: reads everything before the first sample comes out
+def shuffle_buffer(samples, size, seed):
+    everything = list(itertools.islice(samples, 100_000))
+    random.Random(seed).shuffle(everything)
+    yield from everything
+
+
+# %% wrong: block by block, so no sample ever leaves its block
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    while block := list(itertools.islice(samples, size)):
+        chance.shuffle(block)
+        yield from block
+
+
+# %% wrong: what is left in the buffer at the end is lost
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    for sample in samples:
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        place = chance.randrange(size)
+        chosen, buffer[place] = buffer[place], sample
+        yield chosen
+
+
+# %% wrong: what is left at the end comes out as it lies there
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    for sample in samples:
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        place = chance.randrange(size)
+        chosen, buffer[place] = buffer[place], sample
+        yield chosen
+    yield from buffer
+
+
+# %% wrong: the oldest sample comes out, which shuffles nothing
+def shuffle_buffer(samples, size, seed):
+    buffer = []
+    for sample in samples:
+        buffer.append(sample)
+        if len(buffer) > size:
+            yield buffer.pop(0)
+    random.Random(seed).shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: the global generator, which others have moved in between
+def shuffle_buffer(samples, size, seed):
+    buffer = []
+    for sample in samples:
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        place = random.randrange(size)
+        chosen, buffer[place] = buffer[place], sample
+        yield chosen
+    random.shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: seeds anew for every sample, so it is always the same place
+def shuffle_buffer(samples, size, seed):
+    buffer = []
+    for sample in samples:
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        place = random.Random(seed).randrange(size)
+        chosen, buffer[place] = buffer[place], sample
+        yield chosen
+    random.Random(seed).shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: removes by value, which takes the first equal one and fails on tensors
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    for sample in samples:
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        chosen = chance.choice(buffer)
+        buffer.remove(chosen)
+        buffer.append(sample)
+        yield chosen
+    chance.shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: the last place is never drawn
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    for sample in samples:
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        place = chance.randrange(max(size - 1, 1))
+        chosen, buffer[place] = buffer[place], sample
+        yield chosen
+    chance.shuffle(buffer)
+    yield from buffer
+
+
+# %% right: yields first and reads then, with torch's generator
+def shuffle_buffer(samples, size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    buffer = list(itertools.islice(samples, size))
+    while buffer:
+        place = int(torch.randint(len(buffer), (), generator=generator))
+        yield buffer[place]
+        try:
+            buffer[place] = next(samples)
+        except StopIteration:
+            buffer[place] = buffer[-1]
+            buffer.pop()
+
+
+# %% right: one sample too many for a moment, the chosen one swapped to the end
+def shuffle_buffer(samples, size, seed):
+    generator = np.random.default_rng(seed)
+    buffer = []
+    for sample in samples:
+        if len(buffer) == size:
+            place = generator.integers(size)
+            buffer[place], buffer[-1] = buffer[-1], buffer[place]
+            yield buffer.pop()
+        buffer.append(sample)
+    for place in generator.permutation(len(buffer)):
+        yield buffer[place]
