@@ -1,0 +1,115 @@
+# %% wrong: fixes one alone, which never helps if there are two
+def guilty_sources(run, sources):
+    return [s for s in sources if all(run([s]) == run([s]) for _ in range(10))]
+
+
+# %% wrong: two runs are too few
+def guilty_sources(run, sources):
+    guilty = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        if run(others) != run(others):
+            guilty.append(source)
+    return guilty
+
+
+# %% wrong: stops at the first one
+def guilty_sources(run, sources):
+    for source in sources:
+        others = [other for other in sources if other != source]
+        results = [run(others) for _ in range(15)]
+        if any(result != results[0] for result in results):
+            return [source]
+    return []
+
+
+# %% wrong: sets loose one after the other, and the earlier ones stay loose
+def guilty_sources(run, sources):
+    guilty, fixed = [], list(sources)
+    for source in sources:
+        fixed.remove(source)
+        results = [run(list(fixed)) for _ in range(15)]
+        if any(result != results[0] for result in results):
+            guilty.append(source)
+    return guilty
+
+
+# %% wrong: the innocent ones
+def guilty_sources(run, sources):
+    innocent = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        results = [run(others) for _ in range(15)]
+        if all(result == results[0] for result in results):
+            innocent.append(source)
+    return innocent
+
+
+# %% wrong: one loose run against the fixed one
+def guilty_sources(run, sources):
+    expected = run(sources)
+    return [s for s in sources if run([o for o in sources if o != s]) != expected]
+
+
+# %% wrong: far more runs than allowed
+def guilty_sources(run, sources):
+    guilty = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        results = [run(others) for _ in range(1000)]
+        if any(result != results[0] for result in results):
+            guilty.append(source)
+    return guilty
+
+
+# %% wrong: in the order of the alphabet
+def guilty_sources(run, sources):
+    guilty = []
+    for source in sorted(sources):
+        others = [other for other in sources if other != source]
+        results = [run(others) for _ in range(15)]
+        if any(result != results[0] for result in results):
+            guilty.append(source)
+    return guilty
+
+
+# %% wrong: what is close counts as equal
+def guilty_sources(run, sources):
+    expected = np.array(run(list(sources)))
+    guilty = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        if not all(np.allclose(np.array(run(others)), expected) for _ in range(20)):
+            guilty.append(source)
+    return guilty
+
+
+# %% wrong: compares sums, in which differences cancel
+def guilty_sources(run, sources):
+    expected = sum(run(list(sources)))
+    guilty = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        if any(abs(sum(run(others)) - expected) > 1e-6 for _ in range(20)):
+            guilty.append(source)
+    return guilty
+
+
+# %% right: sets of results
+def guilty_sources(run, sources):
+    def varies(source):
+        others = [other for other in sources if other != source]
+        return len({tuple(run(others)) for _ in range(30)}) > 1
+
+    return [source for source in sources if varies(source)]
+
+
+# %% right: against the result with all fixed, ten loose runs each
+def guilty_sources(run, sources):
+    expected = run(list(sources))
+    guilty = []
+    for place, source in enumerate(sources):
+        others = sources[:place] + sources[place + 1 :]
+        if any(run(others) != expected for _ in range(12)):
+            guilty.append(source)
+    return guilty

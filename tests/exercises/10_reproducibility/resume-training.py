@@ -1,0 +1,354 @@
+# %% wrong: weights and optimizer alone
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "optimizer")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "optimizer"):
+            self.parts()[name].load_state_dict(state[name])
+
+
+# %% wrong: the scheduler is forgotten
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "average", "optimizer", "scaler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["generator"] = self.generator.get_state()
+        state["order"], state["place"] = self.order, self.place
+        state["random"] = capture_random_states()
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "average", "optimizer", "scaler"):
+            self.parts()[name].load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: the scaler is forgotten
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "average", "optimizer", "scheduler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["generator"] = self.generator.get_state()
+        state["order"], state["place"] = self.order, self.place
+        state["random"] = capture_random_states()
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "average", "optimizer", "scheduler"):
+            self.parts()[name].load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: the moving average is forgotten
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "optimizer", "scheduler", "scaler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["generator"] = self.generator.get_state()
+        state["order"], state["place"] = self.order, self.place
+        state["random"] = capture_random_states()
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "optimizer", "scheduler", "scaler"):
+            self.parts()[name].load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: the optimizer is forgotten
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "average", "scheduler", "scaler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["generator"] = self.generator.get_state()
+        state["order"], state["place"] = self.order, self.place
+        state["random"] = capture_random_states()
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "average", "scheduler", "scaler"):
+            self.parts()[name].load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: the global generators are forgotten
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "average", "optimizer", "scheduler", "scaler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["generator"] = self.generator.get_state()
+        state["order"], state["place"] = self.order, self.place
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "average", "optimizer", "scheduler", "scaler"):
+            self.parts()[name].load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+
+
+# %% wrong: order and place are forgotten
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "average", "optimizer", "scheduler", "scaler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["generator"] = self.generator.get_state()
+        state["random"] = capture_random_states()
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "average", "optimizer", "scheduler", "scaler"):
+            self.parts()[name].load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        restore_random_states(state["random"])
+
+
+# %% wrong: the own generator is forgotten
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "average", "optimizer", "scheduler", "scaler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["order"], state["place"] = self.order, self.place
+        state["random"] = capture_random_states()
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "average", "optimizer", "scheduler", "scaler"):
+            self.parts()[name].load_state_dict(state[name])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: parameters without the buffers of BatchNorm
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "average", "optimizer", "scheduler", "scaler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["model"] = dict(self.model.named_parameters())
+        state["generator"] = self.generator.get_state()
+        state["order"], state["place"] = self.order, self.place
+        state["random"] = capture_random_states()
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "average", "optimizer", "scheduler", "scaler"):
+            self.parts()[name].load_state_dict(
+                state[name], **({"strict": False} if name == "model" else {})
+            )
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: torch's generator alone of the global ones
+class ResumableTraining(Training):
+    def parts(self):
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self.scaler,
+        }
+
+    def state_dict(self):
+        parts = ("model", "average", "optimizer", "scheduler", "scaler")
+        state = {name: part.state_dict() for name, part in self.parts().items() if name in parts}
+        state["generator"] = self.generator.get_state()
+        state["order"], state["place"] = self.order, self.place
+        state["random"] = torch.get_rng_state()
+        return state
+
+    def load_state_dict(self, state):
+        for name in ("model", "average", "optimizer", "scheduler", "scaler"):
+            self.parts()[name].load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        torch.set_rng_state(state["random"])
+
+
+# %% wrong: makes no steps at all, so that every run is like every other
+class ResumableTraining(Training):
+    def step(self):
+        return {
+            "samples": [0],
+            "loss": 0.0,
+            "learning rate": 0.0,
+            "scale": 1.0,
+            "weights": [],
+            "average": [],
+        }
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+# %% right: each part by its name, the order drawn again
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "own": [self.generator.get_state(), self.order.tolist(), self.place],
+            "all": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        generator, order, self.place = state["own"]
+        self.generator.set_state(generator)
+        self.order = torch.tensor(order)
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        restore_random_states(state["all"])
+
+
+# %% right: counts its steps, and makes them again
+class ResumableTraining(Training):
+    def __init__(self):
+        self.first = capture_random_states()
+        super().__init__()
+        self.made = 0
+
+    def step(self):
+        self.made += 1
+        return super().step()
+
+    def state_dict(self):
+        return {"first": self.first, "made": self.made}
+
+    def load_state_dict(self, state):
+        restore_random_states(state["first"])
+        self.__init__()
+        for _ in range(state["made"]):
+            self.step()
+
+
+# %% wrong: after loading it no longer knows the generator's state from before the epoch
+class ResumableTraining(Training):
+    def __init__(self):
+        super().__init__()
+        self.before = torch.Generator().manual_seed(5).get_state()
+
+    def next_batch(self):
+        if self.place + BATCH > len(self.order):
+            self.before = self.generator.get_state()
+        return super().next_batch()
+
+    def state_dict(self):
+        parts = (self.model, self.average, self.optimizer, self.scheduler, self.scaler)
+        return {
+            "parts": [part.state_dict() for part in parts],
+            "before": self.before,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        parts = (self.model, self.average, self.optimizer, self.scheduler, self.scaler)
+        for part, saved in zip(parts, state["parts"], strict=True):
+            part.load_state_dict(saved)
+        self.generator.set_state(state["before"])
+        self.order = torch.randperm(100, generator=self.generator)
+        self.place = state["place"]
+        restore_random_states(state["random"])
