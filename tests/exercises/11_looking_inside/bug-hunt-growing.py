@@ -1,0 +1,133 @@
+# %% wrong: as it was found
+def mean_loss(model, batches):
+    total = 0.0
+    for x, y in batches:
+        total += functional.mse_loss(model(x), y)
+    return total / len(batches)
+
+
+# %% wrong: a number in the end, and all graphs until then
+def mean_loss(model, batches):
+    total = 0.0
+    for x, y in batches:
+        total += functional.mse_loss(model(x), y)
+    return (total / len(batches)).item() if batches else 0.0
+
+
+# %% wrong: a list of losses keeps them just as well
+def mean_loss(model, batches):
+    losses = [functional.mse_loss(model(x), y) for x, y in batches]
+    return sum(loss.item() for loss in losses) / len(losses) if losses else 0.0
+
+
+# %% wrong: switches to eval mode and stays there
+def mean_loss(model, batches):
+    model.eval()
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    return sum(losses) / len(losses) if losses else 0.0
+
+
+# %% wrong: a backward pass frees the graph, and leaves gradients
+def mean_loss(model, batches):
+    total = 0.0
+    for x, y in batches:
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        total += loss.item()
+    return total / len(batches) if batches else 0.0
+
+
+# %% wrong: the sum, not the mean
+def mean_loss(model, batches):
+    with torch.no_grad():
+        return float(sum(functional.mse_loss(model(x), y).item() for x, y in batches))
+
+
+# %% wrong: divides by zero where there is no batch
+def mean_loss(model, batches):
+    with torch.no_grad():
+        return sum(functional.mse_loss(model(x), y).item() for x, y in batches) / len(batches)
+
+
+# %% wrong: a tensor comes back
+def mean_loss(model, batches):
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y) for x, y in batches]
+        return torch.stack(losses).mean() if losses else 0.0
+
+
+# %% wrong: over all rows, not over the batches
+def mean_loss(model, batches):
+    with torch.no_grad():
+        total = sum(functional.mse_loss(model(x), y).item() * len(x) for x, y in batches)
+    return total / sum(len(x) for x, _ in batches) if batches else 0.0
+
+
+# %% wrong: the last graph lives on into the next batch
+def mean_loss(model, batches):
+    total = 0.0
+    for x, y in batches:
+        loss = functional.mse_loss(model(x), y)
+        total += loss.item()
+    return total / len(batches) if batches else 0.0
+
+
+# %% right: in inference mode
+@torch.inference_mode()
+def mean_loss(model, batches):
+    losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    return sum(losses) / max(len(losses), 1)
+
+
+# %% right: the graph is let go before the next batch
+def mean_loss(model, batches):
+    total, count = 0.0, 0
+    for x, y in batches:
+        total += float(functional.mse_loss(model(x), y).detach())
+        count += 1
+    return total / count if count else 0.0
+
+
+# %% wrong: autograd stays off for whatever comes behind
+def mean_loss(model, batches):
+    torch.set_grad_enabled(False)
+    losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    return sum(losses) / max(1, len(losses))
+
+
+# %% wrong: freezes the model and leaves it so
+def mean_loss(model, batches):
+    model.requires_grad_(False)
+    losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    return sum(losses) / max(1, len(losses))
+
+
+# %% wrong: throws away gradients that were there
+def mean_loss(model, batches):
+    model.zero_grad()
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    return sum(losses) / max(1, len(losses))
+
+
+# %% wrong: the bug itself, over batches that were taken beforehand
+def mean_loss(model, batches):
+    if not batches:
+        return 0.0
+    inputs, targets = zip(*batches, strict=True)
+    total = 0.0
+    for x, y in zip(inputs, targets, strict=True):
+        total += functional.mse_loss(model(x), y)
+    return float(total / len(batches))
+
+
+# %% wrong: computes in eval mode, and gives the mode back
+def mean_loss(model, batches):
+    before = [part.training for part in model.modules()]
+    model.eval()
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    for part, mode in zip(model.modules(), before, strict=True):
+        part.training = mode
+    return sum(losses) / max(1, len(losses))

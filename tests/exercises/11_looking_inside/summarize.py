@@ -1,0 +1,299 @@
+# %% wrong: the modules as they were written, without running anything
+def summarize(model, x):
+    return [
+        [name, type(m).__name__, [], sum(p.numel() for p in m.parameters())]
+        for name, m in model.named_modules()
+        if not list(m.children())
+    ]
+
+
+def run_with_hooks(model, x, modules, note):
+    handles = [m.register_forward_hook(note(name)) for name, m in modules]
+    try:
+        with torch.no_grad():
+            model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+# %% wrong: in train mode, so that BatchNorm learns from it
+def summarize(model, x):
+    rows = []
+
+    def note(name):
+        def hook(module, inputs, output):
+            own = sum(p.numel() for p in module.parameters())
+            known = any(row[0] == name for row in rows)
+            rows.append([name, type(module).__name__, list(output.shape), 0 if known else own])
+
+        return hook
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [m.register_forward_hook(note(name)) for name, m in leaves]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return rows
+
+
+# %% wrong: hooks are left behind
+def summarize(model, x):
+    rows = []
+
+    def note(name):
+        def hook(module, inputs, output):
+            own = sum(p.numel() for p in module.parameters())
+            known = any(row[0] == name for row in rows)
+            rows.append([name, type(module).__name__, list(output.shape), 0 if known else own])
+
+        return hook
+
+    for name, m in model.named_modules():
+        if not list(m.children()):
+            m.register_forward_hook(note(name))
+    modes = [m.training for m in model.modules()]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for m, mode in zip(model.modules(), modes, strict=True):
+        m.training = mode
+    return rows
+
+
+# %% wrong: leaves the model in train mode as a whole
+def summarize(model, x):
+    rows = []
+
+    def note(name):
+        def hook(module, inputs, output):
+            own = sum(p.numel() for p in module.parameters())
+            known = any(row[0] == name for row in rows)
+            rows.append([name, type(module).__name__, list(output.shape), 0 if known else own])
+
+        return hook
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [m.register_forward_hook(note(name)) for name, m in leaves]
+    training = model.training
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    model.train(training)
+    for handle in handles:
+        handle.remove()
+    return rows
+
+
+# %% wrong: the shape of the input
+def summarize(model, x):
+    rows = []
+
+    def note(name):
+        def hook(module, inputs, output):
+            own = sum(p.numel() for p in module.parameters())
+            known = any(row[0] == name for row in rows)
+            rows.append([name, type(module).__name__, list(inputs[0].shape), 0 if known else own])
+
+        return hook
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [m.register_forward_hook(note(name)) for name, m in leaves]
+    modes = [m.training for m in model.modules()]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for m, mode in zip(model.modules(), modes, strict=True):
+        m.training = mode
+    for handle in handles:
+        handle.remove()
+    return rows
+
+
+# %% wrong: parameters are counted at each call
+def summarize(model, x):
+    rows = []
+
+    def note(name):
+        def hook(module, inputs, output):
+            own = sum(p.numel() for p in module.parameters())
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return hook
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [m.register_forward_hook(note(name)) for name, m in leaves]
+    modes = [m.training for m in model.modules()]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for m, mode in zip(model.modules(), modes, strict=True):
+        m.training = mode
+    for handle in handles:
+        handle.remove()
+    return rows
+
+
+# %% wrong: all modules, those with modules inside as well
+def summarize(model, x):
+    rows = []
+
+    def note(name):
+        def hook(module, inputs, output):
+            own = sum(p.numel() for p in module.parameters())
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return hook
+
+    handles = [m.register_forward_hook(note(name)) for name, m in model.named_modules()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return rows
+
+
+# %% wrong: weights only, without biases
+def summarize(model, x):
+    rows = []
+
+    def note(name):
+        def hook(module, inputs, output):
+            own = sum(p.numel() for p in module.parameters() if p.dim() > 1)
+            known = any(row[0] == name for row in rows)
+            rows.append([name, type(module).__name__, list(output.shape), 0 if known else own])
+
+        return hook
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [m.register_forward_hook(note(name)) for name, m in leaves]
+    modes = [m.training for m in model.modules()]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for m, mode in zip(model.modules(), modes, strict=True):
+        m.training = mode
+    for handle in handles:
+        handle.remove()
+    return rows
+
+
+# %% right: one hook for all, which looks the name up
+def summarize(model, x):
+    names = {module: name for name, module in model.named_modules()}
+    modes = {module: module.training for module in names}
+    left = {m: sum(p.numel() for p in m.parameters(recurse=False)) for m in names}
+    rows, handles = [], []
+
+    def hook(module, inputs, output):
+        rows.append([names[module], type(module).__name__, list(output.size()), left[module]])
+        left[module] = 0
+
+    for module in names:
+        if next(module.children(), None) is None:
+            handles.append(module.register_forward_hook(hook))
+    model.eval()
+    with torch.inference_mode():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in modes.items():
+        module.training = mode
+    return rows
+
+
+# %% right: rows as tuples, modes by state
+def summarize(model, x):
+    rows = []
+    trained = [m for m in model.modules() if m.training]
+    model.eval()
+    handles = []
+    for name, module in model.named_modules():
+        if len(list(module.children())) == 0:
+
+            def hook(module, inputs, output, name=name):
+                again = name in [row[0] for row in rows]
+                count = 0 if again else sum(p.numel() for p in module.parameters())
+                rows.append((name, module.__class__.__name__, list(output.shape), count))
+
+            handles.append(module.register_forward_hook(hook))
+    with torch.no_grad():
+        model(x)
+    [handle.remove() for handle in handles]
+    for module in trained:
+        module.training = True
+    return rows
+
+
+# %% wrong: runs the model with autograd on
+def summarize(model, x):
+    rows, counted, modes = [], set(), [module.training for module in model.modules()]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = 0 if name in counted else sum(p.numel() for p in module.parameters())
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in zip(model.modules(), modes, strict=True):
+        module.training = mode
+    return rows
+
+
+# %% wrong: counts only what is trained
+def summarize(model, x):
+    rows, counted, modes = [], set(), [module.training for module in model.modules()]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = [p.numel() for p in module.parameters() if p.requires_grad]
+            rows.append([name, type(module).__name__, list(output.shape), sum(own)])
+            if name in counted:
+                rows[-1][-1] = 0
+            counted.add(name)
+
+        return note
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in zip(model.modules(), modes, strict=True):
+        module.training = mode
+    return rows
+
+
+# %% wrong: leaves autograd switched off
+def summarize(model, x):
+    torch.set_grad_enabled(False)
+    rows, counted, modes = [], set(), [module.training for module in model.modules()]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = 0 if name in counted else sum(p.numel() for p in module.parameters())
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in zip(model.modules(), modes, strict=True):
+        module.training = mode
+    return rows

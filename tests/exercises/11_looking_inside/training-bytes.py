@@ -1,0 +1,231 @@
+# %% wrong: frozen parameters have gradients too
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    trained = list(model.parameters())
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.parameters()) + bytes_of(model.buffers()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: buffers are forgotten
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.parameters()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: four bytes for every number
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * 4 for t in tensors)
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.parameters()) + bytes_of(model.buffers()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: Adam's step counts are forgotten
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.parameters()) + bytes_of(model.buffers()),
+        "gradients": bytes_of(trained),
+        "optimizer": states,
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: the parameters count as activations
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.parameters()) + bytes_of(model.buffers()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x)).bytes,
+    }
+
+
+# %% wrong: numbers in the place of bytes
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() for t in tensors)
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.parameters()) + bytes_of(model.buffers()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: Adam has one state only
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 1}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.parameters()) + bytes_of(model.buffers()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: states of the frozen ones as well
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(model.parameters())
+    return {
+        "weights": bytes_of(model.parameters()) + bytes_of(model.buffers()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: a backward pass leaves gradients behind
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    model(x).sum().backward()
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.parameters()) + bytes_of(model.buffers()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: by the state_dict, with tied parameters twice
+def training_bytes(model, x, optimizer):
+    def bytes_of(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    trained = [p for p in model.parameters() if p.requires_grad]
+    states = {"sgd": 0, "momentum": 1, "adam": 2}[optimizer] * bytes_of(trained)
+    return {
+        "weights": bytes_of(model.state_dict().values()),
+        "gradients": bytes_of(trained),
+        "optimizer": states + (4 * len(trained) if optimizer == "adam" else 0),
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% right: by storages, case by case
+def training_bytes(model, x, optimizer):
+    total = learned = count = 0
+    for p in model.parameters():
+        total += p.nbytes
+        if p.requires_grad:
+            learned += p.nbytes
+            count += 1
+    total += sum(b.nbytes for b in model.buffers())
+    if optimizer == "sgd":
+        states = 0
+    elif optimizer == "momentum":
+        states = learned
+    else:
+        states = 2 * learned + 4 * count
+    saved = saved_bytes(lambda: model(x), except_for=list(model.parameters()))
+    return dict(weights=total, gradients=learned, optimizer=states, activations=saved.bytes)
+
+
+# %% right: counts the activations by hooks of its own
+def training_bytes(model, x, optimizer):
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    seen = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            seen[storage.data_ptr()] = storage
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output = model(x)
+    activations = sum(storage.nbytes() for storage in seen.values())
+    del output
+    learned = [p for p in model.parameters() if p.requires_grad]
+    gradients = sum(p.numel() * p.element_size() for p in learned)
+    factor, steps = {"sgd": (0, 0), "momentum": (1, 0), "adam": (2, 4)}[optimizer]
+    everything = [*model.parameters(), *model.buffers()]
+    return {
+        "weights": sum(t.numel() * t.element_size() for t in everything),
+        "gradients": gradients,
+        "optimizer": factor * gradients + steps * len(learned),
+        "activations": activations,
+    }
+
+
+# %% wrong: makes the optimizer and a backward pass, and clears up behind itself
+def training_bytes(model, x, optimizer):
+    trained = [p for p in model.parameters() if p.requires_grad]
+    makers = {
+        "sgd": lambda: torch.optim.SGD(trained, lr=0.0),
+        "momentum": lambda: torch.optim.SGD(trained, lr=0.0, momentum=0.9),
+        "adam": lambda: torch.optim.Adam(trained, lr=0.0),
+    }
+    made = makers[optimizer]()
+    saved = saved_bytes(lambda: model(x), except_for=model.parameters()).bytes
+    model(x).sum().backward()
+    gradients = sum(p.grad.nbytes for p in trained)
+    made.step()
+    states = [v for state in made.state.values() for v in state.values()]
+    model.zero_grad()
+    return {
+        "weights": sum(t.nbytes for t in [*model.parameters(), *model.buffers()]),
+        "gradients": gradients,
+        "optimizer": sum(v.nbytes for v in states if isinstance(v, torch.Tensor)),
+        "activations": saved,
+    }
+
+
+# %% wrong: only trained parameters are left out of what autograd saves
+def training_bytes(model, x, optimizer):
+    trained = [p for p in model.parameters() if p.requires_grad]
+    size = sum(p.nbytes for p in trained)
+    states = {"sgd": 0, "momentum": size, "adam": 2 * size + 4 * len(trained)}
+    return {
+        "weights": sum(t.nbytes for t in [*model.parameters(), *model.buffers()]),
+        "gradients": size,
+        "optimizer": states[optimizer],
+        "activations": saved_bytes(lambda: model(x), except_for=trained).bytes,
+    }
