@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -85,22 +86,30 @@ def run_exercise(
     What stands before it runs first: needed cells, and the references of earlier exercises.
     ``hidden`` tells whether the hidden tests run too, as they do when work is graded.
     """
-    namespace: dict = {"__name__": "__main__"}
-    for cell in source(exercise.chapter).cells:
-        name = grade_id(cell)
-        if name == f"test-{exercise.name}":
-            break
-        if cell.cell_type != "code" or name.startswith("test-"):
-            continue
-        if not {"needed", "exercise"} & set(cell.metadata.get("tags", [])):
-            continue
-        replaced = name == exercise.name and solution is not None
-        run_cell(solution if replaced else cell.source, namespace)
+    replaced = {} if solution is None else {exercise.name: solution}
+    namespace = define(exercise.chapter, before=f"test-{exercise.name}", replaced=replaced)
     tests = source(exercise.chapter) if hidden else release(exercise.chapter)
     written = io.StringIO()
     with contextlib.redirect_stdout(written):
         points = run_cell(find_cell(tests, f"test-{exercise.name}").source, namespace)
     return Outcome(points, written.getvalue())
+
+
+def define(chapter: str, *, before: str = "", replaced: Mapping[str, str] | None = None) -> dict:
+    """Return what a chapter's needed cells and references define, up to the cell ``before``.
+
+    ``replaced`` holds other code for exercises, by name.
+    """
+    namespace: dict = {"__name__": "__main__"}
+    for cell in source(chapter).cells:
+        name = grade_id(cell)
+        if before and name == before:
+            break
+        if cell.cell_type != "code" or name.startswith("test-"):
+            continue
+        if {"needed", "exercise"} & set(cell.metadata.get("tags", [])):
+            run_cell((replaced or {}).get(name, cell.source), namespace)
+    return namespace
 
 
 def run_cell(code: str, namespace: dict) -> object:

@@ -5,23 +5,11 @@ Where it is not, the fault is nbgrader's own and known; it stands in the table b
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
-from classroom import (
-    Submission,
-    exercises_of,
-    full_points,
-    hand_in,
-    make_class,
-    make_small_class,
-    wrong_in_other_ways,
-)
-from course_files import CHAPTERS, COURSE, EXERCISES
+from classroom import exercises_of, full_points, make_class
+from course_files import EXERCISES
 from lab_server import run_nbgrader
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader_course import LARGE_CLASS, GradedClass, grade_with_nbgrader
 
 # What nbgrader 0.9 does with these submissions, and why it is not what they deserve.
 NBGRADER_FAULTS = {
@@ -34,53 +22,13 @@ NOT_GRADED = ("kills-its-kernel", "damaged")
 pytestmark = pytest.mark.timeout(1200)
 
 
-@dataclass(frozen=True)
-class GradedClass:
-    """A class after nbgrader's commands: what it deserves, what it got, and the files."""
-
-    chapter: str
-    folder: Path
-    deserved: dict[str, dict[str, float]]
-    scores: dict[str, dict[str, float] | None]
-
-
-CHAPTER = "08-numerical-stability"
-
-
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     # Some of this class cannot be graded, which nbgrader says at the end.
     course = tmp_path_factory.mktemp("course")
-    graded = grade_with_nbgrader(CHAPTER, make_class(CHAPTER), course, fails=True)
-    run_nbgrader(course, "generate_feedback", CHAPTER)
+    graded = grade_with_nbgrader(LARGE_CLASS, make_class(LARGE_CLASS), course, fails=True)
+    run_nbgrader(course, "generate_feedback", LARGE_CLASS)
     return graded
-
-
-def grade_with_nbgrader(
-    chapter: str, submissions: list[Submission], course: Path, *, fails: bool
-) -> GradedClass:
-    shutil.copytree(COURSE.source(chapter).parent, course / "source" / chapter)
-    shutil.copy(COURSE.config_file, course)
-    hand_in(submissions, chapter, course)
-    run_nbgrader(course, "generate_assignment", chapter)
-    # An endless loop outside a function waits for nbgrader's own limit: shorter here than
-    # in the course's configuration, so that the test does not wait for long.
-    run_nbgrader(course, "autograde", chapter, "--Execute.timeout=25", fails=fails)
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        scores = {s.student: read_scores(gradebook, chapter, s.student) for s in submissions}
-    deserved = {s.student: dict(s.deserved) for s in submissions}
-    return GradedClass(chapter, course, deserved, scores)
-
-
-def read_scores(gradebook: Gradebook, chapter: str, student: str) -> dict[str, float] | None:
-    try:
-        submission = gradebook.find_submission(chapter, student)
-    except MissingEntry:
-        return None
-    grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-    if all(grade.auto_score is None for grade in grades):
-        return None
-    return {grade.name.removeprefix("test-"): grade.auto_score for grade in grades}
 
 
 def test_every_score_is_the_deserved_one(graded: GradedClass) -> None:
@@ -119,15 +67,3 @@ def test_feedback_pages_show_the_report_and_run_no_script(graded: GradedClass) -
     for page in pages:
         text = page.read_text("utf-8")
         assert all(title in text for title in titles), page
-
-
-@pytest.mark.parametrize("chapter", [c for c in CHAPTERS if c != CHAPTER and exercises_of(c)])
-def test_the_other_chapters_are_graded_as_they_deserve(chapter: str, tmp_path: Path) -> None:
-    also_wrong = wrong_in_other_ways(chapter)
-    submissions = [*make_small_class(chapter), *also_wrong]
-    graded = grade_with_nbgrader(chapter, submissions, tmp_path, fails=False)
-    for submission in also_wrong:
-        scores = graded.scores.pop(submission.student)
-        assert {e.name for e in exercises_of(chapter) if scores[e.name] >= e.points} == set()
-        del graded.deserved[submission.student]
-    assert graded.scores == graded.deserved
