@@ -65,34 +65,24 @@ def make_class(chapter: str) -> list[Submission]:
 
 
 def make_small_class(chapter: str) -> list[Submission]:
-    """Return all right, nothing done, right in another way, and wrong in every exercise."""
+    """Return all right, nothing done, and right in another way."""
     exercises = exercises_of(chapter)
-    wrong = {exercise.name: _worst(exercise).code for exercise in exercises}
-    deserved = {e.name: deserved_points(e, wrong[e.name]) for e in exercises}
     return [
         submit("all-right", without_demos(solved(chapter)), full_points(exercises)),
         submit(
             "blank", without_demos(release(chapter)), dict.fromkeys(full_points(exercises), 0.0)
         ),
         other_right_solutions(chapter),
-        submit("all-wrong", without_demos(solved(chapter, wrong)), deserved),
     ]
 
 
-def wrong_in_other_ways(chapter: str) -> list[Submission]:
-    """Return two more that are wrong in every exercise; one may stand on another's wrong answer,
-    so what each deserves is not said.
+def all_wrong(chapter: str) -> Submission:
+    """Return one that is wrong in every exercise.
+
+    What each deserves is not said: one may stand on another's wrong answer.
     """
-    submissions = []
-    for number in (1, 2):
-        wrong = {
-            exercise.name: [v for v in variants(exercise) if not v.right][number].code
-            for exercise in exercises_of(chapter)
-        }
-        submissions.append(
-            submit(f"wrong-again-{number}", without_demos(solved(chapter, wrong)), {})
-        )
-    return submissions
+    wrong = {exercise.name: _first_wrong(exercise).code for exercise in exercises_of(chapter)}
+    return submit("all-wrong", without_demos(solved(chapter, wrong)), {})
 
 
 def full_points(exercises: list[Exercise]) -> dict[str, float]:
@@ -138,14 +128,13 @@ def with_one(
 
 
 def wrong_in_one(chapter: str, exercise: Exercise) -> Submission:
-    code = _worst(exercise).code
+    code = _first_wrong(exercise).code
     points = deserved_points(exercise, code)
     return with_one(chapter, f"wrong-{exercise.name}", exercise, code, points)
 
 
-def _worst(exercise: Exercise) -> Variant:
-    wrong = [variant for variant in variants(exercise) if not variant.right]
-    return min(wrong, key=lambda variant: deserved_points(exercise, variant.code))
+def _first_wrong(exercise: Exercise) -> Variant:
+    return next(variant for variant in variants(exercise) if not variant.right)
 
 
 def partly_right(chapter: str) -> Submission:

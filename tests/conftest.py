@@ -17,6 +17,11 @@ pytest_plugins = ["system_packages", "browser"]
 _EACH_ON_ITS_OWN = {"test_nbgrader_chapters.py", "test_judged_chapters.py"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Say how often the contract of an exercise is asked for anew."""
+    parser.addoption("--draws", type=int, default=2, help="inputs drawn for each solution")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests run in the same process (``--dist loadgroup``)."""

@@ -32,15 +32,20 @@ def _time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calling, "SECONDS_PER_CALL", 60.0)
 
 
-# Inputs are drawn afresh each time: a verdict that hangs on luck shows when it is asked again, as
-# often as the time allows.
-TIMES = 5
-SECONDS = 10.0
+# Inputs are drawn afresh each time: a verdict that hangs on luck shows when it is asked again. As
+# often as the time allows; `--draws 50` hunts for luck.
+SECONDS_PER_DRAW = 5.0
 
 
-def again_and_again() -> Iterator[int]:
-    end = time.monotonic() + SECONDS
-    for number in range(TIMES):
+@pytest.fixture
+def again_and_again(request: pytest.FixtureRequest) -> Iterator[int]:
+    draws = request.config.getoption("draws")
+    return _count_for(draws, SECONDS_PER_DRAW * draws)
+
+
+def _count_for(times: int, seconds: float) -> Iterator[int]:
+    end = time.monotonic() + seconds
+    for number in range(times):
         if number == 0 or time.monotonic() < end:
             yield number
 
@@ -72,8 +77,8 @@ def test_the_stub_fails_with_its_own_message(exercise: Exercise) -> None:
 
 
 @every_exercise
-def test_the_reference_passes(exercise: Exercise) -> None:
-    for _ in again_and_again():
+def test_the_reference_passes(exercise: Exercise, again_and_again: Iterator[int]) -> None:
+    for _ in again_and_again:
         outcome = run_exercise(exercise)
         assert outcome.points == exercise.points, outcome.report
 
@@ -87,16 +92,20 @@ def test_the_reference_passes_the_students_check(exercise: Exercise) -> None:
 
 
 @each_variant(right=True)
-def test_every_other_right_solution_passes(exercise: Exercise, variant: Variant) -> None:
-    for _ in again_and_again():
+def test_every_other_right_solution_passes(
+    exercise: Exercise, variant: Variant, again_and_again: Iterator[int]
+) -> None:
+    for _ in again_and_again:
         outcome = run_exercise(exercise, variant.code)
         assert outcome.points == exercise.points, f"{variant.meaning}\n{outcome.report}"
 
 
 @each_variant(right=False)
-def test_every_wrong_solution_fails_and_is_told_why(exercise: Exercise, variant: Variant) -> None:
+def test_every_wrong_solution_fails_and_is_told_why(
+    exercise: Exercise, variant: Variant, again_and_again: Iterator[int]
+) -> None:
     points = set()
-    for _ in again_and_again():
+    for _ in again_and_again:
         outcome = run_exercise(exercise, variant.code)
         points.add(outcome.points)
         assert outcome.points < exercise.points, variant.meaning
