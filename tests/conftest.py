@@ -10,7 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 import torch._dynamo  # noqa: F401
 
-pytest_plugins = ["system_packages", "browser"]
+pytest_plugins = ["system_packages", "browser", "real_book"]
 
 # Tests of one file share what is made for them, so they run in one process. Those of these files
 # share nothing and take long: each may run in whichever process is free.
