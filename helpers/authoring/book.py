@@ -1,8 +1,9 @@
 """Build the book: run mdBook, and be the preprocessor that mdBook runs.
 
 mdBook hands its preprocessor the whole book as JSON and takes it back changed. This one replaces a
-line ``{{#notebook 08-numerical-stability}}`` by that chapter's page, ``{{#exercises}}`` by an index
-of all exercises, ``{{#glossary}}`` by the terms of all chapters, and formulas by MathML.
+line ``{{#notebook 08-numerical-stability}}`` by that chapter's page, ``{{#map}}`` by a picture of
+what builds on what, ``{{#exercises}}`` by an index of all exercises, ``{{#glossary}}`` by the terms
+of all chapters, and formulas by MathML.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from helpers.authoring.chapter_map import render_map
 from helpers.authoring.indexes import render_exercises, render_glossary
 from helpers.authoring.mathml import FormulaError, convert_math
 from helpers.authoring.page import Chapter, PageError, render_page
 
 _DIRECTIVE = re.compile(
-    r"^\{\{#(?P<kind>notebook|exercises|glossary)\b[ \t]*(?P<name>[^}\n]*?)[ \t]*\}\}[ \t]*$",
+    r"^\{\{#(?P<kind>notebook|map|exercises|glossary)\b[ \t]*(?P<name>[^}\n]*?)[ \t]*\}\}[ \t]*$",
     re.MULTILINE,
 )
-_INDEXES = {"exercises": render_exercises, "glossary": render_glossary}
+_INDEXES = {"map": render_map, "exercises": render_exercises, "glossary": render_glossary}
 _SOLUTION_CHOICES = ("fold", "omit")
 _COMMAND_VARIABLE = "MDBOOK_PREPROCESSOR__NOTEBOOKS__COMMAND"
 _HOST = "127.0.0.1"
