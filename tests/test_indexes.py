@@ -12,7 +12,8 @@ from nbformat.v4 import new_markdown_cell
 
 from helpers.authoring.book import BookError, preprocess
 from helpers.authoring.indexes import render_exercises, render_glossary
-from helpers.authoring.page import Chapter, PageError, render_page
+from helpers.authoring.names import render_names
+from helpers.authoring.page import PageError
 from helpers.catalogue import load_chapters
 
 COURSE = sample.REPOSITORY_ROOT / "course"
@@ -39,26 +40,6 @@ def test_every_exercise_of_the_course_is_listed_with_what_its_card_says() -> Non
                 f" | {exercise.points:g} | {exercise.minutes} | {exercise.difficulty} |"
             )
             assert row in index
-
-
-def test_every_link_of_the_books_own_pages_leads_to_a_page_and_a_card() -> None:
-    pages = {path.stem: path for path in (COURSE / "book").glob("*.md")}
-    rendered = {
-        name: render_page(Chapter.find(COURSE, name), REPOSITORY, fold_solutions=True)
-        for name in pages
-        if name[:2].isdigit()
-    }
-    texts = [path.read_text(encoding="utf-8") for path in pages.values()]
-    links = [
-        link
-        for text in [*texts, render_exercises(COURSE), render_glossary(COURSE)]
-        for link in LINK.finditer(text)
-    ]
-    assert len(links) > 200
-    for link in links:
-        assert link["page"] in pages, link[0]
-        if link["anchor"]:
-            assert f'id="{link["anchor"]}"' in rendered[link["page"]], link[0]
 
 
 def test_the_glossary_is_sorted_and_holds_every_chapter() -> None:
@@ -103,3 +84,20 @@ def test_an_index_takes_no_name() -> None:
     page = {"Chapter": {"source_path": "x.md", "sub_items": [], "content": "{{#glossary 08}}\n"}}
     with pytest.raises(BookError, match=r"x\.md: write \{\{#glossary\}\} without a name"):
         preprocess(context, {"items": [page]})
+
+
+def test_a_name_is_indexed_by_its_last_part_with_every_chapter_that_uses_it(tmp_path: Path) -> None:
+    with_cell(tmp_path, "`torch.cuda.empty_cache()`, `nn.Linear`, `torch.nothing`, torch.float64")
+    rows = [line for line in render_names(tmp_path).splitlines() if sample.NAME in line]
+    link = f"[{sample.NAME[:2]}]({sample.NAME}.md)"
+    assert f"| `empty_cache` | `torch.cuda.empty_cache` | {link} |" in rows
+    assert f"| `Linear` | `torch.nn.Linear` | {link} |" in rows
+    assert not [row for row in rows if "nothing" in row or "float64" in row]
+
+
+def test_what_a_solution_uses_is_not_indexed(tmp_path: Path) -> None:
+    cells = sample.source_cells()
+    solution = next(cell for cell in cells if cell.source == sample.SOLUTION)
+    solution.source += "\n\n\nnn.Softmax(dim=0)"
+    sample.write_chapter(tmp_path, source=cells)
+    assert "Softmax" not in render_names(tmp_path)

@@ -40,7 +40,7 @@ def render_exercises(course: Path) -> str:
         PageError: a notebook is missing or damaged, or a card does not say what it is worth.
     """
     blocks = []
-    for name in _chapter_names(course):
+    for name in chapter_names(course):
         notebook = read_notebook(Chapter.find(course, name).source)
         cards = list(_cards(notebook, name))
         if not cards:
@@ -67,7 +67,7 @@ def render_glossary(course: Path) -> str:
         PageError: a notebook is missing or damaged, or a row has not three cells.
     """
     found: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name in _chapter_names(course):
+    for name in chapter_names(course):
         notebook = read_notebook(Chapter.find(course, name).source)
         for row in _glossary_rows(notebook, name):
             found[row].append(f"[{name[:2]}]({name}.md)")
@@ -79,7 +79,8 @@ def render_glossary(course: Path) -> str:
     return "\n".join([*header, *lines]) + "\n"
 
 
-def _chapter_names(course: Path) -> list[str]:
+def chapter_names(course: Path) -> list[str]:
+    """Return the names of the chapters of the folder ``course``, in order."""
     return [path.name for path in sorted((course / "source").glob("[0-9][0-9]-*"))]
 
 

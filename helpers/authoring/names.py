@@ -1,0 +1,88 @@
+"""Make the book's index of names: which chapter uses which function or class of a library.
+
+The book's search takes ``torch.cuda.empty_cache`` for one word. In this index the last part of a
+name stands alone, so that who types ``empty_cache`` finds it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from nbformat import NotebookNode
+
+from helpers.authoring.indexes import chapter_names
+from helpers.authoring.page import Chapter, read_notebook
+
+_DOTTED = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_INLINE_CODE = re.compile(r"`([^`\n]+)`")
+# How chapters call them.
+_SHORT = {
+    "F": "torch.nn.functional",
+    "functional": "torch.nn.functional",
+    "nn": "torch.nn",
+    "np": "numpy",
+    "optim": "torch.optim",
+    "torch": "torch",
+}
+
+
+def render_names(course: Path) -> str:
+    """Return a table of the names of torch and NumPy that chapters use, as Markdown.
+
+    Args:
+        course: the folder that holds ``source`` and ``release``.
+
+    Raises:
+        PageError: a notebook is missing or damaged.
+    """
+    users: dict[str, set[str]] = defaultdict(set)
+    for chapter in chapter_names(course):
+        notebook = read_notebook(Chapter.find(course, chapter).source)
+        for name in _names(notebook):
+            users[name].add(chapter)
+    by_letter: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(users, key=lambda name: (name.split(".")[-1].casefold(), name)):
+        last = name.split(".")[-1]
+        links = ", ".join(f"[{chapter[:2]}]({chapter}.md)" for chapter in sorted(users[name]))
+        by_letter[last.lstrip("_")[:1].upper()].append(f"| `{last}` | `{name}` | {links} |")
+    head = "| name | in full | chapters |\n| --- | --- | --- |"
+    return "\n\n".join(
+        "\n".join([f"## {letter}", "", head, *rows]) for letter, rows in by_letter.items()
+    )
+
+
+def _names(notebook: NotebookNode) -> Iterator[str]:
+    for cell in notebook.cells:
+        grading = cell.metadata.get("nbgrader", {})
+        if grading.get("solution") or grading.get("grade"):
+            continue  # what an exercise is solved with is not for the index to say
+        texts = [cell.source] if cell.cell_type == "code" else _INLINE_CODE.findall(cell.source)
+        for text in texts:
+            for dotted in _DOTTED.findall(text):
+                if name := _full_name(dotted):
+                    yield name
+
+
+def _full_name(dotted: str) -> str:
+    """Return the name in full, as far as it exists; "" if that is only a module."""
+    first, *rest = dotted.split(".")
+    if first not in _SHORT:
+        return ""
+    found, name = _library(_SHORT[first]), _SHORT[first]
+    for part in rest:
+        following = getattr(found, part, None)
+        if following is None or (isinstance(found, type) and part.startswith("_")):
+            break
+        found, name = following, f"{name}.{part}"
+    return "" if isinstance(found, ModuleType) else name
+
+
+def _library(name: str) -> ModuleType:
+    # The rest of the book needs none of them.
+    import importlib
+
+    return importlib.import_module(name)
