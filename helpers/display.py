@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 
 
-def show(text: str, html: str, live: dict[str, dict] | None = None) -> None:
+def show(
+    text: str, html: str, live: dict[str, dict] | None = None, metadata: dict | None = None
+) -> None:
     """Show ``html`` where there is a display for it, else ``text``.
 
-    ``live`` is what a front end that can shows instead: data by their MIME type.
+    Args:
+        text: for front ends that have nothing else.
+        html: for the others.
+        live: what a front end that can shows instead: data by their MIME type.
+        metadata: kept with the output, shown nowhere.
     """
     if not _in_ipython():
         print(text)
         return
     from IPython.display import display
 
-    display({"text/plain": text, "text/html": html, **(live or {})}, raw=True)
+    data = {"text/plain": text, "text/html": html, **(live or {})}
+    display(data, raw=True, metadata=metadata)
 
 
 def show_markdown(markdown: str) -> None:

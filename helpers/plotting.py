@@ -52,8 +52,10 @@ def new_figure(
     return figure, axes
 
 
-def show(figure: Figure, alt: str) -> None:
+def show(figure: Figure, alt: str, metadata: dict | None = None) -> None:
     """Show ``figure`` with its alternative text, as a picture on a white face.
+
+    ``metadata`` is kept with the output.
 
     Raises:
         ValueError: if ``alt`` says too little, or a plot lacks a title or an axis label.
@@ -69,7 +71,13 @@ def show(figure: Figure, alt: str) -> None:
     )
     from helpers import display
 
-    display.show(f"Figure: {alt}", markup)
+    display.show(f"Figure: {alt}", markup, metadata=metadata)
+
+
+def find_title(figure: Figure) -> str:
+    """Return the title of ``figure``, or of the first of its plots that has one."""
+    titles = [figure.get_suptitle(), *map(_title, figure.axes)]
+    return next(filter(None, titles), "")
 
 
 def render_png(figure: Figure) -> bytes:
@@ -98,7 +106,7 @@ def _require_words(figure: Figure, alt: str) -> None:
     if len(alt.split()) < 5:
         raise ValueError(f"the alternative text says too little: {alt!r}")
     plots = [axes for axes in figure.axes if axes.axison and not hasattr(axes, "_colorbar")]
-    if not figure.get_suptitle() and not any(_title(axes) for axes in figure.axes):
+    if not find_title(figure):
         raise ValueError("the figure has no title")
     for axes in plots:
         if not (axes.get_xlabel() or axes.get_shared_x_axes().get_siblings(axes)[1:]):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import io
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from matplotlib.figure import Figure
+
+# Where this is in the environment, the pictures of all positions are kept with the output: the book
+# has no kernel that could draw them.
+KEEP_POSITIONS = "BITS_KEEP_POSITIONS"
+_SHADES = 64
 
 
 def play(
@@ -38,10 +46,39 @@ def play(
     """
     if start not in values:
         raise ValueError(f"start is {start!r}, which is not one of the values {list(values)}")
-    plotting.show(draw(start), alt)
+    positions = None
+    if KEEP_POSITIONS in os.environ:
+        positions = _draw_all(draw, label, values, start, form)
+    plotting.show(draw(start), alt, positions)
     ipywidgets = _find_ipywidgets()
     if ipywidgets is not None:
         _show_slider(ipywidgets, draw, label, values, start, form)
+
+
+def _draw_all(
+    draw: Callable[[float], Figure],
+    label: str,
+    values: Sequence[float],
+    start: float,
+    form: str,
+) -> dict:
+    positions = []
+    for value in values:
+        figure = draw(value)
+        picture = base64.b64encode(_render_small_png(figure)).decode()
+        title = plotting.find_title(figure)
+        positions.append({"value": form.format(value), "title": title, "png": picture})
+    start_at = list(values).index(start)
+    return {"bits": {"play": {"label": label, "start": start_at, "positions": positions}}}
+
+
+def _render_small_png(figure: Figure) -> bytes:
+    from PIL import Image
+
+    small = io.BytesIO()
+    with Image.open(io.BytesIO(plotting.render_png(figure))) as picture:
+        picture.convert("RGB").quantize(_SHADES).save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
 def ask(draw: Callable[[str], Figure], *, label: str, start: str, alt: str) -> None:

@@ -17,6 +17,7 @@ from helpers.authoring.chapter import ChapterError, notebook_path, read_chapter
 from helpers.authoring.release import make_release
 from helpers.authoring.settings import repository_address
 from helpers.files import write_atomically
+from helpers.widgets import KEEP_POSITIONS
 
 _SECONDS_PER_CELL = 120
 _WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -157,7 +158,9 @@ def _run(notebook: NotebookNode, chapter: str, report: Callable[[str, int, int],
             ),
         )
         try:
-            client.execute(env={**os.environ, "PYTHONWARNINGS": STRICT_WARNINGS})
+            client.execute(
+                env={**os.environ, "PYTHONWARNINGS": STRICT_WARNINGS, KEEP_POSITIONS: "1"}
+            )
         except Exception as error:
             raise BuildError(f"{chapter}: a cell failed:\n{error}") from error
     notebook.metadata["language_info"] = {"name": "python"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -45,7 +46,7 @@ def _blocks(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             if kind == "error":
                 yield from _text_block("\n".join(output["traceback"]), "Error")
             elif _WIDGET not in output["data"]:
-                yield from _data_block(output["data"])
+                yield from _data_block(output["data"], output.get("metadata", {}))
 
 
 def _kind(output: Mapping[str, Any]) -> tuple[str, str]:
@@ -53,9 +54,12 @@ def _kind(output: Mapping[str, Any]) -> tuple[str, str]:
     return output["output_type"], output.get("name", "")
 
 
-def _data_block(data: Mapping[str, str]) -> Iterator[str]:
+def _data_block(data: Mapping[str, str], metadata: Mapping[str, Any]) -> Iterator[str]:
     if "text/html" in data:
-        yield _frame(_without_blank_lines(data["text/html"]), "Output", "output-html")
+        body = data["text/html"]
+        if play := metadata.get("bits", {}).get("play"):
+            body = _with_slider(body, play)
+        yield _frame(_without_blank_lines(body), "Output", "output-html")
     elif "image/svg+xml" in data:
         yield _frame(_without_blank_lines(data["image/svg+xml"]), "Output", "output-html")
     elif picture := next((mime for mime in ("image/png", "image/jpeg") if mime in data), None):
@@ -70,6 +74,18 @@ def _data_block(data: Mapping[str, str]) -> Iterator[str]:
             f"an output has only the form {', '.join(data) or 'of no data'};"
             " show it as HTML, as a picture or as text."
         )
+
+
+def _with_slider(picture: str, play: Mapping[str, Any]) -> str:
+    """Return ``picture`` with a slider, which a script of the book's shows and listens to."""
+    positions, start = play["positions"], play["start"]
+    kept = json.dumps(positions).replace("<", "\\u003c")
+    return (
+        f'<div class="play">{picture}\n<label hidden>{html.escape(play["label"])} '
+        f'<input type="range" min="0" max="{len(positions) - 1}" value="{start}"> '
+        f"<output>{html.escape(positions[start]['value'])}</output></label>\n"
+        f'<script type="application/json">{kept}</script></div>'
+    )
 
 
 def _text_block(text: str, label: str) -> Iterator[str]:
