@@ -13,6 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat.notebooknode import NotebookNode
 
+from helpers.authoring.badges import with_badges
 from helpers.authoring.chapter import ChapterError, notebook_path, read_chapter
 from helpers.authoring.release import make_release
 from helpers.authoring.settings import repository_address
@@ -47,6 +48,11 @@ class Course:
     def catalogue(self) -> Path:
         """The folder of the catalogue's files."""
         return self.root / "helpers" / "catalogue"
+
+    @property
+    def readme(self) -> Path:
+        """The first page of the repository."""
+        return self.root / "README.md"
 
     @property
     def config_file(self) -> Path:
@@ -102,6 +108,8 @@ def build(
         release = make_release(notebook, course.config_file)
         if _read_if_there(course.release(chapter)) != release:
             _write_notebook(course.release(chapter), release)
+    if course.readme.exists():
+        _write_text(course.readme, with_badges(course.root))
     return built
 
 
@@ -119,6 +127,8 @@ def find_stale(course: Course) -> Iterator[str]:
             yield f"the source of {chapter} is not what its text gives: run make build"
         if _read_if_there(course.release(chapter)) != make_release(notebook, course.config_file):
             yield f"the release of {chapter} is not what its source gives: run make build"
+    if course.readme.exists() and course.readme.read_text("utf-8") != with_badges(course.root):
+        yield "README.md does not have the badges of its chapters: run make build"
     committed = {file.stem for file in course.catalogue.glob("*.json")}
     for folder in ("source", "release"):
         found = (course.root / "course" / folder).glob("*/*.ipynb")

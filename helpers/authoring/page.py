@@ -11,17 +11,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import nbformat
 from nbformat import NotebookNode
 
 from helpers import bit_explorer
+from helpers.authoring.launches import LaunchError, find_launches
 from helpers.authoring.mathml import FormulaError, convert_math
 from helpers.authoring.outputs import OutputError, render_outputs
 
 _CHAPTER_NAME = re.compile(r"\d{2}-(?P<topic>[a-z0-9]+(?:-[a-z0-9]+)*)")
-_REPOSITORY = re.compile(r"https://github\.com/(?P<slug>[\w.-]+/[\w.-]+?)(?:\.git)?/?")
 _SOLUTION_MARKER = re.compile(r"^[ \t]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
 _SECRET = re.compile(r"BEGIN (?:HIDDEN TESTS|SOLUTION)")
 _CHAPTER_LINK = re.compile(r"\]\(\.\./(?P<chapter>\d{2}-[a-z0-9-]+)/[a-z0-9-]+\.ipynb(?=[#)])")
@@ -189,22 +188,18 @@ def _prose(cell: NotebookNode, where: str) -> str:
 
 
 def _links(chapter: Chapter, repository: str) -> str:
-    match = _REPOSITORY.fullmatch(repository)
-    if not match:
-        raise PageError(
-            f"git-repository-url in book.toml is {repository!r}; Colab and Binder need an address"
-            " of the form https://github.com/OWNER/NAME."
+    try:
+        launches = find_launches(
+            repository, f"course/release/{chapter.name}/{chapter.release.name}"
         )
-    slug = match["slug"]
-    place = f"course/release/{chapter.name}/{chapter.release.name}"
-    colab = f"https://colab.research.google.com/github/{slug}/blob/main/{quote(place)}"
-    binder = f"https://mybinder.org/v2/gh/{slug}/HEAD?labpath={quote(place, safe='')}"
+    except LaunchError as error:
+        raise PageError(str(error)) from error
     content = base64.b64encode(chapter.release.read_bytes()).decode("ascii")
     download = f"data:application/x-ipynb+json;base64,{content}"
     return (
         '<nav class="chapter-links" aria-label="This chapter as a notebook">\n'
-        f'<a href="{colab}">Open in Colab</a>\n'
-        f'<a href="{binder}">Open in Binder</a>\n'
+        f'<a href="{launches.colab}">Open in Colab</a>\n'
+        f'<a href="{launches.binder}">Open in Binder</a>\n'
         f'<a href="{download}" download="{chapter.release.name}">Download the notebook</a>\n'
         "</nav>"
     )
