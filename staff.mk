@@ -1,0 +1,51 @@
+# What instructors and maintainers type. The Makefile reads it, and has the variables.
+#
+# PYTEST_ARGS='-k bootstrap' is passed to pytest.
+
+PYTEST_ARGS ?=
+
+.PHONY: staff setup build book book-serve test bench format release
+
+staff: ## for instructors: set up, open JupyterLab with nbgrader's formgrader
+	@$(BOOTSTRAP) instructor
+	@$(BIN)/bits staff $(PORT_OPTION) $(ARGS)
+
+setup: ## for maintainers: set up everything, open nothing
+	@$(BOOTSTRAP) maintainer --system-packages
+
+build: ## for maintainers: make the notebooks from course/chapters and run them
+	@$(BOOTSTRAP) maintainer
+	@$(BIN)/bits build $(ARGS)
+
+book: ## for maintainers: make the website in build/book
+	@$(BOOTSTRAP) maintainer
+	@$(BIN)/bits book $(ARGS)
+
+book-serve: ## for maintainers: make the website and show it while you write
+	@$(BOOTSTRAP) maintainer
+	@$(BIN)/bits book --serve $(ARGS)
+
+# The notebooks come before the tests: what was not run is then the last thing on the screen.
+# In a notebook, a deprecation that the notebook's own code causes is an error.
+test: setup ## for maintainers: set up, check the style, the notebooks and all the code
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@PYTHONWARNINGS=error::DeprecationWarning:__main__,error::FutureWarning:__main__ \
+	  $(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg course/source
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+bench: ## for maintainers: how fast a class is graded, in build/bench; ARGS='--most 100'
+	@$(BOOTSTRAP) maintainer
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+format: ## for maintainers: bring the code into the house style
+	@$(BOOTSTRAP) maintainer
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+# Without isolation: the pinned packages of .venv build it, and no network is needed.
+release: ## for maintainers: build the package, wheel and sdist, in build/dist
+	@$(BOOTSTRAP) maintainer
+	@rm -rf build/dist
+	@$(BIN)/python -m build --no-isolation --outdir build/dist
+	@$(BIN)/python -m twine check --strict build/dist/*
