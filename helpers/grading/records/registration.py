@@ -31,8 +31,8 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from traitlets.config import Config, PyFileConfigLoader
 
 from helpers.grading.assignment import Assignment, SourceCell
@@ -93,12 +93,24 @@ def open_course(course: Path) -> CourseDirectory:
         config.CourseDirectory.root = str(course)
     directory = CourseDirectory(config=config)
     url = make_url(directory.db_url)
+    _check_driver(url)
     if url.get_backend_name() == "sqlite" and url.database:
         # As nbgrader reads it, whose commands are run in the course's folder.
         url = url.set(database=str(course / url.database))
         config.CourseDirectory.db_url = url.render_as_string(hide_password=False)
         directory = CourseDirectory(config=config)
     return directory
+
+
+def _check_driver(url: URL) -> None:
+    """Check that there is what SQLAlchemy speaks to the database with."""
+    try:
+        url.get_dialect().import_dbapi()
+    except (ImportError, ArgumentError) as error:
+        raise RegistrationError(
+            f"The gradebook {url} needs a database driver that is not here ({error}): install it "
+            f"(for PostgreSQL: pip install psycopg2-binary), or correct the address."
+        ) from error
 
 
 def _shown(directory: CourseDirectory) -> str:
