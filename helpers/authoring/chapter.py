@@ -26,10 +26,13 @@ _STAGES = 3
 
 _SETUP = """\
 # On Colab this installs the course's helpers and leaves torch as it is; elsewhere it does nothing.
+import subprocess
 import sys
 
 if "google.colab" in sys.modules:
-    %pip install --quiet --no-deps "git+{repository}"
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "git+{repository}"]
+    if subprocess.run(pip, capture_output=True).returncode != 0:
+        raise RuntimeError("The helpers could not be fetched: wait a minute, run this cell again.")
 """
 
 
