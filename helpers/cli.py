@@ -47,6 +47,7 @@ def main() -> None:
                       bits collect PATH   take in submissions, a folder or a zip
                       bits grade NAME     judge them, and write the gradebook
                       bits report NAME    tables, feedback pages, a picture of the class
+                      bits demo           all of that, on an invented class
     As a maintainer:  bits build          notebooks from the chapters' text
                       bits book           the book from the notebooks
 
@@ -248,6 +249,49 @@ def report(assignment: str, output: Path | None, column: str | None, opens: bool
         click.echo(line)
     if opens:
         click.launch(str(summary.index))
+
+
+@main.command(short_help="Grade an invented class, to see it all.")
+@click.option(
+    "--assignment",
+    "-A",
+    default="08-numerical-stability",
+    show_default=True,
+    help="The chapter that is handed in.",
+)
+@click.option(
+    "--students",
+    "size",
+    type=click.IntRange(8, 999),
+    default=24,
+    show_default=True,
+    help="How many students to invent.",
+)
+@click.option("--output", type=_FILE, help="The demo's own folder; build/demo if not given.")
+@click.option("--no-browser", is_flag=True, help="Do not open the report.")
+def demo(assignment: str, size: int, output: Path | None, no_browser: bool) -> None:
+    """Collect, grade and report on a class of invented students, and open the report.
+
+    It happens in a course of its own, build/demo/course: your own class in course/ is not touched.
+    Run again, it grades only what has changed. Another chapter or number of students begins anew
+    there; give it another folder with --output to keep both.
+    """
+    from helpers.grading.startup import leave_out_address_grammar
+
+    leave_out_address_grammar()
+    from helpers.grading.demo.demo import run_demo, summarize
+    from helpers.lab import has_display
+
+    root = _root()
+    folder = output or root / "build" / "demo"
+    with _grading_bar() as report:
+        outcome = run_demo(root / "course", assignment, folder, size, say=click.echo, report=report)
+    click.echo("\n".join(summarize(outcome)))
+    if outcome.graded.interrupted:
+        sys.exit(130)
+    if outcome.report and has_display() and not no_browser:
+        click.launch(str(outcome.report.index))
+    sys.exit(1 if outcome.graded.failed else 0)
 
 
 @main.command(short_help="Build the notebooks from the chapters' text.")

@@ -143,7 +143,7 @@ def build_command(folder: Path, port: int, extra_args: Sequence[str]) -> list[st
     command += [f"--LabApp.workspaces_dir={folder / '.bits' / 'lab'}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
-    if not _has_display():
+    if not has_display():
         command.append("--no-browser")
     return [*command, *extra_args]
 
@@ -158,7 +158,8 @@ def build_environment(who: str) -> dict[str, str]:
     return environment
 
 
-def _has_display() -> bool:
+def has_display() -> bool:
+    """Tell whether a browser can be opened here."""
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

@@ -17,3 +17,7 @@ class GradingError(Exception):
 
 class RegistrationError(Exception):
     """The gradebook cannot be made to know an assignment; the text is the one sentence about it."""
+
+
+class DemoError(Exception):
+    """No demo can be shown; the text is the one sentence that the instructor reads."""

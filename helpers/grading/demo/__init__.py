@@ -1,0 +1,1 @@
+"""An invented class that goes through every stage of grading, so that an instructor sees them."""
