@@ -230,7 +230,8 @@ def assignment(tmp_path: Path) -> Iterator[Assignment]:
 def test_a_chapter_runs_there_and_its_checks_answer(brought_back: NotebookNode) -> None:
     *others, last = exercises_of(CHAPTER)
     for exercise in others:
-        assert "Every property shown here holds" in shown(find_cell(brought_back, f"test-{exercise.name}"))
+        check = find_cell(brought_back, f"test-{exercise.name}")
+        assert "Every property shown here holds" in shown(check)
     assert "nothing is written here yet" in shown(find_cell(brought_back, f"test-{last.name}"))
     failed = [cell.source for cell in brought_back.cells if has_error(cell)]
     assert failed == []
