@@ -3,7 +3,8 @@
 mdBook hands its preprocessor the whole book as JSON and takes it back changed. This one replaces a
 line ``{{#notebook 08-numerical-stability}}`` by that chapter's page, ``{{#map}}`` by a picture of
 what builds on what, ``{{#exercises}}`` by an index of all exercises, ``{{#glossary}}`` by the terms
-of all chapters, ``{{#names}}`` by the libraries' names that they use, and formulas by MathML.
+of all chapters, ``{{#names}}`` by the libraries' names that they use, ``{{#references}}`` by what
+they refer to, and formulas by MathML.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from typing import Any
 
 from helpers.authoring.chapter_map import render_map
 from helpers.authoring.indexes import render_exercises, render_glossary
+from helpers.authoring.links import render_references
 from helpers.authoring.mathml import FormulaError, convert_math
 from helpers.authoring.names import render_names
 from helpers.authoring.page import Chapter, PageError, render_page
 
 _DIRECTIVE = re.compile(
-    r"^\{\{#(?P<kind>notebook|map|exercises|glossary|names)\b"
+    r"^\{\{#(?P<kind>notebook|map|exercises|glossary|names|references)\b"
     r"[ \t]*(?P<name>[^}\n]*?)[ \t]*\}\}[ \t]*$",
     re.MULTILINE,
 )
@@ -37,6 +39,7 @@ _INDEXES = {
     "exercises": render_exercises,
     "glossary": render_glossary,
     "names": render_names,
+    "references": render_references,
 }
 _SOLUTION_CHOICES = ("fold", "omit")
 _COMMAND_VARIABLE = "MDBOOK_PREPROCESSOR__NOTEBOOKS__COMMAND"

@@ -47,7 +47,7 @@ def render_exercises(course: Path) -> str:
             continue
         points, minutes = sum(c.points for c in cards), sum(c.minutes for c in cards)
         blocks += [
-            f"## {name[:2]} [{_title(notebook, name)}]({name}.md)",
+            f"## {name[:2]} [{chapter_title(notebook, name)}]({name}.md)",
             f"{len(cards)} exercises, {points:g} points, {minutes} minutes.",
             "\n".join(
                 [
@@ -84,7 +84,12 @@ def chapter_names(course: Path) -> list[str]:
     return [path.name for path in sorted((course / "source").glob("[0-9][0-9]-*"))]
 
 
-def _title(notebook: NotebookNode, name: str) -> str:
+def chapter_title(notebook: NotebookNode, name: str) -> str:
+    """Return the title of the chapter ``name``, without its number.
+
+    Raises:
+        PageError: it has none.
+    """
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and (match := _CHAPTER_TITLE.search(cell.source)):
             return match["title"]
