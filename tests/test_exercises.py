@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +36,10 @@ def _time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 # Inputs are drawn afresh each time: a verdict that hangs on luck shows when it is asked again. As
 # often as the time allows; `--draws 50` hunts for luck.
 SECONDS_PER_DRAW = 5.0
+# What a wrong solution gets for a part of its work may be another number once in a long time: a
+# rounded number that happens to be the right one. Whether that is rare, more draws tell.
+MORE_DRAWS = 10
+RARE = 0.1
 
 
 @pytest.fixture
@@ -104,15 +109,25 @@ def test_every_other_right_solution_passes(
 def test_every_wrong_solution_fails_and_is_told_why(
     exercise: Exercise, variant: Variant, again_and_again: Iterator[int]
 ) -> None:
-    points = set()
-    for _ in again_and_again:
+    points: Counter[float] = Counter()
+
+    def ask() -> None:
         outcome = run_exercise(exercise, variant.code)
-        points.add(outcome.points)
+        points[outcome.points] += 1
         assert outcome.points < exercise.points, variant.meaning
         assert exercise.title in outcome.report
         assert re.search(r"^ +fed in +\S", outcome.report, re.MULTILINE), outcome.report
         assert re.search(r"^ +problem +\S", outcome.report, re.MULTILINE), outcome.report
-    assert len(points) == 1, f"{variant.meaning}: the points hang on luck: {points}"
+
+    for _ in again_and_again:
+        ask()
+    if len(points) > 1:
+        for _ in range(MORE_DRAWS):
+            ask()
+    usual = max(points.values())
+    assert points.total() - usual <= RARE * points.total(), (
+        f"{variant.meaning}: the points hang on luck: {dict(points)}"
+    )
 
 
 @every_exercise
