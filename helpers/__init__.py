@@ -10,6 +10,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+# The one place that says it: the package's metadata and `bits --version` take it from here.
+__version__ = "1.0.0"
+
 # Where each name lives. It is loaded when it is first asked for: a command that needs no torch is
 # not to wait for it.
 _MODULES = {
