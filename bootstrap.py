@@ -141,6 +141,23 @@ def fingerprint(root: Path) -> str:
     return digest.hexdigest()
 
 
+def require_extra(root: Path, extra: str) -> None:
+    """Insist that this checkout has an ``extra``; a project may leave it to its own builder.
+
+    Raises:
+        SetupError: it has not, and pip would only mention that in passing.
+    """
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    except (OSError, ValueError, KeyError):
+        return  # told by fingerprint, or by pip
+    if extra not in project.get("optional-dependencies", {extra: []}):
+        raise SetupError(
+            f"This is the students' copy of the course, which has no tools for {extra}: use the "
+            f"repository that it was published from."
+        )
+
+
 def python_version(venv: Path) -> str | None:
     """Return the version that the environment's Python runs as, None when it does not run."""
     command = [str(find_interpreter(venv)), "-I", "-c", "import pip, platform as p; "]
@@ -201,7 +218,13 @@ def has_package(package: str) -> bool:
 
 def read_system_packages(root: Path) -> list[str]:
     """Return the names in apt.txt."""
-    return (root / "apt.txt").read_text(encoding="utf-8").split()
+    try:
+        return (root / "apt.txt").read_text(encoding="utf-8").split()
+    except FileNotFoundError as error:
+        raise SetupError(
+            f"There is no apt.txt in {root}: this is the students' copy of the course, which is "
+            f"set up by make lab."
+        ) from error
 
 
 def apt_install(package: str, *, update: bool) -> bool:
@@ -465,6 +488,7 @@ def set_up(root: Path, venv: Path, extra: str, pip_args: str = "") -> None:
     Raises:
         SetupError: it cannot; the text says why and what to do.
     """
+    require_extra(root, extra)
     wanted = {"fingerprint": fingerprint(root), "extra": extra, "pip_args": pip_args.strip()}
     try:
         shlex.split(pip_args)

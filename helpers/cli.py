@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import sys
@@ -15,12 +16,43 @@ try:
 except ModuleNotFoundError:
     sys.exit('bits: its command line needs click and rich: pip install "bits-and-gradients[lab]"')
 
+from helpers import __version__
+
 if TYPE_CHECKING:
     from helpers.grading.engine.engine import Progress as GradingProgress
 
 
-class _OneSentence(click.Group):
-    """Turns the errors that we raise on purpose into one sentence, without a traceback."""
+# Whose commands there are, each side's in the order of its work, and the package that they need:
+# the students' copy of the course has neither grading nor authoring.
+_SIDES = (
+    ("As a student", "helpers", ("lab", "progress", "hint")),
+    (
+        "As an instructor",
+        "helpers.grading",
+        ("publish", "staff", "collect", "grade", "report", "demo"),
+    ),
+    ("As a maintainer", "helpers.authoring", ("build", "book")),
+)
+
+
+class _Commands(click.Group):
+    """The commands that this copy of the course has; errors raised on purpose are one sentence."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [name for _, names in self._sides_here() for name in names]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name in self.commands and name not in self.list_commands(context):
+            raise click.ClickException(
+                f"bits {name} is not in the students' copy of the course: use the repository that "
+                f"this copy was published from"
+            )
+        return super().get_command(context, name)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, names in self._sides_here():
+            with formatter.section(title):
+                formatter.write_dl([(n, self.commands[n].get_short_help_str()) for n in names])
 
     def invoke(self, context: click.Context) -> object:
         try:
@@ -30,35 +62,29 @@ class _OneSentence(click.Group):
                 raise click.ClickException(str(error)) from error
             raise
 
+    def _sides_here(self) -> Iterator[tuple[str, list[str]]]:
+        for title, package, names in _SIDES:
+            if importlib.util.find_spec(package) is not None:
+                yield title, [name for name in names if name in self.commands]
+
 
 @click.group(
-    cls=_OneSentence,
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="bits-and-gradients")
+@click.version_option(__version__)
 def main() -> None:
     """Bits & Gradients: the numerics and the memory of PyTorch training, in notebooks.
-
-    \b
-    As a student:     bits lab            open your own copy of the chapters in JupyterLab
-                      bits progress       see what you have solved
-                      bits hint NAME      read the next hint for an exercise
-    As an instructor: bits staff          JupyterLab with nbgrader's formgrader
-                      bits collect PATH   take in submissions, a folder or a zip
-                      bits grade NAME     judge them, and write the gradebook
-                      bits report NAME    tables, feedback pages, a picture of the class
-                      bits demo           all of that, on an invented class
-    As a maintainer:  bits build          notebooks from the chapters' text
-                      bits book           the book from the notebooks
 
     Each command tells more with --help.
     """
 
 
 def _root() -> Path:
-    """Return the repository's root: the nearest folder above that holds course/chapters."""
+    """Return the root of this copy of the course: the nearest folder above that has one."""
     for folder in (Path.cwd(), *Path.cwd().parents):
-        if (folder / "course" / "nbgrader_config.py").exists():
+        parts = (folder / "course" / name for name in ("release", "nbgrader_config.py"))
+        if any(part.exists() for part in parts):
             return folder
     raise click.ClickException(
         "this folder is not inside a copy of the course: there is no course/ here or above; "
@@ -123,6 +149,25 @@ def staff(port: int | None, jupyter_options: tuple[str, ...]) -> None:
 
 
 _FILE = click.Path(path_type=Path)
+
+
+@main.command(short_help="Write the students' copy of the course.")
+@click.argument("destination", metavar="DEST", type=_FILE)
+@click.option("--address", metavar="URL", help="Where students will find it, for Colab.")
+def publish(destination: Path, address: str | None) -> None:
+    """Write the students' copy of the course into the folder DEST.
+
+    It has the chapters and all that `make lab` needs, and no solution, no hidden test and nothing
+    of grading. Publishing again brings it up to date; what was edited or added there is never
+    touched. DEST may be a git checkout. On Colab, notebooks install the helpers from URL, or else
+    from this repository's own address.
+    """
+    from helpers.authoring.publish import publish as publish_course
+    from helpers.authoring.publish import summarize
+
+    update = publish_course(_root(), destination, address)
+    for line in summarize(update, destination):
+        click.echo(line)
 
 
 @main.command(short_help="Take in submissions for nbgrader.")

@@ -51,10 +51,10 @@ def serve(command: str, root: Path, home: Path) -> Iterator[str]:
         )
     try:
         address = f"http://127.0.0.1:{port}"
-        _wait_until_up(address, process, log)
+        wait_until_up(address, process, log)
         yield address
     finally:
-        _stop(process)
+        stop(process)
 
 
 def run_nbgrader(course: Path, *arguments: str, fails: bool = False) -> None:
@@ -74,7 +74,7 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-def _wait_until_up(address: str, process: subprocess.Popen, log: Path) -> None:
+def wait_until_up(address: str, process: subprocess.Popen, log: Path) -> None:
     deadline = time.monotonic() + _SECONDS_TO_START
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -86,7 +86,7 @@ def _wait_until_up(address: str, process: subprocess.Popen, log: Path) -> None:
     raise AssertionError(f"JupyterLab did not start:\n{log.read_text('utf-8', 'replace')}")
 
 
-def _stop(process: subprocess.Popen) -> None:
+def stop(process: subprocess.Popen) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:

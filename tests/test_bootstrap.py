@@ -419,11 +419,27 @@ def test_make_lab_passes_port_and_arguments_on(project):
     assert again.stdout == "bits lab\n"
 
 
+def declared_targets(name):
+    """Return the targets that one of the repository's makefiles declares, in its order."""
+    text = (ROOT / name).read_text()
+    declared = re.search(r"^\.PHONY: (.*)$", text, flags=re.MULTILINE)[1].split()
+    assert sorted(declared) == sorted(re.findall(r"^([a-z-]+):", text, flags=re.MULTILINE))
+    return sorted(declared, key=lambda target: re.search(f"^{target}:", text, re.M).start())
+
+
+def test_make_says_what_the_staff_can_type_where_that_is_there(project):
+    shutil.copy(ROOT / "staff.mk", project)
+    page = run_command(["make"], project).stdout
+    targets = re.findall(r"^  make ([a-z-]+) ", page, flags=re.MULTILINE)
+    assert targets == declared_targets("Makefile") + declared_targets("staff.mk")
+    done = run_command(["make", "staff", f"PYTHON={sys.executable}"], project)
+    assert done.stdout.splitlines()[-1] == "bits staff"
+
+
 def test_make_says_what_there_is_and_what_is_missing(project):
     page = run_command(["make"], project).stdout
     targets = re.findall(r"^  make ([a-z-]+) ", page, flags=re.MULTILINE)
-    declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    assert sorted(targets) == sorted(declared[1].split())
+    assert targets == declared_targets("Makefile")
     done = run_command(["make", "lab", "PYTHON=python-of-nobody"], project)
     assert done.returncode != 0
     assert "There is no command 'python-of-nobody'" in done.stderr
