@@ -168,13 +168,15 @@ def test_every_chapter_begins_with_the_same_cell(chapter: str) -> None:
     cell = setup_cell()
     assert first_code_cell(release(chapter)).source == cell.source
     assert f"git+{ADDRESS}" in cell.source
-    assert 4 <= len(cell.source.splitlines()) <= 8
+    assert len([line for line in cell.source.splitlines() if line]) <= 8
 
 
 def test_the_cell_installs_the_helpers_and_leaves_torch_alone(colab: Colab) -> None:
     before = colab.own_packages()
     first, then, second, at_last = colab.run([setup_cell(), look(), setup_cell(), look()])
-    assert first.outputs == second.outputs == []
+    for cell in (first, second):
+        assert all(output.output_type == "stream" for output in cell.outputs)
+        assert len(printed(cell).splitlines()) <= 1
     assert origins(then) == origins(at_last)
     assert Path(origins(then)["helpers"]).is_relative_to(colab.packages)
     (here,) = colab.run([look()], on_colab=False)
