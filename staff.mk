@@ -4,11 +4,15 @@
 
 PYTEST_ARGS ?=
 
-.PHONY: staff setup build book book-serve test bench format release
+.PHONY: staff demo setup build book book-serve test bench format release
 
 staff: ## for instructors: set up, open JupyterLab with nbgrader's formgrader
 	@$(BOOTSTRAP) instructor
 	@$(BIN)/bits staff $(PORT_OPTION) $(ARGS)
+
+demo: ## for instructors: set up, grade an invented class, open its report
+	@$(BOOTSTRAP) instructor
+	@$(BIN)/bits demo $(ARGS)
 
 setup: ## for maintainers: set up everything, open nothing
 	@$(BOOTSTRAP) maintainer --system-packages
