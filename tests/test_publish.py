@@ -10,8 +10,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import nbformat
 import pytest
@@ -20,6 +22,7 @@ from lab_server import TOKEN, free_port, stop, wait_until_up
 from secret_lines import find_secrets, secret_lines
 
 import bootstrap
+from helpers.authoring.kept_tree import write_tree
 from helpers.authoring.publish import PublishError, publish, student_files
 from helpers.authoring.settings import repository_address
 from helpers.authoring.student_readme import ReadmeError, link_targets, make_student_readme
@@ -31,9 +34,14 @@ STAFF = [name for _, package, names in _SIDES if package != "helpers" for name i
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published() -> dict[str, bytes]:
+    return student_files(ROOT)
+
+
+@pytest.fixture(scope="module")
+def tree(published: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("published") / "students"
-    publish(ROOT, folder)
+    write_tree(published, folder)
     return folder
 
 
@@ -193,6 +201,9 @@ make test   # not for you
 make test
 ```
 
+Learn it. Type `make test`
+to test. See chapter 1.5 for more.
+
 Type `make test` to test.
 
 - One: `make lab`.
@@ -229,6 +240,8 @@ What it is: guide, [home](https://example.org), [below](#chapters), no.
 ```sh
 make lab    # for you
 ```
+
+Learn it. See chapter 1.5 for more.
 
 - One: `make lab`.
 
@@ -325,6 +338,15 @@ def test_notebooks_install_from_the_address_that_is_given(small: Path) -> None:
     notebook = student_files(small, "https://example.org/course/")[name]
     assert ours not in notebook
     assert b'git+https://example.org/course\\"' in notebook
+    readme = small / "README.md"
+    page = f"{urlsplit(repository_address(small)).path}/blob/main/one.ipynb"
+    badge = f"[![Colab](https://example.org/badge.svg)](https://colab.example.org/github{page})"
+    readme.write_text(f"# x\n\nHere: {badge}\n\n## Start\n\n## Chapters\n\n## License\n")
+    assert badge.encode() in student_files(small)["README.md"]
+    near = student_files(small, "https://github.com/a-class/of-ours")["README.md"].decode()
+    assert "(https://colab.example.org/github/a-class/of-ours/blob/main/one.ipynb)" in near
+    far = student_files(small, "https://example.org/course")["README.md"].decode()
+    assert far.startswith("# x\n\nHere:\n\n## Start")
     with pytest.raises(PublishError, match="is no address"):
         student_files(small, 'https://example.org/"; rm')
 
@@ -358,7 +380,9 @@ def installed(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(home: Path) -> dict[str, str]:
     home.mkdir(exist_ok=True)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_", "MAKE"))}
-    return {**kept, "HOME": str(home), "PIP_CONFIG_FILE": os.devnull, "COLUMNS": "100"}
+    # Bytecode beside the modules would look like something that was published.
+    kept |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_CONFIG_FILE": os.devnull}
+    return {**kept, "HOME": str(home), "COLUMNS": "100"}
 
 
 def in_tree(tree: Path, home: Path, *command: str) -> subprocess.CompletedProcess:
@@ -439,6 +463,16 @@ def test_make_lab_installs_delivers_and_opens_and_a_check_answers(
         )
 
 
+def test_what_colab_installs_has_all_of_the_helpers(tree: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tree, copy, ignore=shutil.ignore_patterns(".venv", "work", "*.egg-info"))
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path]
+    subprocess.run([*command, copy], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    assert names == {file for file in files_of(tree) if file.startswith("helpers/")}
+
+
 def test_a_setup_for_the_staff_is_refused_in_one_sentence(tree: Path) -> None:
     for arguments in (["instructor"], ["maintainer", "--system-packages"]):
         command = [sys.executable, "bootstrap.py", *arguments]
@@ -454,10 +488,10 @@ def test_make_shows_what_students_can_type(tree: Path) -> None:
 
 
 def test_publishing_again_changes_nothing_and_leaves_what_a_student_would_have(
-    installed: Path,
+    installed: Path, published: dict[str, bytes]
 ) -> None:
     before = {file: (installed / file).stat().st_mtime_ns for file in files_of(installed)}
-    update = publish(ROOT, installed)
+    update = write_tree(published, installed)
     assert (update.new, update.renewed, update.removed) == ((), (), ())
     assert {file: (installed / file).stat().st_mtime_ns for file in before} == before
     assert (installed / ".venv").is_dir()

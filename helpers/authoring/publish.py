@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import nbformat
 import tomlkit
@@ -85,9 +86,24 @@ def student_files(root: Path, address: str | None = None) -> dict[str, bytes]:
     files |= _notebooks(root, address)
     files["pyproject.toml"] = _student_project(project).encode()
     targets = _TARGET.findall(files["Makefile"].decode())
-    readme = _read(root, "README.md").decode()
+    readme = _at_address(_read(root, "README.md").decode(), repository_address(root), address)
     files["README.md"] = make_student_readme(readme, {*files, "README.md"}, targets).encode()
     return files
+
+
+def _at_address(text: str, ours: str, address: str | None) -> str:
+    """Return a text whose links to the repository, and by way of Colab and Binder, go elsewhere.
+
+    Those know a repository by its host and its path: of another host, only its own links are left.
+    """
+    if address is None:
+        return text
+    ours, theirs = urlsplit(ours), urlsplit(address.rstrip("/"))
+    text = text.replace(ours.geturl(), theirs.geturl())
+    if ours.netloc == theirs.netloc:
+        return text.replace(f"{ours.path}/", f"{theirs.path}/")
+    badge = rf" *\[!\[[^\]]*\]\([^)]*\)\]\([^)]*{re.escape(ours.path)}/[^)]*\)"
+    return re.sub(badge, "", text)
 
 
 def _read(root: Path, name: str) -> bytes:
@@ -119,15 +135,17 @@ def _notebooks(root: Path, address: str | None) -> dict[str, bytes]:
     if not found:
         raise PublishError(f"there are no notebooks in {course / 'release'}: run make build")
     ours = repository_address(root)
-    if address is not None and not re.fullmatch(r"https://[^\s\"'\\]+", address):
-        raise PublishError(f"{address} is no address to install from: it starts with https://")
+    if address is not None and not re.fullmatch(r"https://[\w.-]+(:\d+)?(/[\w.~-]+)+/?", address):
+        raise PublishError(
+            f"{address} is no address to install from: one is like https://HOST/OWNER/NAME"
+        )
     notebooks = {}
     for file in found:
         name = file.relative_to(root).as_posix()
         text = _read(root, name).decode()
         _require_current(file, course)
         if address is not None:
-            text = text.replace(f"git+{ours}", f"git+{address.rstrip('/')}")
+            text = text.replace(ours, address.rstrip("/"))
         notebooks[name] = text.encode()
     return notebooks
 

@@ -1,8 +1,8 @@
 """The students' README, made from the repository's: what concerns them, and no dead ends.
 
 It rests on what stands above the first level-2 heading and on the sections in ``SECTIONS``. A
-picture that the students' copy lacks is left out, of a link that leads nowhere there the text
-stays, and what names a ``make`` command that they lack is left out.
+picture that the students' copy lacks is left out, and of a link that leads nowhere there the text
+stays. A sentence, an item or a line of code that names a ``make`` command they lack is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(\s*([^)\s]+)
 _HTML_TARGET = re.compile(r"""\b(?:src|srcset|href)\s*=\s*["']([^"'\s]+)""")
 _MAKE = re.compile(r"^\s*(?:\$ +)?make ([a-z][a-z-]*)")
 _MAKE_IN_TEXT = re.compile(r"`make ([a-z][a-z-]*)[^`]*`")
+_SENTENCE = re.compile(r".+?(?:[.!?]\s+|$)", re.DOTALL)
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
@@ -119,6 +120,9 @@ def _blocks(part: str, targets: Collection[str]) -> Iterator[str]:
             items = _items(part, token)
             kept = [item for item in items if _are_known(_MAKE_IN_TEXT.findall(item), targets)]
             yield "\n".join(kept)
+        elif token.type == "paragraph_open":
+            sentences = _SENTENCE.findall("\n".join(block))
+            yield "".join(s for s in sentences if _are_known(_MAKE_IN_TEXT.findall(s), targets))
         elif _are_known(_MAKE_IN_TEXT.findall("\n".join(block)), targets):
             yield "\n".join(block)
 
