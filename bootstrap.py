@@ -47,6 +47,7 @@ MINUTE = 60.0
 PROGRAMS = {
     "bubblewrap": ("bwrap",),
     "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+    "hunspell": ("hunspell",),
 }
 
 # What pip's output says, and what a person can do about it; the first that fits is told.
