@@ -159,8 +159,8 @@ def publish(destination: Path, address: str | None) -> None:
 
     It has the chapters and all that `make lab` needs, and no solution, no hidden test and nothing
     of grading. Publishing again brings it up to date; what was edited or added there is never
-    touched. DEST may be a git checkout. On Colab, notebooks install the helpers from URL, or else
-    from this repository's own address.
+    touched. DEST may be a git checkout. On Colab, notebooks install the helpers from URL, which is
+    remembered in DEST, or else from this repository's own address.
     """
     from helpers.authoring.publish import publish as publish_course
     from helpers.authoring.publish import summarize

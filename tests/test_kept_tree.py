@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from helpers.authoring import kept_tree
-from helpers.authoring.kept_tree import RECORD, TreeError, write_tree
+from helpers.authoring.kept_tree import RECORD, TreeError, read_choices, write_tree
 
 FIRST = {"README.md": b"one", "course/release/01/one.ipynb": b"{}", "helpers/data.py": b"x = 1\n"}
 SECOND = {"README.md": b"two", "helpers/data.py": b"x = 1\n", "helpers/new/tool.py": b"y = 2\n"}
@@ -129,6 +129,8 @@ def test_other_files_are_left_and_told_but_not_what_git_ignores(folder: Path) ->
 def test_an_edit_that_comes_to_the_same_is_none(folder: Path) -> None:
     edit("README.md", "two")(folder)
     assert "README.md" not in write_tree(SECOND, folder).renewed
+    write_tree(SECOND, folder)
+    assert write_tree(FIRST, folder).renewed == ("README.md",), "it counts as ours from then on"
     edit("README.md", "three")(folder)
     with pytest.raises(TreeError, match=r"README\.md"):
         write_tree(SECOND, folder)
@@ -147,10 +149,20 @@ def test_a_file_in_place_of_the_folder_and_a_damaged_record_are_told(folder: Pat
     edit("README.md")(folder)
     with pytest.raises(TreeError, match="is a file: name a folder"):
         write_tree(FIRST, folder / "README.md")
-    for damage in ("", "[]", '{"files": {"README.md": 3}}'):
+    outside = '{"files": {"../README.md": ["x"]}, "choices": {}}'
+    for damage in ("", "[]", '{"files": {"README.md": 3}, "choices": {}}', outside):
         (folder / RECORD).write_text(damage)
         with pytest.raises(TreeError, match="is damaged"):
             write_tree(FIRST, folder)
+
+
+def test_choices_are_kept_until_there_are_others(folder: Path) -> None:
+    assert read_choices(folder) == {}
+    write_tree(FIRST, folder, {"color": "blue"})
+    write_tree(SECOND, folder)
+    assert read_choices(folder) == {"color": "blue"}
+    write_tree(SECOND, folder, {})
+    assert read_choices(folder) == {}
 
 
 class _Killed(BaseException):

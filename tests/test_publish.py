@@ -331,6 +331,15 @@ def test_the_repository_itself_is_no_destination(small: Path) -> None:
             publish(small, folder)
 
 
+def test_the_address_is_remembered(small: Path, tmp_path: Path) -> None:
+    publish(small, tmp_path / "students", "https://example.org/a/course")
+    assert publish(small, tmp_path / "students").renewed == ()
+    name = f"course/release/{CHAPTER}/numerical-stability.ipynb"
+    update = publish(small, tmp_path / "students", "https://example.org/b/course")
+    assert update.renewed == (name,)
+    assert b"git+https://example.org/b/course" in (tmp_path / "students" / name).read_bytes()
+
+
 def test_notebooks_install_from_the_address_that_is_given(small: Path) -> None:
     name = f"course/release/{CHAPTER}/numerical-stability.ipynb"
     ours = f"git+{repository_address(small)}".encode()

@@ -6,12 +6,13 @@ was written is renewed or removed; one that somebody has edited or added never i
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -37,6 +38,10 @@ class Update:
     others: tuple[str, ...]
 
 
+# The hashes that each file may have, and the choices.
+_Record = tuple[dict[str, list[str]], dict[str, str]]
+
+
 @dataclass(frozen=True)
 class _Plan:
     new: tuple[str, ...]
@@ -44,8 +49,24 @@ class _Plan:
     removed: tuple[str, ...]
     in_the_way: tuple[str, ...]
 
+    @property
+    def changes(self) -> bool:
+        return bool(self.new or self.renewed or self.removed)
 
-def write_tree(files: Mapping[str, bytes], folder: Path) -> Update:
+
+def read_choices(folder: Path) -> dict[str, str]:
+    """Return the choices with which ``folder`` was written last; none if it was not.
+
+    Raises:
+        TreeError: as ``write_tree``.
+    """
+    with _trouble_told(folder):
+        return _read_record(folder)[1]
+
+
+def write_tree(
+    files: Mapping[str, bytes], folder: Path, choices: Mapping[str, str] | None = None
+) -> Update:
     """Bring ``folder`` to hold ``files``, beside what others have put there.
 
     Everything is written beside first and then moved, so that a full disk changes nothing. A run
@@ -55,40 +76,59 @@ def write_tree(files: Mapping[str, bytes], folder: Path) -> Update:
         files: the content of each file by its path from ``folder``, with slashes.
         folder: an empty folder, one with nothing but ``.git``, one written by this function
             before, or one that does not exist yet.
+        choices: what is to be remembered there for the next time; what was, if None.
 
     Raises:
         TreeError: the folder is somebody else's, files in it were edited, or it cannot be written.
     """
-    try:
-        known = _read_record(folder)
-        plan = _plan(files, folder, known)
+    with _trouble_told(folder):
+        before = _read_record(folder)
+        plan = _plan(files, folder, before[0])
         if plan.in_the_way:
             raise TreeError(_explain(folder, plan.in_the_way))
-        _carry_out(plan, files, folder, known)
+        hashes = {file: [_digest(content)] for file, content in files.items()}
+        after = (hashes, before[1] if choices is None else dict(choices))
+        if plan.changes or after != before:
+            _carry_out(plan, files, folder, before, after)
+    return Update(plan.new, plan.renewed, plan.removed, _others(folder, files))
+
+
+@contextlib.contextmanager
+def _trouble_told(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise TreeError(
             f"{error.filename or folder} cannot be written ({error.strerror}): make sure that you "
             f"may write there and that the disk has room, and run the same command again."
         ) from error
-    return Update(plan.new, plan.renewed, plan.removed, _others(folder, files))
 
 
-def _read_record(folder: Path) -> dict[str, list[str]]:
-    """Return the hashes that each file may have, if it is as it was written."""
+def _read_record(folder: Path) -> _Record:
+    """Return what the last run noted; nothing, if there was none."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise TreeError(f"{folder} is a file: name a folder.")
     record = folder / RECORD
     if not os.path.lexists(record):
         _require_nobodys(folder)
-        return {}
+        return {}, {}
     try:
-        content = json.loads(record.read_text(encoding="utf-8"))["files"]
-        return {str(PurePosixPath(file)): [*hashes] for file, hashes in content.items()}
+        content = json.loads(record.read_text(encoding="utf-8"))
+        files = {_inside(file): [*hashes] for file, hashes in content["files"].items()}
+        return files, {str(name): str(choice) for name, choice in content["choices"].items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise TreeError(
             f"{record}, the list of what was published, is damaged: restore it (with git, for "
             f"example) and run the same command again."
         ) from error
+
+
+def _inside(file: str) -> str:
+    """Return the path of a file if it lies in the folder: a record may have been tampered with."""
+    path = PurePosixPath(file)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ValueError(file)
+    return str(path)
 
 
 def _require_nobodys(folder: Path) -> None:
@@ -147,15 +187,16 @@ def _list(names: tuple[str, ...] | list[str]) -> str:
 
 
 def _carry_out(
-    plan: _Plan, files: Mapping[str, bytes], folder: Path, known: Mapping[str, list[str]]
+    plan: _Plan,
+    files: Mapping[str, bytes],
+    folder: Path,
+    before: _Record,
+    after: _Record,
 ) -> None:
     drafts = folder / _DRAFTS
     for ours in (drafts.parent, drafts):
         if ours.is_symlink() or (ours.exists() and not ours.is_dir()):
             raise TreeError(f"{ours} is not a folder: move it away and run the same command again.")
-    after = {file: [_digest(content)] for file, content in files.items()}
-    if not (plan.new or plan.renewed or plan.removed) and after == known:
-        return
     try:
         if drafts.is_dir():
             shutil.rmtree(drafts)
@@ -163,7 +204,8 @@ def _carry_out(
             (drafts / file).parent.mkdir(parents=True, exist_ok=True)
             (drafts / file).write_bytes(files[file])
         # From here to the last line, a file may be the old one or the new one.
-        _write_record(folder, {f: [*known.get(f, ()), *after.get(f, ())] for f in known | after})
+        either = {f: before[0].get(f, []) + after[0].get(f, []) for f in before[0] | after[0]}
+        _write_record(folder, (either, after[1]))
         for file in (*plan.new, *plan.renewed):
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             os.replace(drafts / file, folder / file)
@@ -177,9 +219,10 @@ def _carry_out(
             drafts.parent.rmdir()
 
 
-def _write_record(folder: Path, hashes: Mapping[str, list[str]]) -> None:
+def _write_record(folder: Path, record: _Record) -> None:
     note = "Written by bits publish: what it put here, and what each file's SHA-256 is."
-    text = json.dumps({"note": note, "files": hashes}, indent=1, sort_keys=True) + "\n"
+    content = {"note": note, "choices": record[1], "files": record[0]}
+    text = json.dumps(content, indent=1, sort_keys=True) + "\n"
     write_atomically(folder / RECORD, text.encode())
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import nbformat
 import tomlkit
 
-from helpers.authoring.kept_tree import Update, write_tree
+from helpers.authoring.kept_tree import Update, read_choices, write_tree
 from helpers.authoring.release import make_release
 from helpers.authoring.settings import repository_address
 from helpers.authoring.student_readme import make_student_readme
@@ -44,7 +44,7 @@ def publish(root: Path, destination: Path, address: str | None = None) -> Update
         root: the repository.
         destination: a folder that is empty or was published before; it is made if need be.
         address: where students will find the copy, if not at the repository's own address; on
-            Colab the notebooks install the helpers from there.
+            Colab the notebooks install the helpers from there. It is remembered for next time.
 
     Raises:
         PublishError: the repository lacks something, or holds notebooks that are out of date.
@@ -54,7 +54,9 @@ def publish(root: Path, destination: Path, address: str | None = None) -> Update
     root, destination = root.resolve(), destination.resolve()
     if destination.is_relative_to(root):
         raise PublishError(f"{destination} lies in the repository: name a folder outside of it.")
-    return write_tree(student_files(root, address), destination)
+    address = address or read_choices(destination).get("address")
+    choices = {} if address is None else {"address": address}
+    return write_tree(student_files(root, address), destination, choices)
 
 
 def summarize(update: Update, destination: Path) -> list[str]:
