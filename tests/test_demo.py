@@ -137,6 +137,16 @@ def test_a_folder_of_somebody_elses_is_refused(
     assert snapshot(root) == before
 
 
+def test_a_folder_that_cannot_be_made_is_told_of(tmp_path: Path) -> None:
+    course = copy_course(tmp_path / "clone") / "course"
+    (tmp_path / "file").write_text("in the way")
+    with (
+        pytest.raises(DemoError, match="cannot be written .*: make room or choose another folder"),
+        open_folder(tmp_path / "file" / "demo", course, CHAPTER, FEWEST),
+    ):
+        pass
+
+
 def test_a_demo_of_a_demo_is_refused(tmp_path: Path) -> None:
     course = copy_course(tmp_path / "clone") / "course"
     with open_folder(tmp_path / "demo", course, CHAPTER, FEWEST) as (own, _):
@@ -256,9 +266,10 @@ def test_nothing_else_is_touched_and_a_second_run_keeps_all(shown: Shown) -> Non
         notebook = gradebook.find_submission(CHAPTER, student).notebooks[0]
         notebook.grades[0].manual_score = 1.5
         gradebook.db.commit()
-    judged = snapshot(shown.course / "judged")
+    received = snapshot(shown.course / "received"), snapshot(shown.course / "submitted")
     assert "and half of the class" in run_demo(shown.root)
-    assert snapshot(shown.course / "judged") == judged
+    again = snapshot(shown.course / "received"), snapshot(shown.course / "submitted")
+    assert again == received
     with Gradebook(f"sqlite:///{shown.course / 'gradebook.db'}") as gradebook:
         assert gradebook.find_submission(CHAPTER, student).score == 1.5
     outside = {n: c for n, c in snapshot(shown.root).items() if not n.startswith("build/demo/")}

@@ -17,6 +17,7 @@ from helpers.grading.demo.folder import CLASS_ZIP, LATE_ZIP, open_folder
 from helpers.grading.engine import engine
 from helpers.grading.engine.summary import Summary
 from helpers.grading.intake.intake import collect
+from helpers.grading.names import printable
 from helpers.grading.records.registration import open_course, register
 from helpers.grading.report.report import Summary as Report
 from helpers.grading.report.report import write_report
@@ -98,6 +99,8 @@ def summarize(outcome: Outcome) -> list[str]:
     course = outcome.folder / "course"
     lines = ["", outcome.report.sentence, "Special among them:"]
     lines += [f"  {student} {about}" for student, about in outcome.special]
+    for student, why in outcome.graded.failed:
+        lines.append(f"Not graded, by no fault of theirs: {student}: {printable(why)}")
     lines += [
         f"The report:     {outcome.report.index}",
         f"Feedback pages: {outcome.report.index.parent / 'feedback'}",

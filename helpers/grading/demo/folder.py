@@ -52,17 +52,26 @@ def open_folder(
         GradingError: there is no such assignment.
     """
     _check_own(folder, course)
+    notebook = find_notebook(course, assignment)
     chapter = _read_chapter(course, assignment)
-    invented = _invent(chapter, find_notebook(course, assignment), assignment, size)
-    contents = dict(_contents(course, chapter, invented, find_notebook(course, assignment)))
+    invented = _invent(chapter, notebook, assignment, size)
+    contents = dict(_contents(course, chapter, invented, notebook))
     busy = DemoError(f"Another bits demo is at work in {folder}: wait for its end and try again.")
-    try:
+    with _told_of(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / _MARK).exists():
             _mark(folder, "")
-        with sole_holder(folder, busy):
+    with sole_holder(folder, busy):
+        with _told_of(folder):
             _write(folder, contents)
-            yield folder / "course", invented
+        yield folder / "course", invented
+
+
+@contextlib.contextmanager
+def _told_of(folder: Path) -> Iterator[None]:
+    """Say in one sentence that the folder cannot be written."""
+    try:
+        yield
     except OSError as error:
         raise DemoError(
             f"{error.filename or folder} cannot be written ({error.strerror}): make room or choose "
@@ -86,7 +95,6 @@ def _check_own(folder: Path, course: Path) -> None:
 
 def _read_chapter(course: Path, assignment: str) -> dict[str, bytes]:
     """Return the chapter's files, by their names relative to the course."""
-    find_notebook(course, assignment)
     files = {}
     for part in ("source", "release"):
         for file in sorted((course / part / assignment).rglob("*")):
