@@ -1,0 +1,143 @@
+"""Who cannot see, or uses no mouse, reads the book and the notebooks, too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from course_files import CHAPTERS, release, source
+
+# The sidebar's frame where scripts are off; what a web server shows for an address that is none;
+# all pages in one.
+NO_PAGES = {"toc.html", "404.html", "print.html"}
+IMAGE = re.compile(r"<img\b[^>]*>")
+ALTERNATIVE = re.compile(r'\balt="([^"]*)"')
+# Opens all folds, and lets the page's scripts see what has changed.
+OPEN_FOLDS = """() => {
+    document.querySelectorAll('details').forEach(fold => { fold.open = true });
+    return new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)));
+}"""
+
+
+# Thousands of pieces in few colors, the same on every page: looked at on one of them.
+CODE = {"exclude": [["pre > code"]]}
+
+
+def grave_faults(page, left_out: dict | None = None) -> list[str]:
+    """Return what axe finds on a page and calls serious or critical."""
+    options = {"resultTypes": ["violations"], "preload": False}
+    found = Axe().run(page, context=left_out, options=options).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:120]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.fixture
+def open_page(browser) -> Iterator[Callable]:
+    pages = []
+
+    def open_one(width: int = 1280):
+        pages.append(browser.new_page(viewport={"width": width, "height": 800}))
+        return pages[-1]
+
+    yield open_one
+    for page in pages:
+        page.close()
+
+
+@pytest.mark.needs_system("chromium")
+def test_a_fault_on_a_page_is_found(open_page) -> None:
+    page = open_page()
+    page.set_content(
+        '<html lang="en"><title>t</title><main><h1>t</h1><img src="data:image/png;base64,AA">'
+        '<p style="color: #aaa; background: #fff">too dim</p></main></html>'
+    )
+    assert {fault.partition(":")[0] for fault in grave_faults(page)} == {
+        "color-contrast",
+        "image-alt",
+    }
+
+
+@pytest.mark.needs_system("chromium")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_of_the_book_has_a_grave_fault(browser, real_book: Path, scheme: str) -> None:
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page, faults = context.new_page(), {}
+    for path in sorted(real_book.glob("*.html")):
+        if path.name not in NO_PAGES:
+            page.goto(path.as_uri())
+            page.evaluate(OPEN_FOLDS)
+            faults[path.name] = grave_faults(page, None if path.stem == CHAPTERS[0] else CODE)
+    context.close()
+    assert len(faults) > len(CHAPTERS)
+    assert {name: found for name, found in faults.items() if found} == {}
+
+
+@pytest.mark.needs_system("chromium")
+def test_the_sidebar_opens_and_closes_by_keyboard(open_page, real_book: Path) -> None:
+    page = open_page()
+    page.goto((real_book / "index.html").as_uri())
+    button = page.get_by_role("button", name="Toggle Table of Contents")
+    before = button.get_attribute("aria-expanded")
+    button.press("Enter")
+    assert button.get_attribute("aria-expanded") != before
+    button.press("Space")
+    assert button.get_attribute("aria-expanded") == before
+
+
+@pytest.mark.needs_system("chromium")
+def test_code_scrolls_by_keyboard_where_it_is_too_wide(open_page, real_book: Path) -> None:
+    page = open_page(390)
+    page.goto((real_book / f"{CHAPTERS[0]}.html").as_uri())
+    page.evaluate(OPEN_FOLDS)
+    wide = "code => code.scrollWidth > code.clientWidth"
+    codes = page.locator("main pre > code").all()
+    reached = [code.get_attribute("tabindex") == "0" for code in codes]
+    assert any(reached)
+    assert reached == [code.evaluate(wide) for code in codes]
+
+
+# Pictures
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_picture_of_a_notebook_says_what_it_shows(chapter: str) -> None:
+    for notebook in (source(chapter), release(chapter)):
+        for cell in notebook.cells:
+            for output in cell.get("outputs", ()):
+                forms = output.get("data", {})
+                bare = [kind for kind in forms if kind.startswith("image/")]
+                assert not bare, "show() gives a picture its text; a bare one has none"
+                assert_described(forms.get("text/html", ""))
+            if cell.cell_type == "markdown":
+                assert_described(cell.source)
+
+
+def test_every_picture_of_the_book_says_what_it_shows(real_book: Path) -> None:
+    pages = [path for path in real_book.glob("*.html") if path.name not in NO_PAGES]
+    assert sum(assert_described(page.read_text("utf-8")) for page in pages) > 50
+
+
+def assert_described(html: str) -> int:
+    """Insist that each picture has an alternative text of some words; return their number."""
+    pictures = IMAGE.findall(html)
+    for picture in pictures:
+        found = ALTERNATIVE.search(picture)
+        assert found, picture[:200]
+        assert len(found[1].split()) >= 5, found[0]
+    return len(pictures)
+
+
+@pytest.mark.parametrize("html", ['<img src="a">', '<img src="a" alt="">', '<img alt="A plot.">'])
+def test_a_picture_that_says_too_little_is_found(html: str) -> None:
+    with pytest.raises(AssertionError):
+        assert_described(html)
