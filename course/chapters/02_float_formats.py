@@ -1660,7 +1660,7 @@ The loss is nan, and what was stored says that all is well. Find out, in cells o
 of `0x7f800001`. Then write `pack_bits(x, fraction_bits)`, which is right for everything.
 
 - **In**: `x`, a float32 tensor of any shape; `fraction_bits`, from 1 to 22. The format has 8 bits of exponent.
-- **Out**: an int64 tensor of the same shape: the patterns of $1 + 8 + $ `fraction_bits` bits, read as integers of at least 0.
+- **Out**: an int64 tensor of the same shape: the patterns of `1 + 8 + fraction_bits` bits, read as integers of at least 0.
 - Numbers are rounded to nearest, ties to even; infinities stay, and what is too large becomes one.
 - Every nan becomes *a* nan. Which one, and with which sign, is yours to choose.
 - `x` stays as it is, to the last bit. All of torch is **allowed**.

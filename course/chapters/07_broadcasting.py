@@ -673,7 +673,7 @@ except Exception as error:
 r"""
 In the indexing version the two indices broadcast: a column of row numbers, (512, 1), and the index, (512, 8). Each pair names one entry. That is broadcasting at work inside of square brackets.
 
-The compiler unrolls the loop and writes one kernel for 16 rows. The first call takes as long as the line above says, and another number of rows is compiled anew. It helps a little, and gather is still far ahead. (Older tutorials use `torch.jit.script` here. It is
+The compiler unrolls the loop and writes one kernel for 16 rows. The first call takes as long as the line above says, and another number of rows is compiled anew. It helps a little, and gather is still far ahead. (Older tutorials use TorchScript, `torch.jit.script`, here. It is
 deprecated; `torch.compile` is its successor for speed, `torch.export` for taking a model elsewhere.)
 
 ### Einsum

@@ -423,7 +423,7 @@ print(f"after 1 step {apart[0]:.0e}, after 400 steps {apart[-1]:.0e}")
 
 # %% [markdown]
 r"""
-Training can amplify differences; a learning rate as high as this one makes it quick. Here, two runs that differ by one bit end as two different models. They may be equally good, but they are not the same. (With half the learning rate these two stay within 1e-5 of each other. How far it goes depends on the training.) So "nearly the same" is a hard question at the *end* of a training and an easy one after *one* operation.
+Training can amplify differences; a learning rate as high as this one makes it quick. Here, two runs that differ by one bit end as two different models. They may be equally good, but they are not the same. (How far apart they end depends on the training. Try half the learning rate in the cell above.) So "nearly the same" is a hard question at the *end* of a training and an easy one after *one* operation.
 
 ### When is a difference only rounding?
 

@@ -192,6 +192,10 @@ print("the device is written", torch.device(device), "and shown as", repr(torch.
 Two columns are easily mixed up. *Utilization* says for how much of the last moment the card was **computing**. *Memory* says how much is **taken**. Card 0 computes nothing at all, and somebody holds 611 MiB of it. A card that "does nothing" may be full.
 
 To use some of the cards, set `CUDA_VISIBLE_DEVICES=1,2` before the program starts. Inside, they are called `cuda:0` and `cuda:1`. Set from within Python it counts only *before* CUDA is used for the first time, and even `torch.cuda.is_available()` may be such a use; afterwards it is silently ignored. Set it in the shell. (By default CUDA may count the cards in another order than `nvidia-smi`: the fastest first. `CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the two agree.)
+
+`nvidia-smi -L` lists the cards with a name that stays theirs, the UUID; `CUDA_VISIBLE_DEVICES` takes that, too. Of two cards side by side, one may be hotter and therefore slower: look at `temperature.gpu` in the report, not at the slot's number.
+
+The first call of CUDA on an idle machine can take seconds: the driver is loaded for it. *Persistence mode* (`nvidia-smi -pm 1`, as administrator) keeps the driver loaded. Then the next program starts faster.
 """
 
 # %% [markdown] exercise="parse-report" points=4 minutes=20 difficulty=1

@@ -110,14 +110,10 @@ for place, plot in enumerate(axes):
     depth = int(mask.sum((1, 2)).argmax())
     plot.imshow(shown[depth], cmap="gray", vmin=-1, vmax=3)
     plot.contour(mask[depth], levels=[0.5], colors=COLORS["orange"], linewidths=1.5)
-    plot.set(title=f"slice {depth}", xlabel="voxel", ylabel="voxel" if place == 0 else "")
+    plot.set(title=f"slice {depth}", xlabel="voxel", ylabel=" " if place else "voxel")
     if place:
         plot.set_yticklabels([])
     plot.grid(False)
-    if not place:
-        plot.set_ylabel("voxel")
-    else:
-        plot.set_ylabel(" ")
 show(
     figure,
     alt="Slices of four volumes in gray, noisy, brighter on one side. Balls have an orange outline; rods of the same brightness, cut along or across, have none.",
@@ -205,7 +201,9 @@ def seeded_network(width=8, seed=0):
 
 
 def weighted_loss(logits, masks):
-    return functional.binary_cross_entropy_with_logits(logits, masks, pos_weight=torch.tensor(5.0))
+    return functional.binary_cross_entropy_with_logits(
+        logits, masks, pos_weight=logits.new_tensor(5.0)
+    )
 
 
 network = seeded_network()
@@ -853,20 +851,22 @@ LEVERS = {
 }
 
 
+lever_batch = volumes[:4].to(device), masks[:4].to(device)
+
+
 def lever_step(name):
     width, samples, checkpointed, dtype = LEVERS[name]
-    network = seeded_network(width)
-    x, y = volumes[:4], masks[:4]
+    network = seeded_network(width).to(device)
 
     def step():
         network.zero_grad()
-        step_in_parts(network, weighted_loss, x, y, samples, checkpointed, dtype)
+        step_in_parts(network, weighted_loss, *lever_batch, samples, checkpointed, dtype)
         return [weight.grad for weight in network.parameters()]
 
     return step
 
 
-lever_peaks = {name: peak_bytes(lever_step(name), except_for=[volumes, masks]) for name in LEVERS}
+lever_peaks = {name: peak_bytes(lever_step(name), except_for=lever_batch) for name in LEVERS}
 plain_gradients = lever_step("4 at once")()
 length = torch.stack([slope.norm() for slope in plain_gradients]).norm()
 for name, peak in lever_peaks.items():

@@ -158,6 +158,7 @@ def _run(notebook: NotebookNode, chapter: str, report: Callable[[str, int, int],
             timeout=_SECONDS_PER_CELL,
             kernel_name="python3",
             record_timing=False,
+            coalesce_streams=True,
             extra_arguments=[
                 "--HistoryManager.hist_file=:memory:",
                 "--IPKernelApp.log_level=ERROR",

@@ -33,6 +33,7 @@ if "google.colab" in sys.modules:
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "git+{repository}"]
     if subprocess.run(pip, capture_output=True).returncode != 0:
         raise RuntimeError("The helpers could not be fetched: wait a minute, run this cell again.")
+    print("The course's helpers are installed. PyTorch is Colab's own.")
 """
 
 
