@@ -173,13 +173,13 @@ class _Killed(BaseException):
 def test_a_run_that_was_killed_is_finished_by_the_next(
     folder: Path, monkeypatch: pytest.MonkeyPatch, moved: int
 ) -> None:
-    moves = []
+    moves, replace = [], os.replace
 
     def replace_and_die(draft: Path, target: Path) -> None:
         if len(moves) == moved:
             raise _Killed
         moves.append(target)
-        Path(draft).replace(target)
+        replace(draft, target)
 
     with monkeypatch.context() as patch:
         patch.setattr(kept_tree.os, "replace", replace_and_die)
@@ -188,6 +188,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next(
         patch.setattr(kept_tree.shutil, "rmtree", lambda *_, **__: None)  # a kill tidies nothing
         with pytest.raises(_Killed):
             write_tree(SECOND, folder)
+    assert (folder / "helpers" / "new" / "tool.py").exists() is (moved == 1)
     # Meanwhile there is another version again.
     third = {**SECOND, "README.md": b"three", "helpers/new/tool.py": b"y = 3\n"}
     write_tree(third, folder)
