@@ -989,6 +989,7 @@ def safe_log(x):
 check = Check("safe-log")
 with check.property("is the logarithm where x is positive"):
     x = check.draw.uniform(4, 3, low=0.5, high=9.0)
+    x[2] = check.draw.uniform(3, low=0.1, high=0.9)  # its logarithms are negative
     got = check.call(safe_log, x)
     check.close(got, x.double().log().float())
 with check.property("is exactly 0 where x is 0 or negative"):
