@@ -43,7 +43,7 @@ RECORD = "bits-setup.json"
 LOG = "bits-setup.log"
 MINUTE = 60.0
 
-# The programs that a package of apt.txt is wanted for; any one of them will do.
+# The programs that a package of tests/apt.txt is wanted for; any one of them will do.
 PROGRAMS = {
     "bubblewrap": ("bwrap",),
     "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
@@ -207,7 +207,7 @@ def is_root() -> bool:
 
 
 def has_package(package: str) -> bool:
-    """Tell whether a package of apt.txt, or a program that serves for it, is there."""
+    """Tell whether a package of tests/apt.txt, or a program that serves for it, is there."""
     if package in PROGRAMS:
         return any(shutil.which(program) for program in PROGRAMS[package])
     if shutil.which("dpkg-query") is None:
@@ -218,13 +218,13 @@ def has_package(package: str) -> bool:
 
 
 def read_system_packages(root: Path) -> list[str]:
-    """Return the names in apt.txt."""
+    """Return the names in tests/apt.txt; one in the root would be installed by Binder, too."""
     try:
-        return (root / "apt.txt").read_text(encoding="utf-8").split()
+        return (root / "tests" / "apt.txt").read_text(encoding="utf-8").split()
     except FileNotFoundError as error:
         raise SetupError(
-            f"There is no apt.txt in {root}: this is the students' copy of the course, which is "
-            f"set up by make lab."
+            f"There is no tests/apt.txt in {root}: this is the students' copy of the course, "
+            f"which is set up by make lab."
         ) from error
 
 
@@ -240,7 +240,7 @@ def apt_install(package: str, *, update: bool) -> bool:
 
 
 def install_system_packages(root: Path) -> None:
-    """Install what apt.txt names and this machine lacks; where it cannot, say so and go on."""
+    """Install what tests/apt.txt names and this machine lacks; if it cannot, say so and go on."""
     missing = [package for package in read_system_packages(root) if not has_package(package)]
     if not missing:
         return
@@ -516,7 +516,9 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     """Return the command line's choices."""
     parser = argparse.ArgumentParser(description="Set up this checkout in .venv.")
     parser.add_argument("extra", choices=EXTRAS, help="whose tools to install")
-    parser.add_argument("--system-packages", action="store_true", help="also those of apt.txt")
+    parser.add_argument(
+        "--system-packages", action="store_true", help="also those of tests/apt.txt"
+    )
     parser.add_argument("--pip-args", default="", metavar="ARGS", help="passed on to pip install")
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="default: .venv")
     return parser.parse_args(argv)

@@ -1,7 +1,8 @@
 """A pytest plugin: tests that need a system package, and a last word on those not run.
 
-``@pytest.mark.needs_system("chromium")`` names a package of apt.txt. Where it is missing the
-test is skipped, and the skip is printed after everything else, where nobody can miss it.
+``@pytest.mark.needs_system("chromium")`` names a package of apt.txt beside this file. Where
+it is missing the test is skipped, and the skip is printed after everything else, where nobody can
+miss it.
 """
 
 import shutil
@@ -33,7 +34,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for mark in item.iter_markers("needs_system"):
             (package,) = mark.args
             if package not in known:
-                raise pytest.UsageError(f"{item.nodeid} needs {package!r}: add it to apt.txt.")
+                raise pytest.UsageError(
+                    f"{item.nodeid} needs {package!r}: add it to tests/apt.txt."
+                )
             if not bootstrap.has_package(package):
                 item.add_marker(pytest.mark.skip(reason=REASON + package))
 

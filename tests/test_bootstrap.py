@@ -64,8 +64,9 @@ def project(tmp_path):
     """A checkout that has not been set up."""
     folder = tmp_path / "project"
     folder.mkdir()
-    for name in ("bootstrap.py", "Makefile", "apt.txt"):
-        shutil.copy(ROOT / name, folder)
+    (folder / "tests").mkdir()
+    for name in ("bootstrap.py", "Makefile", "tests/apt.txt"):
+        shutil.copy(ROOT / name, folder / name)
     (folder / "backend.py").write_text(BACKEND)
     (folder / "pyproject.toml").write_text(PYPROJECT)
     (folder / "constraints.txt").write_text("")
@@ -270,7 +271,7 @@ def test_something_of_the_users_in_place_of_the_environment_is_left_alone(projec
 def test_folder_that_cannot_be_written_is_told_in_one_sentence(project, where):
     if where == "/proc" and sys.platform != "linux":
         pytest.skip("/proc is Linux's")
-    venv = project / "apt.txt" / ".venv" if where == "below a file" else Path("/proc/bits/.venv")
+    venv = project / "Makefile" / ".venv" if where == "below a file" else Path("/proc/bits/.venv")
     told = sentence(run(project, "lab", "--venv", str(venv)))
     assert "cannot write" in told
     assert "run the same command again" in told
@@ -485,4 +486,4 @@ def test_package_that_apt_txt_does_not_name_is_an_error(tmp_path):
     command = [sys.executable, "-m", "pytest", "-p", "system_packages", "-p", "no:cacheprovider"]
     done = run_command(command, tmp_path, PYTHONPATH=path)
     assert done.returncode == 4
-    assert "add it to apt.txt" in done.stdout + done.stderr
+    assert "add it to tests/apt.txt" in done.stdout + done.stderr

@@ -89,13 +89,23 @@ def test_the_repositorys_address_stands_once() -> None:
 def test_conda_asks_for_what_pip_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["lab"]]
-    wanted.append(f"python{project['requires-python']}")
     other_names = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
     text = (ROOT / "environment.yml").read_text(encoding="utf-8")
     given = set(re.findall(r"^  - ([\w-]+>=[\d.]+)$", text, re.MULTILINE))
     for requirement in wanted:
         name, bound = requirement.split(">=")
         assert f"{other_names.get(name, name)}>={bound}" in given
+    # Binder reads an exact version alone; a bound leaves it with a Python of its own choice.
+    (python,) = re.findall(r"^  - python=(\d+\.\d+)$", text, re.MULTILINE)
+    assert f'"{python}"' in (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "name", ["apt.txt", "postBuild", "start", "requirements.txt", "Dockerfile", "binder", ".binder"]
+)
+def test_binder_finds_the_environment_and_nothing_else(name: str) -> None:
+    """A student's Binder needs no browser; and one package that Ubuntu lacks stops its build."""
+    assert not (ROOT / name).exists()
 
 
 def test_every_picture_that_a_page_names_is_there_and_described() -> None:
