@@ -207,6 +207,29 @@ def test_where_the_repository_is_out_of_reach_one_sentence_says_so(
     assert "helpers" not in colab.own_packages()
 
 
+WITHOUT_WIDGETS = """
+import sys
+sys.modules["anywidget"] = sys.modules["ipywidgets"] = None
+from helpers import explore_bits, new_figure, play
+def draw(x):
+    figure, axes = new_figure()
+    axes.plot([0, x])
+    axes.set(title="a line", xlabel="x", ylabel="y")
+    return figure
+explore_bits(0.1)
+play(draw, label="x", values=[1, 2], start=1, alt="A line that goes up from zero.")
+"""
+
+
+def test_without_widget_libraries_a_picture_stands_in_their_place(colab: Colab) -> None:
+    _, cell = colab.run([setup_cell(), new_code_cell(WITHOUT_WIDGETS)])
+    bits, line = cell.outputs
+    for output in (bits, line):
+        assert set(output.data) == {"text/plain", "text/html"}
+    assert "bits-explorer" in bits.data["text/html"]
+    assert 'alt="A line that goes up from zero."' in line.data["text/html"]
+
+
 @pytest.fixture(scope="module")
 def brought_back(machine: Colab) -> NotebookNode:
     """Return a chapter that was run from top to bottom on Colab, and saved there.
