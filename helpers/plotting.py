@@ -52,16 +52,24 @@ def new_figure(
     return figure, axes
 
 
-def show(figure: Figure, alt: str, metadata: dict | None = None) -> None:
+def show(
+    figure: Figure,
+    alt: str,
+    live: dict[str, dict] | None = None,
+    metadata: dict | None = None,
+) -> None:
     """Show ``figure`` with its alternative text, as a picture on a white face.
 
-    ``metadata`` is kept with the output.
+    Args:
+        figure: made by ``new_figure``.
+        alt: what the picture shows, for those who do not see it.
+        live: what a front end that can shows instead: data by their MIME type.
+        metadata: kept with the output, shown nowhere.
 
     Raises:
         ValueError: if ``alt`` says too little, or a plot lacks a title or an axis label.
     """
     _require_words(figure, alt)
-    _finish_style(figure)
     picture = render_png(figure)
     width = round(figure.get_figwidth() * _PIXELS_PER_INCH)
     markup = (
@@ -71,7 +79,7 @@ def show(figure: Figure, alt: str, metadata: dict | None = None) -> None:
     )
     from helpers import display
 
-    display.show(f"Figure: {alt}", markup, metadata=metadata)
+    display.show(f"Figure: {alt}", markup, live, metadata)
 
 
 def find_title(figure: Figure) -> str:
@@ -82,6 +90,7 @@ def find_title(figure: Figure) -> str:
 
 def render_png(figure: Figure) -> bytes:
     """Return ``figure`` as PNG, the same bytes for the same figure."""
+    _finish_style(figure)
     buffer = io.BytesIO()
     # Without metadata: matplotlib would write its version into the file.
     figure.savefig(

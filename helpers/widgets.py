@@ -31,7 +31,7 @@ def play(
     alt: str,
     form: str = "{:g}",
 ) -> None:
-    """Show ``draw(start)`` and, where ipywidgets is there, a slider that redraws it.
+    """Show ``draw(start)`` or, where ipywidgets is there, a slider that redraws it.
 
     Args:
         draw: returns the figure for one of ``values``.
@@ -49,10 +49,9 @@ def play(
     positions = None
     if KEEP_POSITIONS in os.environ:
         positions = _draw_all(draw, label, values, start, form)
-    plotting.show(draw(start), alt, positions)
     ipywidgets = _find_ipywidgets()
-    if ipywidgets is not None:
-        _show_slider(ipywidgets, draw, label, values, start, form)
+    live = ipywidgets and _make_slider(ipywidgets, draw, label, values, start, form)
+    plotting.show(draw(start), alt, live, positions)
 
 
 def _draw_all(
@@ -82,7 +81,7 @@ def _render_small_png(figure: Figure) -> bytes:
 
 
 def ask(draw: Callable[[str], Figure], *, label: str, start: str, alt: str) -> None:
-    """Show ``draw(start)`` and, where ipywidgets is there, a text box that redraws it.
+    """Show ``draw(start)`` or, where ipywidgets is there, a text box that redraws it.
 
     Args:
         draw: returns the figure for a text; raises a ValueError for one that it cannot read.
@@ -90,17 +89,14 @@ def ask(draw: Callable[[str], Figure], *, label: str, start: str, alt: str) -> N
         start: the text shown first, and the only one in print.
         alt: the picture's alternative text at ``start``.
     """
-    plotting.show(draw(start), alt)
     ipywidgets = _find_ipywidgets()
-    if ipywidgets is not None:
-        _show_text_box(ipywidgets, draw, label, start)
+    live = ipywidgets and _make_text_box(ipywidgets, draw, label, start)
+    plotting.show(draw(start), alt, live)
 
 
-def _show_text_box(
+def _make_text_box(
     ipywidgets: ModuleType, draw: Callable[[str], Figure], label: str, start: str
-) -> None:
-    from IPython.display import display
-
+) -> dict[str, dict]:
     box = ipywidgets.Text(
         value=start,
         description=label,
@@ -120,19 +116,17 @@ def _show_text_box(
             complaint.value = ""
 
     box.observe(redraw, names="value")
-    display(ipywidgets.VBox([box, complaint, picture]))
+    return _live_form(ipywidgets.VBox([box, complaint, picture]))
 
 
-def _show_slider(
+def _make_slider(
     ipywidgets: ModuleType,
     draw: Callable[[float], Figure],
     label: str,
     values: Sequence[float],
     start: float,
     form: str,
-) -> None:
-    from IPython.display import display
-
+) -> dict[str, dict]:
     slider = ipywidgets.SelectionSlider(
         options=[(form.format(value), value) for value in values],
         value=start,
@@ -146,7 +140,11 @@ def _show_slider(
         picture.value = plotting.render_png(draw(change["new"]))
 
     slider.observe(redraw, names="value")
-    display(ipywidgets.VBox([slider, picture]))
+    return _live_form(ipywidgets.VBox([slider, picture]))
+
+
+def _live_form(widget: object) -> dict[str, dict]:
+    return {kind: data for kind, data in widget._repr_mimebundle_().items() if "widget" in kind}
 
 
 def _find_ipywidgets() -> ModuleType | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers import ask, new_figure, play, plotting, show
+from helpers import ask, new_figure, play, plotting, show, widgets
 
 ALT = "A line that rises from one to three as time goes on."
 
@@ -83,10 +83,8 @@ def test_play_shows_a_picture_everywhere(capsys: pytest.CaptureFixture) -> None:
 def test_ask_redraws_what_is_typed_and_says_what_it_cannot_read(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import IPython.display
-
     shown: list = []
-    monkeypatch.setattr(IPython.display, "display", shown.append)
+    monkeypatch.setattr(widgets, "_live_form", shown.append)
 
     def draw(text: str) -> object:
         if not text.isdigit():

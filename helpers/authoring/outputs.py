@@ -22,7 +22,7 @@ class OutputError(ValueError):
 def render_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:
     """Return the outputs as HTML without a blank line, which would end the block in Markdown.
 
-    Live widgets are left out: what stands for them on paper is a separate output.
+    Of a live widget, what stands for it on paper is shown; one that has nothing is left out.
 
     Raises:
         OutputError: an output has none of the forms HTML, SVG, PNG, JPEG, plain text.
@@ -45,7 +45,7 @@ def _blocks(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for output in group:
             if kind == "error":
                 yield from _text_block("\n".join(output["traceback"]), "Error")
-            elif _WIDGET not in output["data"]:
+            elif _WIDGET not in output["data"] or "text/html" in output["data"]:
                 yield from _data_block(output["data"], output.get("metadata", {}))
 
 
