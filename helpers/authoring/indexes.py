@@ -47,8 +47,9 @@ def render_exercises(course: Path) -> str:
             continue
         points, minutes = sum(c.points for c in cards), sum(c.minutes for c in cards)
         blocks += [
-            f"## {name[:2]} [{chapter_title(notebook, name)}]({name}.md)",
-            f"{len(cards)} exercises, {points:g} points, {minutes} minutes.",
+            f"## {name[:2]} {chapter_title(notebook, name)}",
+            f"{len(cards)} exercises, {points:g} points, {minutes} minutes."
+            f" [To the chapter]({name}.md)",
             "\n".join(
                 [
                     "| exercise | points | minutes | difficulty |",

@@ -68,8 +68,8 @@ def render_references(course: Path) -> str:
             for found in _REFERENCES.finditer(text)
         ]
         if listed:
-            title = chapter_title(notebook, name)
-            blocks += [f"## {name[:2]} [{title}]({name}.md#references)", *listed]
+            title, back = chapter_title(notebook, name), f"[In the chapter]({name}.md#references)"
+            blocks += [f"## {name[:2]} {title}", *listed, back]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -45,14 +45,18 @@ def render_names(course: Path) -> str:
         for name in _names(notebook):
             users[name].add(chapter)
     by_letter: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(users, key=lambda name: (name.split(".")[-1].casefold(), name)):
+    for name in sorted(users, key=lambda name: (_sorted_by(name), name)):
         last = name.split(".")[-1]
         links = ", ".join(f"[{chapter[:2]}]({chapter}.md)" for chapter in sorted(users[name]))
-        by_letter[last.lstrip("_")[:1].upper()].append(f"| `{last}` | `{name}` | {links} |")
+        by_letter[_sorted_by(name)[0].upper()].append(f"| `{last}` | `{name}` | {links} |")
     head = "| name | in full | chapters |\n| --- | --- | --- |"
     return "\n\n".join(
         "\n".join([f"## {letter}", "", head, *rows]) for letter, rows in by_letter.items()
     )
+
+
+def _sorted_by(name: str) -> str:
+    return name.split(".")[-1].lstrip("_").casefold()
 
 
 def _names(notebook: NotebookNode) -> Iterator[str]:
