@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 try:
     import click
@@ -22,16 +22,27 @@ if TYPE_CHECKING:
     from helpers.grading.engine.engine import Progress as GradingProgress
 
 
-# Whose commands there are, each side's in the order of its work, and the package that they need:
-# the students' copy of the course has neither grading nor authoring.
+class _Side(NamedTuple):
+    """Whose commands, in the order of their work, and what they need."""
+
+    title: str
+    names: tuple[str, ...]
+    # The students' copy of the course has neither grading nor authoring.
+    package: str
+    extra: str
+    set_up_by: str
+
+
 _SIDES = (
-    ("As a student", "helpers", ("lab", "progress", "hint")),
-    (
+    _Side("As a student", ("lab", "progress", "hint"), "helpers", "lab", "make lab"),
+    _Side(
         "As an instructor",
-        "helpers.grading",
         ("publish", "staff", "collect", "grade", "report", "demo"),
+        "helpers.grading",
+        "instructor",
+        "make staff",
     ),
-    ("As a maintainer", "helpers.authoring", ("build", "book")),
+    _Side("As a maintainer", ("build", "book"), "helpers.authoring", "maintainer", "make setup"),
 )
 
 
@@ -57,15 +68,25 @@ class _Commands(click.Group):
     def invoke(self, context: click.Context) -> object:
         try:
             return super().invoke(context)
+        except ModuleNotFoundError as error:
+            side = next((s for s in _SIDES if context.invoked_subcommand in s.names), None)
+            package = (error.name or "helpers").split(".")[0]
+            if side is None or package == "helpers":
+                raise
+            raise click.ClickException(
+                f"bits {context.invoked_subcommand} needs {package}, which is not installed "
+                f"here: run {side.set_up_by} once, or pip install "
+                f"'bits-and-gradients[{side.extra}]'"
+            ) from error
         except Exception as error:
             if type(error).__module__.startswith("helpers."):
                 raise click.ClickException(str(error)) from error
             raise
 
     def _sides_here(self) -> Iterator[tuple[str, list[str]]]:
-        for title, package, names in _SIDES:
-            if importlib.util.find_spec(package) is not None:
-                yield title, [name for name in names if name in self.commands]
+        for side in _SIDES:
+            if importlib.util.find_spec(side.package) is not None:
+                yield side.title, [name for name in side.names if name in self.commands]
 
 
 @click.group(

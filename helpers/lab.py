@@ -108,8 +108,9 @@ def _require(package: str, extra: str) -> None:
 
     if importlib.util.find_spec(package) is None:
         raise LabError(
-            f"{package} is not installed here: use the course's own environment (make lab, or "
-            f"make staff), or run: pip install 'bits-and-gradients[{extra}]'"
+            f"{package} is not installed here: use the course's own environment "
+            f"({'make staff' if extra == 'instructor' else 'make lab'}), or run: "
+            f"pip install 'bits-and-gradients[{extra}]'"
         )
 
 

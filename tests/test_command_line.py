@@ -88,3 +88,28 @@ def test_the_installed_command_answers() -> None:
     shown = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60)
     assert shown.returncode == 0
     assert shown.stdout == f"bits, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "set_up_by"),
+    [
+        (["grade", CHAPTER], "nbgrader", "make staff"),
+        (["demo"], "nbgrader", "make staff"),
+        (["build", "--check"], "jupytext", "make setup"),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_with_what_installs_it(
+    clone: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], package: str, set_up_by: str
+) -> None:
+    for name in [
+        name for name in sys.modules if name.startswith(("helpers.grading", "helpers.auth"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    status, shown = run(*command)
+    assert status == 1
+    assert (
+        f"bits {command[0]} needs {package}, which is not installed here: run {set_up_by}" in shown
+    )
