@@ -129,6 +129,10 @@ def test_the_first_code_cell_installs_the_helpers_on_colab_only(text: Path) -> N
         (("# Hidden tests run here when your work is graded.\n", ""), "no visible comment says"),
         (('# %% solution="sample-double"', "# %%"), "a solution or a hidden test stands outside"),
         (("# 01 · Sample", "Sample"), "no cell holds the chapter's title"),
+        (
+            ("# 01 · Sample", "# 01 · Sample\n\n<details><summary>`a`?</summary>"),
+            "cell 1: <summary> is HTML",
+        ),
     ],
 )
 def test_a_broken_rule_is_told_with_its_place(

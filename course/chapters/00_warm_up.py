@@ -1220,7 +1220,7 @@ r"""
 Hardly at all. The rounding of f alone, about 1e-7, divided by h is 0.1; and x + h itself is rounded to steps of 1e-7.
 </details>
 
-<details><summary>2. `a = torch.zeros(3); b = a.numpy(); a += 1`. What is in b? And after `a = a + 1`?</summary>
+<details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What is in b? And after <code>a = a + 1</code>?</summary>
 
 Ones: the addition in place writes into the shared memory. After `a = a + 1` b still holds ones: a is a new tensor now.
 </details>

@@ -1961,7 +1961,7 @@ None. 3e-4 is above 2^-14 = 6.1e-5, so it was a normal number before, and has 11
 8. The inf halves it to 4 and begins a new row; the next three good steps double it to 8; the last one is the first of another row.
 </details>
 
-<details><summary>3. Somebody clips before `unscale_`, at max_norm 1, with a scale of 65536. What is the largest step of plain SGD at a learning rate of 1?</summary>
+<details><summary>3. Somebody clips before <code>unscale_</code>, at max_norm 1, with a scale of 65536. What is the largest step of plain SGD at a learning rate of 1?</summary>
 
 1/65536: the gradient is cut to length 1, and divided by the scale afterwards.
 </details>

@@ -1139,7 +1139,7 @@ Equal shapes are the strictest guard. The rule of this exercise also lets throug
 (4, 5, 6).
 </details>
 
-<details><summary>2. `x` has the shape (32, 10). You want to subtract from each row its own mean. What is wrong with `x - x.mean(1)`, and when does it run without an error?</summary>
+<details><summary>2. <code>x</code> has the shape (32, 10). You want to subtract from each row its own mean. What is wrong with <code>x - x.mean(1)</code>, and when does it run without an error?</summary>
 
 The mean has the shape (32,), which is aligned with the axis of size 10: an error. If x were (32, 32), it would run, and subtract the mean of row j from *column* j. `keepdim=True` gives (32, 1).
 </details>
@@ -1154,7 +1154,7 @@ The mean has the shape (32,), which is aligned with the axis of size 10: an erro
 The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Go through x in blocks of rows, or use `cdist`, which does not write them down.
 </details>
 
-<details><summary>5. An accuracy is computed as `(predicted == labels).float().mean()` with predictions of shape (1000, 1) and labels of shape (1000,). Ten classes are equally frequent and the model is perfect. What comes out?</summary>
+<details><summary>5. An accuracy is computed as <code>(predicted == labels).float().mean()</code> with predictions of shape (1000, 1) and labels of shape (1000,). Ten classes are equally frequent and the model is perfect. What comes out?</summary>
 
 About 0.1: every prediction is compared with every label.
 </details>

@@ -1152,12 +1152,12 @@ check.score()
 
 ### Test yourself
 
-<details><summary>1. Two runs with `torch.manual_seed(0)` on the same machine are equal as long as both validate equally often. One validates every 100 steps, the other every 200, and they differ. The validation is under `torch.no_grad()` and in eval mode. Why?</summary>
+<details><summary>1. Two runs with <code>torch.manual_seed(0)</code> on the same machine are equal as long as both validate equally often. One validates every 100 steps, the other every 200, and they differ. The validation is under <code>torch.no_grad()</code> and in eval mode. Why?</summary>
 
 The loop over the validation loader draws a seed from torch's global generator each time it begins. Give the loader a generator of its own.
 </details>
 
-<details><summary>2. Why does `torch.use_deterministic_algorithms(True)` not make two machines agree?</summary>
+<details><summary>2. Why does <code>torch.use_deterministic_algorithms(True)</code> not make two machines agree?</summary>
 
 It fixes the algorithm within one machine and one version. Another processor has registers of another width, another number of threads, other libraries: the orders of summation differ.
 </details>

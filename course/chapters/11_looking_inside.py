@@ -1301,17 +1301,17 @@ check.score()
 
 ### Test yourself
 
-<details><summary>1. `nvidia-smi` shows 9 GiB used by your process, `torch.cuda.memory_allocated()` says 3 GiB. Where are the other 6?</summary>
+<details><summary>1. <code>nvidia-smi</code> shows 9 GiB used by your process, <code>torch.cuda.memory_allocated()</code> says 3 GiB. Where are the other 6?</summary>
 
 Mostly reserved: freed by tensors and kept by the allocator for later. `torch.cuda.memory_reserved()` tells. A few hundred MiB are the CUDA context itself.
 </details>
 
-<details><summary>2. Your program sets `os.environ["CUDA_VISIBLE_DEVICES"] = "1"` after `model.cuda()`, and goes on on card 0. Why is there no error?</summary>
+<details><summary>2. Your program sets <code>os.environ["CUDA_VISIBLE_DEVICES"] = "1"</code> after <code>model.cuda()</code>, and goes on on card 0. Why is there no error?</summary>
 
 The variable is read when CUDA is initialized, for which asking whether it is available may be enough. After that it is an entry in a dict that nobody looks at.
 </details>
 
-<details><summary>3. `x` is float16 with axes. Which dtype have `x * 0.1`, `x * torch.tensor(0.1)` and `x * torch.tensor([0.1])`?</summary>
+<details><summary>3. <code>x</code> is float16 with axes. Which dtype have <code>x * 0.1</code>, <code>x * torch.tensor(0.1)</code> and <code>x * torch.tensor([0.1])</code>?</summary>
 
 float16, float16 and float32. The last one has an axis, and counts as much as x.
 </details>

@@ -22,6 +22,7 @@ _HINT = re.compile(r"<!--\s*hint:\s*(.*?)\s*-->\s*", re.DOTALL)
 _TITLE = re.compile(r"^### (.+)$", re.MULTILINE)
 _HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS", re.DOTALL)
 _PROPERTY = re.compile(r"^\s*with check\.property\(", re.MULTILINE)
+_SUMMARY_IN_MARKDOWN = re.compile(r"<summary>(?:(?!</summary>).)*`")
 _STAGES = 3
 
 _SETUP = """\
@@ -138,6 +139,8 @@ class _Reader:
                 f"{where}: a solution or a hidden test stands outside an exercise; "
                 'mark the cell with solution="name" or test="name"'
             )
+        if _SUMMARY_IN_MARKDOWN.search(cell.source):
+            raise ChapterError(f"{where}: <summary> is HTML, in which code is <code>, not `code`")
         if cell.cell_type == "markdown":
             return nbformat.v4.new_markdown_cell(cell.source)
         return self._ordinary_cell(metadata, cell.source)
