@@ -194,7 +194,11 @@ def publish(destination: Path, address: str | None) -> None:
 @main.command(short_help="Take in submissions for nbgrader.")
 @click.argument("path", type=_FILE)
 @click.option("--assignment", "-A", required=True, help="A chapter: 08-numerical-stability.")
-@click.option("--roster", type=_FILE, help="The class list, a CSV file with student_id.")
+@click.option(
+    "--roster",
+    type=_FILE,
+    help="The class list, a CSV file: student_id, and name, email or lms_id.",
+)
 @click.option("--pattern", help="How names tell the student: a regex with (?P<student>...).")
 @click.option("--student", help="Whose work PATH is, if it is one student's.")
 def collect(

@@ -358,6 +358,26 @@ def test_the_roster_tells_who_it_is(
     assert sorted(summary.missing) == sorted({"s1", "s2", "s3", "s4", "12345x"} - {student})
 
 
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ("student_id,first_name,last_name", "s1,Jane,Doe"),
+        ("First name,Last name,ID number,Email address", "Jane,Doe,s1,"),
+        ("student_id,Full name,ID number", "s1,Jane Doe,77"),
+        ("student_id,Identifier", "s1,Participant 1001"),
+        ("student_id,Email address", "s1,Jane Doe"),
+    ],
+)
+def test_a_list_as_others_write_it_tells_who_it_is(
+    course: Path, tmp_path: Path, header: str, line: str
+) -> None:
+    roster = tmp_path / "roster.csv"
+    roster.write_text(f"{header}\n{line}\n", encoding="utf-8")
+    name = "Jane Doe_1001_assignsubmission_file_/x.ipynb"
+    source = make_folder(tmp_path / "all", {name: make_notebook()})
+    assert collect(source, course, ASSIGNMENT, roster=roster).collected == ["s1"]
+
+
 @pytest.mark.parametrize("name", ["Ann Lee", "Nobody", "s1x", "12345"])
 def test_who_is_not_on_the_roster_or_not_surely_is_kept_and_told(
     course: Path, tmp_path: Path, name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from helpers.grading.errors import IntakeError
@@ -12,6 +13,13 @@ from helpers.grading.intake.origins import Origin
 from helpers.grading.names import fold
 
 _MAX_SIZE = 16 * 2**20
+# What the lists of nbgrader, Moodle and others call the same.
+_OTHER_NAMES = {
+    "full_name": "name",
+    "email_address": "email",
+    "identifier": "lms_id",
+    "id_number": "student_id",
+}
 
 
 class Roster:
@@ -29,8 +37,9 @@ class Roster:
             self._by_lms_id[number].add(row["student_id"])
             for column in ("student_id", "email"):
                 self._by_id[row.get(column, "").casefold()].add(row["student_id"])
-            for column in ("lms_name", "name"):
-                for spelling in _spellings(row.get(column, "")):
+            both = f"{row.get('first_name', '')} {row.get('last_name', '')}"
+            for name in (row.get("lms_name", ""), row.get("name", ""), both):
+                for spelling in _spellings(name):
                     self._by_name[spelling].add(row["student_id"])
 
     def find(self, origin: Origin) -> str | None:
@@ -52,8 +61,9 @@ def read_roster(path: Path) -> Roster:
 
     Args:
         path: a CSV file, separated by commas, semicolons or tabs, whose header has ``student_id``
-            and any of ``name``, ``email``, ``lms_id`` and ``lms_name``. ``lms_id`` is Canvas's
-            number of the user or, for one assignment, Moodle's of the participant, as its grading
+            and any of ``name`` (or ``first_name`` and ``last_name``), ``email``, ``lms_id`` and
+            ``lms_name``; Moodle's own titles of these are understood. ``lms_id`` is Canvas's number
+            of the user or, for one assignment, Moodle's of the participant, as its grading
             worksheet has it.
 
     Raises:
@@ -65,7 +75,7 @@ def read_roster(path: Path) -> Roster:
         text = path.read_text(encoding="utf-8-sig")
         separator = max(",;\t", key=text.partition("\n")[0].count)
         table = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
-        columns = [(column or "").strip().lower() for column in table.fieldnames or []]
+        columns = _columns(table.fieldnames or [])
         table.fieldnames = columns
         rows = [{k: (v or "").strip() for k, v in row.items() if k} for row in table]
     except OSError as error:
@@ -79,6 +89,12 @@ def read_roster(path: Path) -> Roster:
     rows = [row for row in rows if any(row.values())]
     _check_ids(path, rows)
     return Roster(rows)
+
+
+def _columns(titles: Iterable[str | None]) -> list[str]:
+    names = ["_".join((title or "").lower().split()) for title in titles]
+    usual = [_OTHER_NAMES.get(name, name) for name in names]
+    return [name if other in names else other for name, other in zip(names, usual, strict=True)]
 
 
 def _check_ids(path: Path, rows: list[dict[str, str]]) -> None:
