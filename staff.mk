@@ -36,7 +36,7 @@ test: setup ## for maintainers: set up, check the style, the notebooks and all t
 	@$(BIN)/ruff format --check
 	@PYTHONWARNINGS=error::DeprecationWarning:__main__,error::FutureWarning:__main__ \
 	  $(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg course/source
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
 
 bench: ## for maintainers: how fast a class is graded, in build/bench; ARGS='--most 100'
 	@$(BOOTSTRAP) maintainer

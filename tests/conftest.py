@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+from pathlib import Path
 
 # Tests run in several processes at a time. Where each had a thread for every core, threads would
 # wait for each other by spinning: small operations took ten times as long. Before torch is loaded.
@@ -9,6 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The first optimizer loads it, which takes seconds: not while a check's clock runs.
 import pytest
 import torch._dynamo  # noqa: F401
+from xdist.scheduler import LoadFileScheduling
 
 pytest_plugins = ["system_packages", "browser", "real_book"]
 
@@ -17,16 +19,17 @@ pytest_plugins = ["system_packages", "browser", "real_book"]
 _EACH_ON_ITS_OWN = {"test_nbgrader_chapters.py", "test_judged_chapters.py"}
 
 
+class _ByFile(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return nodeid if Path(file).name in _EACH_ON_ITS_OWN else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
+    """Say which tests run in the same process, for ``--dist loadfile``."""
+    return _ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Say how often the contract of an exercise is asked for anew."""
     parser.addoption("--draws", type=int, default=2, help="inputs drawn for each solution")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests run in the same process (``--dist loadgroup``)."""
-    for item in items:
-        file = item.path.name
-        chapter = getattr(item, "callspec", None) and item.callspec.params.get("chapter")
-        group = f"{file}-{chapter}" if file in _EACH_ON_ITS_OWN and chapter else file
-        item.add_marker(pytest.mark.xdist_group(group))

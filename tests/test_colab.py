@@ -7,6 +7,7 @@ of its own, which sees the packages of the running one through a .pth file, and 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -70,7 +71,10 @@ class Colab:
         # Not in the repository: Python would find its helpers there.
         place = {"metadata": {"path": str(self.packages.parent)}}
         client = NotebookClient(notebook, km=manager, timeout=120, resources=place, **options)
-        client.execute(env=environment)
+        try:
+            client.execute(env=environment)
+        finally:
+            asyncio.run(manager.shutdown_kernel(now=True))
         return notebook.cells
 
     def _kernels(self) -> KernelSpecManager:
