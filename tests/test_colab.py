@@ -7,7 +7,6 @@ of its own, which sees the packages of the running one through a .pth file, and 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -71,10 +70,8 @@ class Colab:
         # Not in the repository: Python would find its helpers there.
         place = {"metadata": {"path": str(self.packages.parent)}}
         client = NotebookClient(notebook, km=manager, timeout=120, resources=place, **options)
-        try:
-            client.execute(env=environment)
-        finally:
-            asyncio.run(manager.shutdown_kernel(now=True))
+        client.owns_km = True  # and ends the kernel
+        client.execute(env=environment)
         return notebook.cells
 
     def _kernels(self) -> KernelSpecManager:

@@ -30,7 +30,7 @@ from helpers.cli import _SIDES
 
 CHAPTER = "08-numerical-stability"
 Put = Callable[[Path, str], None]
-STAFF = [name for _, package, names in _SIDES if package != "helpers" for name in names]
+STAFF = [name for side in _SIDES if side.package != "helpers" for name in side.names]
 
 
 @pytest.fixture(scope="module")
