@@ -50,8 +50,9 @@ def play(
     if KEEP_POSITIONS in os.environ:
         positions = _draw_all(draw, label, values, start, form)
     ipywidgets = _find_ipywidgets()
-    live = ipywidgets and _make_slider(ipywidgets, draw, label, values, start, form)
-    plotting.show(draw(start), alt, live, positions)
+    figure = draw(start)
+    live = ipywidgets and _make_slider(ipywidgets, draw, figure, label, values, start, form)
+    plotting.show(figure, alt, live, positions)
 
 
 def _draw_all(
@@ -90,12 +91,17 @@ def ask(draw: Callable[[str], Figure], *, label: str, start: str, alt: str) -> N
         alt: the picture's alternative text at ``start``.
     """
     ipywidgets = _find_ipywidgets()
-    live = ipywidgets and _make_text_box(ipywidgets, draw, label, start)
-    plotting.show(draw(start), alt, live)
+    figure = draw(start)
+    live = ipywidgets and _make_text_box(ipywidgets, draw, figure, label, start)
+    plotting.show(figure, alt, live)
 
 
 def _make_text_box(
-    ipywidgets: ModuleType, draw: Callable[[str], Figure], label: str, start: str
+    ipywidgets: ModuleType,
+    draw: Callable[[str], Figure],
+    figure: Figure,
+    label: str,
+    start: str,
 ) -> dict[str, dict]:
     box = ipywidgets.Text(
         value=start,
@@ -105,7 +111,7 @@ def _make_text_box(
         layout={"width": "60%"},
     )
     complaint = ipywidgets.HTML()
-    picture = _picture_of(ipywidgets, draw(start))
+    picture = _picture_of(ipywidgets, figure)
 
     def redraw(change: dict) -> None:
         try:
@@ -122,6 +128,7 @@ def _make_text_box(
 def _make_slider(
     ipywidgets: ModuleType,
     draw: Callable[[float], Figure],
+    figure: Figure,
     label: str,
     values: Sequence[float],
     start: float,
@@ -134,7 +141,7 @@ def _make_slider(
         style={"description_width": "initial"},
         layout={"width": "90%"},
     )
-    picture = _picture_of(ipywidgets, draw(start))
+    picture = _picture_of(ipywidgets, figure)
 
     def redraw(change: dict) -> None:
         picture.value = plotting.render_png(draw(change["new"]))

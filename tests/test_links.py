@@ -22,12 +22,8 @@ from course_files import CHAPTERS, COURSE, ROOT, release, source
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from helpers.authoring.book import build
-from helpers.authoring.links import (
-    external_links,
-    link_targets,
-    plain_words,
-    render_references,
-)
+from helpers.authoring.links import external_links, plain_words, render_references
+from helpers.authoring.markdown import link_targets
 
 LYCHEE = Path(sysconfig.get_path("scripts"), "lychee")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "course" / "book").glob("*.md")]

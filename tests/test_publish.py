@@ -23,9 +23,10 @@ from secret_lines import find_secrets, secret_lines
 
 import bootstrap
 from helpers.authoring.kept_tree import write_tree
+from helpers.authoring.markdown import link_targets
 from helpers.authoring.publish import PublishError, publish, student_files
 from helpers.authoring.settings import repository_address
-from helpers.authoring.student_readme import ReadmeError, link_targets, make_student_readme
+from helpers.authoring.student_readme import ReadmeError, make_student_readme
 from helpers.cli import _SIDES
 
 CHAPTER = "08-numerical-stability"

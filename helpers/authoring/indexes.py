@@ -40,8 +40,7 @@ def render_exercises(course: Path) -> str:
         PageError: a notebook is missing or damaged, or a card does not say what it is worth.
     """
     blocks = []
-    for name in chapter_names(course):
-        notebook = read_notebook(Chapter.find(course, name).source)
+    for name, notebook in read_chapters(course):
         cards = list(_cards(notebook, name))
         if not cards:
             continue
@@ -68,8 +67,7 @@ def render_glossary(course: Path) -> str:
         PageError: a notebook is missing or damaged, or a row has not three cells.
     """
     found: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name in chapter_names(course):
-        notebook = read_notebook(Chapter.find(course, name).source)
+    for name, notebook in read_chapters(course):
         for row in _glossary_rows(notebook, name):
             found[row].append(f"[{name[:2]}]({name}.md)")
     rows = sorted(found.items(), key=lambda item: (item[0][0].casefold(), item[1]))
@@ -80,9 +78,14 @@ def render_glossary(course: Path) -> str:
     return "\n".join([*header, *lines]) + "\n"
 
 
-def chapter_names(course: Path) -> list[str]:
-    """Return the names of the chapters of the folder ``course``, in order."""
-    return [path.name for path in sorted((course / "source").glob("[0-9][0-9]-*"))]
+def read_chapters(course: Path) -> Iterator[tuple[str, NotebookNode]]:
+    """Yield the name and the source notebook of each chapter of the folder ``course``, in order.
+
+    Raises:
+        PageError: a notebook is missing or damaged.
+    """
+    for path in sorted((course / "source").glob("[0-9][0-9]-*")):
+        yield path.name, read_notebook(Chapter.find(course, path.name).source)
 
 
 def chapter_title(notebook: NotebookNode, name: str) -> str:

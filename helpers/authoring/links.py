@@ -7,12 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from nbformat import NotebookNode
 
-from helpers.authoring.indexes import chapter_names, chapter_title
-from helpers.authoring.page import Chapter, read_notebook
+from helpers.authoring.indexes import chapter_title, read_chapters
+from helpers.authoring.markdown import link_targets, parse
 
 _REFERENCES = re.compile(r"^#+ References\n(?P<items>.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -30,27 +28,18 @@ def external_links(course: Path) -> dict[str, list[str]]:
         PageError: a notebook is missing or damaged.
     """
     users: dict[str, set[str]] = defaultdict(set)
-    for name in chapter_names(course):
-        for text in _prose(read_notebook(Chapter.find(course, name).source)):
+    for name, notebook in read_chapters(course):
+        for text in _prose(notebook):
             for target in link_targets(text):
                 if "://" in target:
                     users[target].add(name)
     return {target: sorted(users[target]) for target in sorted(users)}
 
 
-def link_targets(markdown: str) -> Iterator[str]:
-    """Yield where the links and the pictures of a Markdown text lead, in their order."""
-    for token in _inline_tokens(markdown):
-        target = token.attrs.get({"link_open": "href", "image": "src"}.get(token.type, ""))
-        if target:
-            yield str(target)
-
-
 def plain_words(markdown: str) -> Iterator[str]:
     """Yield the pieces of a Markdown text that are neither code nor an address."""
-    for token in _inline_tokens(markdown):
-        if token.type == "text":
-            yield token.content
+    for block in parse(markdown):
+        yield from (token.content for token in block.children or () if token.type == "text")
 
 
 def render_references(course: Path) -> str:
@@ -60,8 +49,7 @@ def render_references(course: Path) -> str:
         PageError: a notebook is missing or damaged, or has no title.
     """
     blocks = []
-    for name in chapter_names(course):
-        notebook = read_notebook(Chapter.find(course, name).source)
+    for name, notebook in read_chapters(course):
         listed = [
             found["items"].strip()
             for text in _prose(notebook)
@@ -77,8 +65,3 @@ def _prose(notebook: NotebookNode) -> Iterator[str]:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             yield cell.source
-
-
-def _inline_tokens(markdown: str) -> Iterator[Token]:
-    for block in MarkdownIt("commonmark").enable("table").parse(markdown):
-        yield from block.children or ()

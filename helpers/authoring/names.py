@@ -6,6 +6,7 @@ name stands alone, so that who types ``empty_cache`` finds it.
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,8 +15,7 @@ from types import ModuleType
 
 from nbformat import NotebookNode
 
-from helpers.authoring.indexes import chapter_names
-from helpers.authoring.page import Chapter, read_notebook
+from helpers.authoring.indexes import read_chapters
 
 _DOTTED = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
@@ -40,8 +40,7 @@ def render_names(course: Path) -> str:
         PageError: a notebook is missing or damaged.
     """
     users: dict[str, set[str]] = defaultdict(set)
-    for chapter in chapter_names(course):
-        notebook = read_notebook(Chapter.find(course, chapter).source)
+    for chapter, notebook in read_chapters(course):
         for name in _names(notebook):
             users[name].add(chapter)
     by_letter: dict[str, list[str]] = defaultdict(list)
@@ -76,17 +75,10 @@ def _full_name(dotted: str) -> str:
     first, *rest = dotted.split(".")
     if first not in _SHORT:
         return ""
-    found, name = _library(_SHORT[first]), _SHORT[first]
+    found, name = importlib.import_module(_SHORT[first]), _SHORT[first]
     for part in rest:
         following = getattr(found, part, None)
         if following is None or (isinstance(found, type) and part.startswith("_")):
             break
         found, name = following, f"{name}.{part}"
     return "" if isinstance(found, ModuleType) else name
-
-
-def _library(name: str) -> ModuleType:
-    # The rest of the book needs none of them.
-    import importlib
-
-    return importlib.import_module(name)

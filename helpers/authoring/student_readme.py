@@ -12,13 +12,13 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from helpers.authoring.markdown import HTML_TARGET, link_targets, parse
 
 SECTIONS = ("Start", "Chapters", "License")
 _PICTURE = re.compile(r"!\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)")
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(\s*([^)\s]+)[^)]*\)")
-_HTML_TARGET = re.compile(r"""\b(?:src|srcset|href)\s*=\s*["']([^"'\s]+)""")
 _MAKE = re.compile(r"^\s*(?:\$ +)?make ([a-z][a-z-]*)")
 _MAKE_IN_TEXT = re.compile(r"`make ([a-z][a-z-]*)[^`]*`")
 _SENTENCE = re.compile(r".+?(?:[.!?]\s+|$)", re.DOTALL)
@@ -57,24 +57,9 @@ def make_student_readme(readme: str, files: Collection[str], targets: Collection
     return text.rstrip() + "\n"
 
 
-def link_targets(text: str) -> list[str]:
-    """Return what the links and the pictures of a Markdown text point to, HTML's included."""
-    found = []
-    for token in _parse(text):
-        for inline in (token, *(token.children or ())):
-            found += [str(inline.attrs[key]) for key in ("href", "src") if key in inline.attrs]
-            if inline.type in ("html_block", "html_inline"):
-                found += _HTML_TARGET.findall(inline.content)
-    return found
-
-
-def _parse(text: str) -> list[Token]:
-    return MarkdownIt("commonmark").enable("table").parse(text)
-
-
 def _kept_lines(readme: str, lines: list[str]) -> Iterator[str]:
     """Yield the text above the first level-2 heading, then each section that students get."""
-    tokens = _parse(readme)
+    tokens = parse(readme)
     headings = [
         (token.map[0], tokens[index + 1].content)
         for index, token in enumerate(tokens)
@@ -95,7 +80,7 @@ def _kept_lines(readme: str, lines: list[str]) -> Iterator[str]:
 
 
 def _titles(text: str) -> list[str]:
-    tokens = _parse(text)
+    tokens = parse(text)
     pairs = itertools.pairwise(tokens)
     return [after.content for token, after in pairs if token.type == "heading_open"]
 
@@ -108,7 +93,7 @@ def _anchor(title: str) -> str:
 def _blocks(part: str, targets: Collection[str]) -> Iterator[str]:
     """Yield a part's blocks of Markdown, without what names commands that are not there."""
     lines = part.splitlines()
-    for token in _parse(part):
+    for token in parse(part):
         if token.level or token.map is None:
             continue
         block = lines[slice(*token.map)]
@@ -132,7 +117,7 @@ def _items(part: str, of_list: Token) -> list[str]:
     first, end = of_list.map
     return [
         "\n".join(lines[slice(*token.map)]).rstrip()
-        for token in _parse(part)
+        for token in parse(part)
         if token.type == "list_item_open" and token.level == 1 and first <= token.map[0] < end
     ]
 
@@ -145,7 +130,7 @@ def _without_dead_ends(block: str, files: Collection[str], anchors: Collection[s
     if block.startswith("```"):
         return block
     if block.lstrip().startswith("<"):
-        dead = [t for t in _HTML_TARGET.findall(block) if not _leads_somewhere(t, files, anchors)]
+        dead = [t for t in HTML_TARGET.findall(block) if not _leads_somewhere(t, files, anchors)]
         return "" if dead else block
 
     def picture(match: re.Match) -> str:
