@@ -83,7 +83,8 @@ def judge_exercise(exercise: Exercise, outcomes: Iterable[str], reason: str = ""
         tried.append(PropertyResult(claim, 1.0, outcome, reason if failed else "", details, hidden))
     share = sum(t.outcome == "passed" for t in tried) / len(tried)
     points = round(exercise.points * share, 2)
-    verdict = {0.0: Verdict.FAILED, 1.0: Verdict.PASSED}.get(share, Verdict.PARTLY)
+    none = Verdict.UNANSWERED if reason == _STUB else Verdict.FAILED
+    verdict = {0.0: none, 1.0: Verdict.PASSED}.get(share, Verdict.PARTLY)
     message = "" if share == 1 else "Look at the properties marked ✗."
     most = float(exercise.points)
     return ExerciseResult(exercise.name, verdict, points, most, message, tuple(tried))

@@ -26,12 +26,14 @@ from PIL import Image
 
 from helpers.cli import main
 from helpers.grading.errors import GradingError, ReportError
-from helpers.grading.intake.receipts import Receipt, Status
+from helpers.grading.intake.intake import utc_now
+from helpers.grading.intake.receipts import Receipt, ReceiptBook, Status
 from helpers.grading.report import own_files, report
 from helpers.grading.report.class_picture import Picture
 from helpers.grading.report.feedback import render_feedback
 from helpers.grading.report.marks import GradebookView, Marks
 from helpers.grading.report.report import Summary, summarize, write_report
+from helpers.grading.report.senders import Sender, find_sender, read_senders
 from helpers.grading.report.tables import Row, canvas_table, grades_table, guard, moodle_table
 from helpers.grading.report.tally import Tally, without_numbers
 from helpers.grading.shown import embed_picture, printed, render_markdown, visible
@@ -228,35 +230,60 @@ def receipt(student: str, sender: str, source: str) -> Receipt:
 
 def test_the_systems_own_numbers_come_from_what_their_zips_were_called() -> None:
     marks = _marks()
-    rows = [
-        Row(name, name.title(), "Student", f"{name}@example.org", marks=marks)
-        for name in ("ada", "bo", "cy", "di")
-    ]
-    receipts = {
-        "ada": receipt("ada", "Student Ada_41", "Student Ada_41_assignsubmission_file_/x.ipynb"),
-        "bo": receipt("bo", "studentbo_52", "studentbo_LATE_52_77_x.ipynb"),
-        "cy": receipt("cy", "cy_99", "cy_99.ipynb"),
+    senders = {
+        "ada": find_sender(
+            receipt("ada", "Student Ada_41", "Student Ada_41_assignsubmission_file_/x.ipynb")
+        ),
+        "bo": find_sender(receipt("bo", "studentbo_52", "studentbo_LATE_52_77_x.ipynb")),
+        "cy": find_sender(receipt("cy", "cy_99", "cy_99.ipynb")),
+        "di": Sender(),
     }
-    moodle = list(csv.reader(moodle_table(rows, receipts).content.decode().splitlines()))
+    rows = [
+        Row(name, name.title(), "Student", f"{name}@example.org", sender, marks=marks)
+        for name, sender in senders.items()
+    ]
+    moodle = list(csv.reader(moodle_table(rows).content.decode().splitlines()))
     assert [line[0] for line in moodle] == ["Identifier", "Participant 41", "", "", ""]
     assert [line[4] for line in moodle] == ["Grade", "34", "34", "34", "34"]
-    content = canvas_table(rows, receipts, CHAPTER, "Stability (4711)").content
+    content = canvas_table(rows, CHAPTER, "Stability (4711)").content
     canvas = list(csv.reader(content.decode().splitlines()))
     assert canvas[0][5] == "Stability (4711)"
     assert [line[1] for line in canvas] == ["ID", "", "", "52", "", ""]
     assert canvas[2] == ["Student, Ada", "", "ada", "ada@example.org", "", "34"]
 
 
+def test_a_student_without_a_name_in_the_gradebook_is_called_as_the_sender_is() -> None:
+    assert Row("student-34d8d440", sender=Sender("名字")).name == "名字"
+    assert Row("student-34d8d440", sender=Sender("名字", "Moodle", "41")).name == "名字"
+    assert Row("s2041", "Hua", "Li", sender=Sender("名字")).name == "Hua Li"
+    assert Row("jane", sender=Sender("jane")).name == ""
+    assert "名字" in grades_table([Row("s", sender=Sender("名字"))]).decode("utf-8-sig")
+
+
+def test_the_sender_is_the_one_whose_work_counts(tmp_path: Path) -> None:
+    book = ReceiptBook(tmp_path, utc_now)
+    for student, sender, status in (
+        ("s1", "early", Status.MALFORMED),
+        ("s1", "sound", Status.ACCEPTED),
+        ("s1", "beside it", Status.EXTRA),
+        ("s2", "not sound", Status.MALFORMED),
+        ("s3", "s3", Status.FOUND),
+    ):
+        book.enter(student, sender, "x.ipynb", f"{sender}/x.ipynb", sender.encode(), status)
+    found = {student: sender.name for student, sender in read_senders(tmp_path).items()}
+    assert found == {"s1": "sound", "s2": "not sound"}
+
+
 def test_canvas_is_not_told_a_name_that_two_have() -> None:
     rows = [Row(name, "Sam", "Doe", marks=_marks()) for name in ("one", "two")]
-    table = canvas_table(rows, {}, CHAPTER).content.decode()
+    table = canvas_table(rows, CHAPTER).content.decode()
     assert [line[0] for line in csv.reader(table.splitlines())][2:] == ["one", "two"]
 
 
 def test_who_handed_in_nothing_is_not_imported_and_loses_no_earlier_grade() -> None:
     rows = [Row("present", marks=_marks()), Row("absent")]
-    assert b"absent" not in moodle_table(rows, {}).content
-    assert b"absent" not in canvas_table(rows, {}, CHAPTER).content
+    assert b"absent" not in moodle_table(rows).content
+    assert b"absent" not in canvas_table(rows, CHAPTER).content
     assert b"absent" in grades_table(rows)
 
 
@@ -602,7 +629,7 @@ def test_wrong_answers_that_differ_in_numbers_alone_are_one() -> None:
 def test_who_wrote_nothing_gave_no_wrong_answer() -> None:
     tally, first = Tally(), invented.all_right().exercises[0]
     stub = PropertyResult("a", 1.0, "failed", "nothing is written here yet: replace the line")
-    untouched = replace(first, verdict=Verdict.FAILED, properties=(stub,))
+    untouched = replace(first, verdict=Verdict.UNANSWERED, properties=(stub,))
     unreadable = replace(first, verdict=Verdict.MALFORMED, properties=(), message="cut off")
     crashed = replace(first, verdict=Verdict.CRASHED, properties=(), message="it crashed")
     for result in (untouched, unreadable, crashed):

@@ -212,7 +212,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     ("about", "points", "verdicts"),
     [
         ("has everything right", 34.0, {Verdict.PASSED}),
-        ("has written nothing", 0.0, {Verdict.FAILED}),
+        ("has written nothing", 0.0, {Verdict.UNANSWERED}),
         ("has an answer that never ends", 30.0, {Verdict.PASSED, Verdict.TIMED_OUT}),
         ("has an answer that ends its own process", 30.0, {Verdict.PASSED, Verdict.CRASHED}),
         ("has a damaged file", 0.0, {Verdict.MALFORMED}),

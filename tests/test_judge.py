@@ -216,10 +216,18 @@ ENDS = {
         Verdict.FAILED,
         "softmax is not defined: its cell did not get that far (it raised ZeroDivisionError",
     ),
-    "a definition that is no Python": ("def softmax(logits, dim:", Verdict.FAILED, "SyntaxError"),
+    "a definition that is no Python": (
+        "def softmax(logits, dim:",
+        Verdict.FAILED,
+        "SyntaxError: incomplete input (line 1))",
+    ),
     "a definition that loops": ("while True: pass", Verdict.TIMED_OUT, "longer than 2 seconds"),
     "a definition that crashes": ("import os; os.abort()", Verdict.CRASHED, "SIGABRT"),
-    "not written": (find_cell(release(CHAPTER), FIRST).source, Verdict.FAILED, ""),
+    "not written": (
+        find_cell(release(CHAPTER), FIRST).source,
+        Verdict.UNANSWERED,
+        "nothing is written here yet",
+    ),
     "no function": ("softmax = 3", Verdict.FAILED, "not callable"),
 }  # fmt: skip
 
@@ -274,6 +282,12 @@ def test_a_missing_exercise_is_missing_and_costs_itself_alone(judged: Judge) -> 
     assert (results[SECOND].verdict, results[SECOND].points) == (Verdict.MISSING, 0.0)
     assert "not defined" in results[SECOND].message
     assert all_right_but(results, SECOND)
+
+
+def test_a_notebook_of_another_chapter_is_for_a_person(judged: Judge) -> None:
+    results = judged(without=tuple(FULL))
+    assert {(r.verdict, r.points) for r in results.values()} == {(Verdict.MISSING, 0.0)}
+    assert all("another chapter" in result.for_a_person for result in results.values())
 
 
 def test_cells_of_ones_own_run_where_they_stand(judged: Judge) -> None:

@@ -15,6 +15,7 @@ class Verdict(StrEnum):
     PASSED = "passed"
     PARTLY = "partly"
     FAILED = "failed"
+    UNANSWERED = "not answered"
     CRASHED = "crashed"
     TIMED_OUT = "timed out"
     OUT_OF_MEMORY = "out of memory"

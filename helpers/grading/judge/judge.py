@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import atexit
 import functools
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -35,6 +36,9 @@ from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Ver
 
 _ATTEMPTS = 3
 _TEST = "test-"
+_NOTHING_THERE = "none of the chapter's exercises is in the notebook: is it of another chapter?"
+# Where IPython says that a cell is no Python, it names a file that the student has never seen.
+_IN_FILE = re.compile(r" \((?:<[^<>]*>|[^()]*\.py), line (\d+)\)$")
 
 
 class JudgingError(Exception):
@@ -129,6 +133,8 @@ class _Judging:
         self._reach = find_reach(self._code(students=True), self._code(students=False))
         for cell in self._running_cells():
             self._take(cell)
+        if all(result.verdict is Verdict.MISSING for result in self._results):
+            self._results = [replace(r, for_a_person=_NOTHING_THERE) for r in self._results]
         self._disarm_texts()
         content = nbformat.v4.writes(self._notebook).encode()
         return Judged(tuple(self._results), content, tuple(self._notes))
@@ -174,7 +180,8 @@ class _Judging:
         if run.cause:
             self._causes[exercise] = run.cause
         elif error := next((o for o in cell.outputs if o.output_type == "error"), None):
-            problem = f"it raised {error.ename}: {error.evalue}".rstrip(": ")
+            said = _IN_FILE.sub(r" (line \1)", error.evalue)
+            problem = f"it raised {error.ename}: {said}".rstrip(": ")
         if problem:
             stub = next(c.source for c in self._assignment.cells if c.name == exercise)
             self._undefined |= dict.fromkeys(defined_names(stub), problem)
@@ -243,7 +250,7 @@ def _conclude(
     failed = next((p for p in properties if p.outcome == "failed"), None)
     return ExerciseResult(
         name=exercise.name,
-        verdict=_decide(points, exercise.points, causes, is_missing),
+        verdict=_decide(exercise, points, trial, causes, is_missing),
         points=points,
         most=float(exercise.points),
         message=f"{failed.claim}: {failed.reason}" if failed else "",
@@ -252,14 +259,19 @@ def _conclude(
     )
 
 
-def _decide(points: float, most: float, causes: list[str], is_missing: bool) -> Verdict:
-    if points >= most:
+def _decide(
+    exercise: Exercise, points: float, trial: _Trial, causes: list[str], is_missing: bool
+) -> Verdict:
+    if points >= exercise.points:
         return Verdict.PASSED
     if is_missing and points == 0:
         return Verdict.MISSING
     if causes:
         return Verdict(causes[0])
-    return Verdict.PARTLY if points > 0 else Verdict.FAILED
+    if points > 0:
+        return Verdict.PARTLY
+    first = next((result for result in trial.results if result.outcome == "failed"), None)
+    return Verdict.UNANSWERED if first and first.not_written else Verdict.FAILED
 
 
 def _grading(cell: NotebookNode) -> dict[str, Any]:

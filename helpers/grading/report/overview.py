@@ -89,7 +89,7 @@ def _row(row: Row, names: Iterable[str]) -> dict[str, object]:
     return {
         "student": one_line(row.student, _MOST_NAME),
         "page": _address(row),
-        "name": one_line(f"{row.first_name} {row.last_name}", _MOST_NAME),
+        "name": one_line(row.name, _MOST_NAME),
         "points": number(row.marks.points) if row.marks else "",
         "cells": cells,
         "received": f"{row.received_at:%Y-%m-%d %H:%M}" if row.received_at else "",

@@ -16,7 +16,6 @@ from pathlib import Path
 from helpers.catalogue import find_chapter, find_exercise
 from helpers.grading.caps import Caps
 from helpers.grading.errors import GradingError, ReportError
-from helpers.grading.intake.receipts import Receipt, Status, read_receipts
 from helpers.grading.names import assign_id, find_fault, printable, reduce_to_id
 from helpers.grading.records.class_list import ClassEntry, read_class
 from helpers.grading.records.submissions import find_notebook
@@ -25,6 +24,7 @@ from helpers.grading.report.feedback import render_feedback
 from helpers.grading.report.marks import GradebookView, Marks, read_gradebook
 from helpers.grading.report.overview import render_overview, summarize_class
 from helpers.grading.report.own_files import OwnFiles, own_files
+from helpers.grading.report.senders import Sender, read_senders
 from helpers.grading.report.tables import Row, canvas_table, grades_table, moodle_table
 from helpers.grading.report.tally import Tally
 
@@ -101,6 +101,7 @@ class _Run:
         self._page = Path(find_notebook(course, assignment)).with_suffix(".html").name
         self._view = view
         self._title = _title(assignment)
+        self._senders = read_senders(course / "received" / assignment)
         self._tally = Tally()
         self._kept = 0
 
@@ -111,12 +112,12 @@ class _Run:
         names = _page_names(entry.student for entry in entries)
         for entry in entries:
             if entry.judged is None:
-                yield _row(entry)
+                yield self._row(entry)
                 continue
             marks = self._view.marks(entry.student, entry.judged)
             self._tally.add(marks)
             notebook, problem = _read_notebook(entry)
-            row = _row(entry, marks, problem, names[entry.student])
+            row = self._row(entry, marks, problem, names[entry.student])
             page = render_feedback(row, notebook, self._assignment, self._title, _label)
             report.write(f"feedback/{row.page}", page)
             self._place_for_nbgrader(entry.student, page, nbgraders)
@@ -124,9 +125,8 @@ class _Run:
 
     def write_class(self, rows: list[Row], report: OwnFiles, column: str | None) -> Summary:
         """Write the tables, the picture and the instructor's page."""
-        receipts = _receipts(self._course / "received" / self._assignment)
-        moodle = moodle_table(rows, receipts, column)
-        canvas = canvas_table(rows, receipts, self._assignment, column)
+        moodle = moodle_table(rows, column)
+        canvas = canvas_table(rows, self._assignment, column)
         contents = (grades_table(rows), moodle.content, canvas.content)
         for (name, _), content in zip(_TABLES, contents, strict=True):
             report.write(name, content)
@@ -152,6 +152,24 @@ class _Run:
             [(row.student, "; ".join(row.for_a_person)) for row in rows if row.for_a_person],
             list(left_out.items()),
             self._kept,
+        )
+
+    def _row(
+        self, entry: ClassEntry, marks: Marks | None = None, problem: str = "", page: str = ""
+    ) -> Row:
+        reasons = tuple(_reasons(entry, marks, problem))
+        notes = (note.rstrip(".") for note in entry.judged.notes) if entry.judged else ()
+        return Row(
+            entry.student,
+            entry.first_name,
+            entry.last_name,
+            entry.email,
+            self._senders.get(entry.student, Sender()),
+            entry.received_at,
+            marks,
+            reasons,
+            tuple(note for note in notes if note not in reasons),
+            page,
         )
 
     def _place_for_nbgrader(self, student: str, page: bytes, nbgraders: OwnFiles) -> None:
@@ -184,22 +202,6 @@ def summarize(summary: Summary) -> list[str]:
     for student, reason in summary.left_out:
         lines.append(f"Not in the tables to import: {printable(student)}: {printable(reason)}.")
     return lines
-
-
-def _row(entry: ClassEntry, marks: Marks | None = None, problem: str = "", page: str = "") -> Row:
-    reasons = tuple(_reasons(entry, marks, problem))
-    notes = (note.rstrip(".") for note in entry.judged.notes) if entry.judged else ()
-    return Row(
-        entry.student,
-        entry.first_name,
-        entry.last_name,
-        entry.email,
-        entry.received_at,
-        marks,
-        reasons,
-        tuple(note for note in notes if note not in reasons),
-        page,
-    )
 
 
 def _reasons(entry: ClassEntry, marks: Marks | None, problem: str) -> Iterator[str]:
@@ -240,11 +242,6 @@ def _page_names(students: Iterable[str]) -> dict[str, str]:
         taken.add(name.casefold())
         names[student] = f"{name}.html"
     return names
-
-
-def _receipts(folder: Path) -> dict[str, Receipt]:
-    """Return for each student the receipt that counts."""
-    return {r.student: r for r in read_receipts(folder) if r.status is Status.ACCEPTED}
 
 
 def _title(assignment: str) -> str:

@@ -13,14 +13,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from helpers.grading.intake.receipts import Receipt
 from helpers.grading.report.marks import Mark, Marks
+from helpers.grading.report.senders import Sender
 from helpers.grading.shown import one_line
 
 _STARTS_FORMULA = re.compile(r"""((?:^|[;,|"])\s*)([=+\-@＝＋－＠])""")
@@ -35,7 +34,8 @@ class Row:
 
     Attributes:
         student: the id.
-        first_name, last_name, email: "" where they are not known.
+        first_name, last_name, email: the gradebook's; "" where it has none.
+        sender: whom the source of the submission names.
         received_at: when the submission came; None if none did.
         marks: what it counts; None if nothing was judged.
         for_a_person: why a person should look at it, a sentence each.
@@ -47,11 +47,18 @@ class Row:
     first_name: str = ""
     last_name: str = ""
     email: str = ""
+    sender: Sender = field(default_factory=Sender)
     received_at: datetime | None = None
     marks: Marks | None = None
     for_a_person: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     page: str = ""
+
+    @property
+    def name(self) -> str:
+        """The person's name for people to read; "" if nothing tells more than the id does."""
+        known = f"{self.first_name} {self.last_name}".strip()
+        return known or (self.sender.name if self.sender.name != self.student else "")
 
     @property
     def status(self) -> str:
@@ -72,12 +79,13 @@ class ImportTable:
 def grades_table(rows: Sequence[Row]) -> bytes:
     """Return everybody's points and verdicts as CSV."""
     names = list(dict.fromkeys(mark.name for row in rows if row.marks for mark in row.marks.each))
-    header = ["student_id", "last_name", "first_name", "email", "received_at_utc", "total", "most"]
-    header += ["late_penalty", "needs_a_person", "notes"]
+    header = ["student_id", "last_name", "first_name", "email", "sender", "received_at_utc"]
+    header += ["total", "most", "late_penalty", "needs_a_person", "notes"]
     header += [column for name in names for column in (name, f"{name} verdict")]
     table = [header]
     for row in rows:
-        cells = [guard(text) for text in (row.student, row.last_name, row.first_name, row.email)]
+        told = (row.student, row.last_name, row.first_name, row.email, row.sender.name)
+        cells = [guard(text) for text in told]
         cells.append(f"{row.received_at:%Y-%m-%d %H:%M:%S}" if row.received_at else "")
         if row.marks:
             cells += [number(v) for v in (row.marks.points, row.marks.most, row.marks.penalty)]
@@ -92,9 +100,7 @@ def grades_table(rows: Sequence[Row]) -> bytes:
     return _as_csv(table, "utf-8-sig")
 
 
-def moodle_table(
-    rows: Iterable[Row], receipts: Mapping[str, Receipt], column: str | None = None
-) -> ImportTable:
+def moodle_table(rows: Iterable[Row], column: str | None = None) -> ImportTable:
     """Return the table for Moodle: for its gradebook, or for one assignment's grading worksheet.
 
     The gradebook's import (docs.moodle.org, "Grade import") lets one choose which column tells the
@@ -113,8 +119,8 @@ def moodle_table(
     for row in rows:
         if row.marks is None or not _can_be_imported(row, table):
             continue
-        system, person = _sender(receipts.get(row.student))
-        participant = f"Participant {person}" if system == "Moodle" else ""
+        is_known = row.sender.system == "Moodle"
+        participant = f"Participant {row.sender.number}" if is_known else ""
         name = guard(f"{row.first_name} {row.last_name}")
         points, most = number(row.marks.points), number(row.marks.most)
         cells = [participant, name, row.student, row.email, points, most, ""]
@@ -123,12 +129,7 @@ def moodle_table(
     return table
 
 
-def canvas_table(
-    rows: Iterable[Row],
-    receipts: Mapping[str, Receipt],
-    assignment: str,
-    column: str | None = None,
-) -> ImportTable:
+def canvas_table(rows: Iterable[Row], assignment: str, column: str | None = None) -> ImportTable:
     """Return the table for Canvas's gradebook.
 
     Its import (guide "How do I import grades in the Gradebook?", and instructure/canvas-lms,
@@ -158,8 +159,7 @@ def canvas_table(
         name = names[row.student]
         if not name or shared[name.casefold()] > 1 or _POINTS_POSSIBLE in name:
             name = row.student
-        system, person = _sender(receipts.get(row.student))
-        number_in_canvas = person if system == "Canvas" else ""
+        number_in_canvas = row.sender.number if row.sender.system == "Canvas" else ""
         login = row.email or row.student
         lines.append([name, number_in_canvas, row.student, login, "", number(row.marks.points)])
     table.content = _as_csv(lines, "utf-8")
@@ -183,21 +183,6 @@ def _can_be_imported(row: Row, table: ImportTable) -> bool:
             table.left_out.append((row.student, reason))
             return False
     return True
-
-
-def _sender(receipt: Receipt | None) -> tuple[str, str]:
-    """Return which system a submission came from, and its number of the sender there."""
-    if receipt is None:
-        return "", ""
-    name, _, person = receipt.sender.rpartition("_")
-    source = unicodedata.normalize("NFC", receipt.source)
-    if not (name and person.isascii() and person.isdigit()):
-        return "", ""
-    if f"{receipt.sender}_assignsubmission_" in source:
-        return "Moodle", person
-    if re.search(rf"{re.escape(name)}(?:_LATE)?_{person}_\d+_", source):
-        return "Canvas", person
-    return "", ""
 
 
 def _verdict(mark: Mark | None) -> str:

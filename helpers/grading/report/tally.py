@@ -14,8 +14,6 @@ from helpers.grading.verdicts import ExerciseResult, Verdict
 _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\d*\.\d+(?:e[-+]?\d+)?)(?!\w)", re.IGNORECASE
 )
-# How a check tells that nobody has touched the stub.
-_UNANSWERED = "nothing is written here yet"
 _LIST = re.compile(r"N(?:\s*[,×x]\s*N)+")
 
 
@@ -52,7 +50,6 @@ class Tally:
         self._verdicts: dict[str, Counter[Verdict]] = {}
         self._properties: dict[tuple[str, str, bool], int] = {}
         self._reasons: Counter[tuple[str, str]] = Counter()
-        self._unanswered: Counter[str] = Counter()
         self._examples: dict[tuple[str, str], str] = {}
 
     @property
@@ -74,9 +71,7 @@ class Tally:
             key = (result.name, one_line(tried.claim), tried.hidden)
             self._properties[key] = self._properties.get(key, 0) + (tried.outcome == "passed")
         claim, told = _first_fault(result)
-        if told.startswith(_UNANSWERED):
-            self._unanswered[result.name] += 1
-        elif told:
+        if told and result.verdict is not Verdict.UNANSWERED:
             key = (result.name, one_line(claim + without_numbers(told)))
             self._reasons[key] += 1
             self._examples.setdefault(key, one_line(claim + told))
@@ -100,7 +95,7 @@ class Tally:
 
     def unanswered(self, exercise: str) -> int:
         """Return how many left an exercise as it was."""
-        return self._unanswered[exercise]
+        return self._verdicts[exercise][Verdict.UNANSWERED]
 
     def wrong_answers(self, exercise: str | None = None) -> list[WrongAnswer]:
         """Return the wrong answers, of one exercise or of all, the most frequent first."""
