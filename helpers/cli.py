@@ -187,7 +187,7 @@ def publish(destination: Path, address: str | None) -> None:
     from helpers.authoring.publish import summarize
 
     update = publish_course(_root(), destination, address)
-    for line in summarize(update, destination):
+    for line in summarize(update, _root(), destination):
         click.echo(line)
 
 

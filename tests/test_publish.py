@@ -24,7 +24,7 @@ from secret_lines import find_secrets, secret_lines
 import bootstrap
 from helpers.authoring.kept_tree import write_tree
 from helpers.authoring.markdown import link_targets
-from helpers.authoring.publish import PublishError, publish, student_files
+from helpers.authoring.publish import PublishError, publish, student_files, summarize
 from helpers.authoring.settings import repository_address
 from helpers.authoring.student_readme import ReadmeError, make_student_readme
 from helpers.cli import _SIDES
@@ -339,6 +339,20 @@ def test_the_address_is_remembered(small: Path, tmp_path: Path) -> None:
     update = publish(small, tmp_path / "students", "https://example.org/b/course")
     assert update.renewed == (name,)
     assert b"git+https://example.org/b/course" in (tmp_path / "students" / name).read_bytes()
+
+
+def test_an_address_that_was_never_set_is_told(small: Path, tmp_path: Path) -> None:
+    students = tmp_path / "students"
+    settings = small / "book.toml"
+    ours, theirs = "https://example.org/YOUR_ORG/course", "https://example.org/a-class/of_ours"
+    settings.write_text(settings.read_text().replace(repository_address(small), ours))
+    untold = publish(small, students)
+    assert "address is not set" in summarize(untold, small, students)[-1]
+    told = publish(small, students, theirs)
+    assert not any("is not set" in line for line in summarize(told, small, students))
+    settings.write_text(settings.read_text().replace(ours, theirs))
+    update = publish(small, tmp_path / "others")
+    assert not any("is not set" in line for line in summarize(update, small, tmp_path / "others"))
 
 
 def test_notebooks_install_from_the_address_that_is_given(small: Path) -> None:

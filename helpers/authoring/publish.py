@@ -16,7 +16,7 @@ import tomlkit
 
 from helpers.authoring.kept_tree import Update, read_choices, write_tree
 from helpers.authoring.release import make_release
-from helpers.authoring.settings import repository_address
+from helpers.authoring.settings import is_unset, repository_address
 from helpers.authoring.student_readme import make_student_readme
 
 _AS_THEY_ARE = (
@@ -59,8 +59,8 @@ def publish(root: Path, destination: Path, address: str | None = None) -> Update
     return write_tree(student_files(root, address), destination, choices)
 
 
-def summarize(update: Update, destination: Path) -> list[str]:
-    """Return the lines that tell an instructor what was published."""
+def summarize(update: Update, root: Path, destination: Path) -> list[str]:
+    """Return the lines that tell an instructor what was published from ``root``."""
     counts = [
         f"{len(part)} {what}"
         for part, what in (
@@ -73,6 +73,11 @@ def summarize(update: Update, destination: Path) -> list[str]:
     lines = [f"The students' copy in {destination}: {', '.join(counts) or 'nothing to do'}."]
     if update.others:
         lines.append(f"Also there, left as they are: {', '.join(update.others)}.")
+    if is_unset(read_choices(destination).get("address") or repository_address(root)):
+        lines.append(
+            f"On Colab and Binder it does not work yet, as the repository's address is not set: "
+            f"publish again with --address URL, or set it in {root / 'book.toml'}."
+        )
     return lines
 
 

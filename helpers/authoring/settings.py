@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 
 class SettingsError(ValueError):
@@ -26,3 +27,11 @@ def repository_address(root: Path) -> str:
         raise SettingsError(
             f"{file}: output.html.git-repository-url is not set ({error})"
         ) from None
+
+
+def is_unset(address: str) -> bool:
+    """Return whether ``address`` is the one that a repository has before its owner sets it.
+
+    An account's name cannot hold the underscore that stands there.
+    """
+    return "_" in urlsplit(address).path.strip("/").partition("/")[0]
