@@ -86,3 +86,20 @@ def test_the_whole_book_can_be_printed(real_book: Path) -> None:
     printed = (real_book / "print.html").read_text(encoding="utf-8")
     titles = ["Numerical stability", "Capstone", "Find a topic", "Grade"]
     assert all(title in printed for title in titles)
+
+
+def test_a_table_that_goes_on_fades_until_it_is_scrolled_to_its_end(
+    browser, real_book: Path
+) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto((real_book / "11-looking-inside.html").as_uri())
+    tables = page.locator(".table-wrapper")
+    fade = "box => parseFloat(getComputedStyle(box).getPropertyValue('--bits-fade'))"
+    scroll = "box => new Promise(done => { box.scrollLeft = 1e4; requestAnimationFrame(done) })"
+    hidden = tables.evaluate_all("all => all.map(box => box.scrollWidth - box.clientWidth)")
+    assert max(hidden) > 100
+    for table, width in zip(tables.all(), hidden, strict=True):
+        assert (table.evaluate(fade) > 0) is (width > 0)
+        table.evaluate(scroll)
+        page.wait_for_function(f"box => ({fade})(box) === 0", arg=table.element_handle())
+    page.close()
