@@ -13,6 +13,8 @@ import os
 import socket
 import subprocess
 import sys
+import urllib.request
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +22,7 @@ _SETTINGS = Path(__file__).with_name("lab_settings")
 _HOST = "127.0.0.1"
 _FIRST_PORT = 8888
 _LAST_PORT = 65535
+_SECONDS_TO_ANSWER = 5
 
 
 class LabError(Exception):
@@ -35,7 +38,8 @@ def serve_student(work: Path, port: int | None = None, extra_args: Sequence[str]
         extra_args: further arguments for JupyterLab, which override ours.
 
     Returns:
-        the server's exit status. On POSIX it does not return: the process becomes the server.
+        the server's exit status; 0 if one runs on ``work`` already, which is opened then. On POSIX
+        it does not return else: the process becomes the server.
 
     Raises:
         LabError: the folder or the port cannot be used, or JupyterLab is not installed.
@@ -52,7 +56,7 @@ def serve_staff(course: Path, port: int | None = None, extra_args: Sequence[str]
         extra_args: further arguments for JupyterLab, which override ours.
 
     Returns:
-        the server's exit status. On POSIX it does not return: the process becomes the server.
+        the server's exit status, as ``serve_student`` does.
 
     Raises:
         LabError: the folder or the port cannot be used, or JupyterLab or nbgrader is missing.
@@ -119,6 +123,12 @@ def _serve(who: str, folder: Path, port: int | None, extra_args: Sequence[str]) 
         raise LabError(f"There is no folder {folder} to open JupyterLab on.")
     _require("jupyterlab", "lab")
     folder = folder.resolve()
+    running = None if port or extra_args else find_running(folder)
+    if running is not None:
+        print(f"JupyterLab runs on {folder} already: {running}")
+        if has_display():
+            webbrowser.open(running)
+        return 0
     chosen = choose_port(port)
     command = build_command(folder, chosen, extra_args)
     environment = build_environment(who)
@@ -133,6 +143,26 @@ def _serve(who: str, folder: Path, port: int | None, extra_args: Sequence[str]) 
     if os.name == "posix":
         os.execve(command[0], command, environment)
     return subprocess.call(command, env=environment)
+
+
+def find_running(folder: Path) -> str | None:
+    """Return the address of this user's JupyterLab that runs on ``folder``; None if none does."""
+    from jupyter_server.serverapp import list_running_servers
+
+    for server in list_running_servers():
+        address = server.get("url", "")
+        if Path(server.get("root_dir", "")).resolve() == folder and _answers(f"{address}api"):
+            return f"{address}lab?token={server.get('token', '')}"
+    return None
+
+
+def _answers(address: str) -> bool:
+    # A server that was killed leaves its note behind, and its number may be another process's.
+    try:
+        with urllib.request.urlopen(address, timeout=_SECONDS_TO_ANSWER):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def build_command(folder: Path, port: int, extra_args: Sequence[str]) -> list[str]:

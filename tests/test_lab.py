@@ -14,7 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from helpers.lab import LabError, build_command, build_environment, choose_port, serve_staff
+from helpers.lab import (
+    LabError,
+    build_command,
+    build_environment,
+    choose_port,
+    find_running,
+    serve_staff,
+)
 
 TOKEN = "only-for-this-test"
 DEADLINE = 90.0
@@ -210,6 +217,22 @@ def test_student_server_is_quiet_local_and_writes_nothing_into_the_home(work, tm
     assert written <= {".jupyter", ".local", "log"}
     settings = [p.name for p in home.rglob("*") if p.is_file() and ".jupyter" in p.parts]
     assert settings in ([], ["migrated"])
+
+
+def test_a_server_that_runs_on_the_folder_is_opened_instead_of_a_second_one(work, tmp_path):
+    home = tmp_path / "home"
+    with running("serve_student", work, home) as address:
+        again = start("serve_student", work, home, "")
+        assert again.wait(timeout=60) == 0
+        log = (home / "log").read_text()
+        assert f"JupyterLab runs on {work} already: {address}/lab?token={TOKEN}" in log
+
+
+def test_the_note_of_a_server_that_was_killed_stops_nobody(work, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    note = {"url": f"http://127.0.0.1:{free_port()}/", "root_dir": str(work), "pid": os.getpid()}
+    (tmp_path / "jpserver-1.json").write_text(json.dumps(note))
+    assert find_running(work) is None
 
 
 @pytest.mark.needs_system("chromium")
