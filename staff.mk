@@ -31,12 +31,13 @@ book-serve: ## for maintainers: make the website and show it while you write
 
 # The notebooks come before the tests: what was not run is then the last thing on the screen.
 # In a notebook, a deprecation that the notebook's own code causes is an error.
+# Notebooks keep two cores busy; tests wait for something a third of their time.
 test: setup ## for maintainers: set up, check the style, the notebooks and all the code
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@PYTHONWARNINGS=error::DeprecationWarning:__main__,error::FutureWarning:__main__ \
 	  $(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg course/source
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile $(PYTEST_ARGS)
 
 bench: ## for maintainers: how fast a class is graded, in build/bench; ARGS='--most 100'
 	@$(BOOTSTRAP) maintainer

@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import signal
 from pathlib import Path
 
 # Tests run in several processes at a time. Where each had a thread for every core, threads would
@@ -12,7 +13,11 @@ import pytest
 import torch._dynamo  # noqa: F401
 from xdist.scheduler import LoadFileScheduling
 
-pytest_plugins = ["system_packages", "browser", "real_book"]
+pytest_plugins = ["system_packages", "browser", "run_folder", "real_book", "known_points"]
+
+# Whoever starts tests in the background has told them to ignore Ctrl-C, and what they start, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests of one file share what is made for them, so they run in one process. Those of these files
 # share nothing and take long: each may run in whichever process is free.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
-def real_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def real_book(run_folder: Path) -> Path:
     """Return the folder of the built book; whoever uses it only reads."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # every process of a run has a folder of its own below this one
-    book = folder / "real-book"
-    built = folder / "real-book-is-built"
-    with (folder / "real-book.lock").open("w") as lock:
+    book = run_folder / "real-book"
+    built = run_folder / "real-book-is-built"
+    with (run_folder / "real-book.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built.exists():
             build(ROOT, book)

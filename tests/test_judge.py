@@ -11,7 +11,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import zip_longest
 
 import nbformat
 import pytest
@@ -118,25 +117,6 @@ def test_every_student_of_the_class_gets_what_the_work_deserves(
         return
     assert points(by_name(result)) == submission.deserved
     assert not any(r.for_a_person for r in result.exercises)
-
-
-ROUNDS = list(zip_longest(*(variants(exercise) for exercise in EXERCISES)))
-
-
-@pytest.mark.parametrize("number", range(len(ROUNDS)))
-def test_every_solution_gets_what_its_own_test_gives(number: int, judged: Judge) -> None:
-    """All right and wrong solutions that there are, one for each exercise at a time."""
-    found = {v.exercise: v for v in ROUNDS[number] if v is not None}
-    results = judged({name: variant.code for name, variant in found.items()})
-    for exercise in EXERCISES:
-        if exercise.name in found:
-            variant = found[exercise.name]
-            expected = deserved_points(exercise, variant.code)
-            result = results[exercise.name]
-            assert result.points == expected, (exercise.name, variant.meaning, result.message)
-            assert (result.verdict is Verdict.PASSED) is variant.right, variant.meaning
-            assert result.for_a_person == ""
-    assert all_right_but(results, *found)
 
 
 def test_the_judged_notebook_says_what_nbgrader_reads(assignment: Assignment) -> None:
