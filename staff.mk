@@ -27,7 +27,7 @@ book: ## for maintainers: make the website in build/book
 
 book-serve: ## for maintainers: make the website and show it while you write
 	@$(BOOTSTRAP) maintainer
-	@$(BIN)/bits book --serve $(ARGS)
+	@$(BIN)/bits book --serve $(PORT_OPTION) $(ARGS)
 
 # The notebooks come before the tests: what was not run is then the last thing on the screen.
 # In a notebook, a deprecation that the notebook's own code causes is an error.

@@ -122,7 +122,7 @@ def _make_folder(work: Path) -> None:
     if os.path.lexists(work) and not work.is_dir():
         what = "a link to nowhere" if work.is_symlink() else "a file"
         raise WorkspaceError(
-            f"Your copy of the chapters belongs into the folder {work}, but that is {what}: "
+            f"Your copy of the chapters belongs in the folder {work}, but that is {what}: "
             f"rename it and run the same command again."
         )
     try:

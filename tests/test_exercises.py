@@ -25,7 +25,7 @@ from course_files import (
 from known_points import KnownPoints
 
 from helpers import calling
-from helpers.catalogue import Exercise
+from helpers.catalogue import Chapter, Exercise, load_chapters
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +70,14 @@ def each_variant(right: bool) -> pytest.MarkDecorator:
 
 def test_the_course_has_exercises() -> None:
     assert EXERCISES
+
+
+@pytest.mark.parametrize("chapter", load_chapters(), ids=lambda chapter: chapter.name)
+def test_a_chapters_head_adds_up_what_its_cards_say(chapter: Chapter) -> None:
+    head = source(chapter.name).cells[0].source
+    minutes = sum(exercise.minutes for exercise in chapter.exercises)
+    count = ("six", "seven", "eight")[len(chapter.exercises) - 6]
+    assert f"{minutes} for the {count} exercises." in head
 
 
 @every_exercise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -80,6 +81,18 @@ def test_streams_run_once_for_each_seed_and_end() -> None:
     (endless,) = probes.streams(in_pairs, 10**15, 1, [0], most=4)
     assert len(endless) == 4
     assert probes.stream_reads(in_pairs, 5, 1, 0) == [2, 4, 5]
+
+
+def test_a_stream_that_moves_the_global_generators_is_told() -> None:
+    def moves(samples: Iterator, size: int, seed: int) -> Iterable:
+        random.seed(seed)
+        yield from samples
+
+    quiet = probes.global_draws_of_stream(in_pairs, 5, 1, 9, seed=7)
+    moved = probes.global_draws_of_stream(moves, 5, 1, 9, seed=7)
+    assert quiet["random"] == random.Random(7).random()
+    assert moved["random"] == random.Random(9).random()
+    assert quiet["torch"] == moved["torch"]
 
 
 class Plain:

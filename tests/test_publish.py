@@ -341,18 +341,33 @@ def test_the_address_is_remembered(small: Path, tmp_path: Path) -> None:
     assert b"git+https://example.org/b/course" in (tmp_path / "students" / name).read_bytes()
 
 
+def set_address(root: Path, address: str) -> None:
+    """Set the repository's address, and do to the notebooks what a build would."""
+    ours = repository_address(root)
+    for file in (root / "book.toml", *root.glob("course/*/*/*.ipynb")):
+        file.write_text(file.read_text("utf-8").replace(ours, address), "utf-8")
+
+
 def test_an_address_that_was_never_set_is_told(small: Path, tmp_path: Path) -> None:
-    students = tmp_path / "students"
-    settings = small / "book.toml"
-    ours, theirs = "https://example.org/YOUR_ORG/course", "https://example.org/a-class/of_ours"
-    settings.write_text(settings.read_text().replace(repository_address(small), ours))
+    students, others = tmp_path / "students", tmp_path / "others"
+    theirs = "https://example.org/a-class/of_ours"
+    set_address(small, "https://example.org/YOUR_ORG/course")
     untold = publish(small, students)
     assert "address is not set" in summarize(untold, small, students)[-1]
     told = publish(small, students, theirs)
     assert not any("is not set" in line for line in summarize(told, small, students))
-    settings.write_text(settings.read_text().replace(ours, theirs))
-    update = publish(small, tmp_path / "others")
-    assert not any("is not set" in line for line in summarize(update, small, tmp_path / "others"))
+    set_address(small, theirs)
+    update = publish(small, others)
+    assert not any("is not set" in line for line in summarize(update, small, others))
+
+
+def test_an_address_that_the_notebooks_do_not_have_yet_is_refused(small: Path, tmp_path) -> None:
+    settings = small / "book.toml"
+    settings.write_text(settings.read_text().replace(repository_address(small), "https://a.b/c/d"))
+    for address in (None, "https://example.org/a-class/of-ours"):
+        with pytest.raises(PublishError, match="run make build"):
+            publish(small, tmp_path / "students", address)
+    assert not (tmp_path / "students").exists()
 
 
 def test_notebooks_install_from_the_address_that_is_given(small: Path) -> None:

@@ -150,3 +150,36 @@ def test_shards_are_written_and_batches_are_named() -> None:
     assert [batch["names"] for batch in seen["batches"]] == [[f"s{i}.volume.npy"] for i in range(3)]
     assert seen["states"] == ['{"done": 1}']
     assert not seen["states_moved"]
+
+
+class Tiny:
+    def __init__(self, budget: int, seed: int) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.weight = torch.randn(1)
+
+    def state_dict(self) -> dict:
+        return {"weight": self.weight}
+
+
+class Loud(Tiny):
+    def __init__(self, budget: int, seed: int) -> None:
+        super().__init__(budget, seed)
+        torch.manual_seed(seed)
+
+
+def test_a_segmenter_that_moves_the_global_generator_is_told() -> None:
+    for kind, kept in ((Tiny, True), (Loud, False)):
+        seen = probes.segmenter_steps(kind, 900_000, 3, torch.zeros(1), torch.zeros(1), [])
+        assert seen["kept_generator"] is kept
+
+
+def test_a_volume_that_was_written_to_is_told() -> None:
+    volume = torch.rand(1, 1, 3, 3, 3)
+    before = volume.clone()
+    for function, changed in (
+        (lambda predict, volume, patch, step: predict(volume), False),
+        (lambda predict, volume, patch, step: volume.mul_(2.0), True),
+    ):
+        seen = probes.joined_patches(function, torch.ones(3, 3, 3), volume, 3, 1)
+        assert torch.equal(seen["volume"], before) is not changed

@@ -441,10 +441,14 @@ Plain gradient descent shows it most clearly. Each error shrinks in each step by
 rate the smallest one needs thousands of steps.
 
 Adam is another matter. It divides each weight's gradient by its usual size. Here the steep and the flat direction lie nearly along the axes, so that takes most of the 4500 away. What stalls it in our fit is its *memory*: the usual size is an average over about the last 1000 steps (0.999 of the old, a thousandth of the new), and the first gradients
-were hundreds of times as large as the later ones. Let it forget ten times as fast:
+were hundreds of times as large as the later ones, along $x^2$ ten thousand times. Let it forget ten times as fast:
 """
 
 # %%
+slopes = (history.double() - torch.tensor([5.0, 0.0, 3.0], dtype=torch.float64)) @ hessian
+early, late = (part.square().mean(dim=0).sqrt() for part in (slopes[:20], slopes[200:]))
+for name, ratio in zip(("x²", "x", "1"), (early / late).tolist(), strict=True):
+    print(f"{name:>2}: gradients of steps 1 to 20 are {ratio:.0e} times those from step 201 on")
 for memory in (0.999, 0.99):
     last = fit_by_adam(1000, memory)[0][-1]
     error = (last - torch.tensor([5.0, 0.0, 3.0])).abs().max().item()
@@ -498,7 +502,7 @@ right.set(
 right.legend(fontsize=8)
 show(
     figure,
-    alt="Left: contour lines of the loss over the errors of two weights: tilted ellipses, twice as long as wide although the axis of x squared is stretched 67 times. Adam's path runs along the long axis toward the truth and stops short of it. "
+    alt="Left: contour lines of the loss over the errors of two weights: tilted ellipses, almost three times as long as wide although the axis of x squared is stretched 67 times. Adam's path runs along the long axis toward the truth and stops short of it. "
     "Right: the length of the error under plain gradient descent. With a rate just above the limit it grows without end; with one just below, it falls quickly to about 1 and then very slowly.",
 )
 
@@ -845,6 +849,10 @@ with check.property("they begin with uniform random numbers between -1/√inputs
             0.5 < spread < 0.65,
             f"the spread of {name}, times √inputs, is {spread:.2f}, not about 0.58",
         )
+        different = value.unique().numel() / value.numel()
+        check.true(different > 0.9, f"only {different:.0%} of the numbers in {name} are different")
+    shared = torch.isin(parameters["bias"], parameters["weight"][:, 0]).all().item()
+    check.true(not shared, "the bias has the same numbers as a column of weight")
 with check.property("without a bias"):
     x, weight = check.draw.normal(3, 6), check.draw.normal(2, 6)
     steps = [("state",), ("is_none", "bias"), ("load", {"weight": weight}), ("call", x)]
@@ -1257,7 +1265,7 @@ B's weights stay. But its `.grad` now holds the gradients of that loss, and B's 
 | rank | 阶（维数） | the number of axes |
 | dtype | 数据类型 | the type of a tensor's numbers |
 | automatic differentiation | 自动微分 | derivatives from the operations that ran, by the chain rule |
-| leaf tensor | 叶子张量 | a tensor that no operation made; the place where `.grad` is filled |
+| leaf tensor | 叶子张量 | not the result of an operation on a tensor that requires a gradient; the place where `.grad` is filled |
 | central difference | 中心差分 | the slope between two points left and right |
 | machine epsilon | 机器精度 | the distance from 1 to the next number of a format |
 | Hessian | 黑塞矩阵 | the matrix of second derivatives |

@@ -792,7 +792,7 @@ Write `rms_norm(x, weight, eps=1e-6)`: over the last axis.
 
 - **In**: `x`, a floating-point tensor of shape (..., features); `weight`, of shape (features,) and of the same dtype.
 - **Out**: a tensor of the shape and dtype of `x`.
-- Right to rounding in float32 and float64. In float16 and bfloat16 right to within a few roundings of that format, for
+- Right to rounding in float32 and float64. In float16 and bfloat16, the two *half formats* of 16 bits (chapter 02), right to within a few roundings of that format, for
   entries of any size between a ten-thousandth and ten thousand.
 - Autograd goes through the mean square, too. A row of zeros gives zeros, and a finite gradient.
 - **Not allowed**: torch's own norms. The check looks at the functions that were called; if one of them is a norm, nothing
@@ -1400,7 +1400,7 @@ convolution that does what convolution and BatchNorm did, in eval mode.
   dtype of `conv_weight`.
 - A channel that has died has a `running_var` of 0, and `eps` is added under the root in all channels. What was given in stays as
   it was.
-- **Not allowed**: torch's own functions for it.
+- **Not allowed**: torch's own functions for it. Then nothing else counts.
 
 <!-- hint: The formula above has all of it. Which of its factors has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
 <!-- hint: Compute s, of shape (out channels,). It multiplies axis 0 of the weight, however many axes follow. A bias that is None counts as zeros. -->
@@ -1447,7 +1447,7 @@ def require_same_kind(got, expected, what):
 
 
 def require_same_output(layer, convolve, x, rtol=1e-4, atol=1e-4):
-    got = check.call(fold_batch_norm, **layer)
+    got = check.call(probes.without_torchs_folding, fold_batch_norm, **layer)
     check.true(type(got) is tuple and len(got) == 2, "not a tuple of two came back")
     weight, bias = got
     require_same_kind(weight, layer["conv_weight"], "the new weight")
@@ -1818,7 +1818,7 @@ accuracy of the old network should stay what it was.
 
 <!-- hint: `network.train()` is said to one module. What does it do to the modules inside, and what had the owner of the network told some of them before? -->
 <!-- hint: One flag for the whole network cannot hold what was. Each module inside has a flag of its own, and each may have been in another mode. -->
-<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before eval, and set it again afterward, flag by flag: `train(mode)` would reach further. -->
+<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before eval, and set it again afterward, flag by flag: `train(mode)` would reach into the modules inside, also into those that two parts share. -->
 """
 
 

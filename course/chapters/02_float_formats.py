@@ -385,7 +385,7 @@ show(
 r"""
 Read the table by rows that share something.
 
-- **fp16 and bf16** both have 16 bits. fp16 spends them on the fraction, bf16 on the exponent. bf16 is float32 with
+- **fp16 and bf16** (PyTorch's `bfloat16`) both have 16 bits. fp16 spends them on the fraction, bf16 on the exponent. bf16 is float32 with
   the last 16 bits cut off: the same range, but its epsilon is 0.0078. It has between two and three decimal digits.
 - **Two smallest numbers.** Tables that say "float32 starts at 1.18e-38, fp16 at 5.96e-8" compare a smallest *normal* number with a
   smallest *subnormal* one. Fairly compared, fp16's are 6.1e-5 and 5.96e-8, float32's 1.18e-38 and 1.4e-45.
@@ -1198,8 +1198,8 @@ Write `round_stochastically(x, fraction_bits, noise)`.
   float32 tensor of the same shape, uniform: at least 0 and less than 1.
 - **Out**: a float32 tensor of the same shape. Each number becomes one of its two neighbors with `fraction_bits` bits of fraction. The exponent is not
   limited further.
-- A number that lies at 30 % of the way from its lower neighbor to its upper one, the larger, becomes the upper one for 30 % of the noise, and the lower one for the rest. Which
-  30 % is yours to choose. A number that has no more bits than that stays as it is, whatever the noise.
+- A number that lies at 30 % of the way from its lower neighbor to its upper one, the larger, becomes the upper one for 30 % of the noise, and the lower one for the rest. Whether
+  these are the lowest 30 % of the noise or the highest is yours to choose. A number that has no more bits than that stays as it is, whatever the noise.
 - It uses no randomness of its own: the same noise gives the same result. `x` and `noise` stay as they are.
 
 <!-- hint: Divide by the step, as in rounding to nearest. What remains is an integer and a part behind the point. What does the noise have to do with that part? -->

@@ -10,7 +10,7 @@ After this chapter you can
 - keep a loss, or a whole module, in float32 inside a 16-bit region;
 - tell beforehand what mixed precision saves, and when it saves nothing.
 
-**Time**: 60 minutes to read and run, 120 for the six exercises.
+**Time**: 60 minutes to read and run, 115 for the six exercises.
 **Know before**: modules and autograd (chapter 00), float formats (chapter 02).
 
 **中文**: 本章讲自动混合精度：按算子选择精度的 autocast、三种类型策略、嵌套与禁用区域、float32 主权重、混合精度训练步，以及它何时不划算。
@@ -1314,9 +1314,9 @@ axes.set(
 axes.legend()
 show(
     figure,
-    alt="Relative error of the loss against the temperature, both axes logarithmic. As it comes and with "
-    "float all over the errors grow as the temperature falls, to ten percent and more; with float all over "
-    "they are mostly several times smaller. Outside of the region the error stays below a hundred-thousandth.",
+    alt="Relative error of the loss against the temperature, both axes logarithmic. As it comes the "
+    "error grows as the temperature falls, to about ten percent. With float all over it grows to about four "
+    "percent, and is mostly several times smaller. Outside of the region the error stays below a hundred-thousandth.",
 )
 
 # %% [markdown] exercise="matching-loss" points=4 minutes=20 difficulty=2

@@ -211,8 +211,8 @@ axes.set(title="Gradients of the plate", xlabel="exponent (base 2)", ylabel="gra
 show(
     figure,
     alt="Histogram of the exponents of the plate's gradients. It has its peak near minus 31 and reaches from "
-    "about minus 45 to minus 25. Nearly all of it lies below minus 25, where float16 has only 0. The ranges of "
-    "subnormal numbers, from minus 25, and of normal numbers, from minus 14 to 15, are empty.",
+    "about minus 45 to minus 25. Nearly all of it lies below minus 25, where float16 has only 0. The range of "
+    "subnormal numbers, from minus 25, holds only a few dozen, and that of normal numbers, from minus 14 to 15, is empty.",
 )
 
 # %% [markdown]
@@ -941,7 +941,7 @@ Write `clipped_step(scaler, optimizer, loss, max_norm)`: one training step, from
 - The gradient of the (unscaled) loss by all of the optimizer's parameters together is clipped to the norm `max_norm`. Then the optimizer makes its step, unless a gradient
   holds an inf or a nan. (A disabled scaler leaves no step out.) The scaler is updated.
 - The optimizer may have several groups, and a momentum.
-- **Out**: what belongs into a log: the norm of the unscaled gradient of all parameters together, before clipping, a Python float. (If the step was skipped, it does not
+- **Out**: what belongs in a log: the norm of the unscaled gradient of all parameters together, before clipping, a Python float. (If the step was skipped, it does not
   matter what comes back, as long as it is a float.)
 
 <!-- hint: Write down the seven things that happen. Which of them must see gradients that are divided already? -->
@@ -1040,6 +1040,14 @@ with check.property("a longer run with growth, skips, short and long gradients")
     slopes[2][1][check.draw.integer(0, 2)] = -math.inf
     scales = [4.0, 8.0, 4.0, 4.0, 8.0, 8.0, 16.0]
     clipped_steps(slopes, 1.25, scales, init_scale=4.0, growth_interval=2)
+with check.property("a disabled scaler leaves no step out, whatever the gradient holds"):
+    slopes = draw_gradient(4.0)
+    slopes[0][1] = math.inf
+    weights = [check.draw.normal(3), check.draw.normal(2)]
+    options = {"max_norm": 1.5, "learning_rate": 0.5, "enabled": False}
+    got = check.call(probes.scaled_steps, clipped_step, weights, [slopes], **options)
+    left_out = bool(torch.isfinite(got[0]["weights"][0]).all())
+    check.true(not left_out, "the scaler is disabled, and the step was left out")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1048,7 +1056,7 @@ r"""
 ## Schedules and skipped steps
 
 A learning-rate schedule counts steps. Which? The usual loop says `scheduler.step()` at its end, in every iteration. The scaler
-has skipped some of them. Take a warmup, which raises the learning rate over its first 20 steps, because the first steps are the dangerous ones. And
+has skipped some of them. Take a warm-up, which raises the learning rate over its first 20 steps, because the first steps are the dangerous ones. And
 take a scaler whose scale is $2^{9}$ times too large at the beginning, so that it skips the first nine.
 """
 
@@ -1089,7 +1097,7 @@ figure, axes = new_figure(height=3.0)
 axes.plot(usual, "s-", ms=4, color=COLORS["vermilion"], label="scheduler.step() in every iteration")
 axes.plot(followed, "o-", ms=4, color=COLORS["blue"], label="only after a real step")
 axes.set(
-    title="Warmup over 20 steps, the first nine skipped",
+    title="Warm-up over 20 steps, the first nine skipped",
     xlabel="steps that the optimizer had made before",
     ylabel="learning rate",
 )
@@ -1097,13 +1105,13 @@ axes.legend(loc="lower right")
 show(
     figure,
     alt="Learning rate against the number of real steps. If the scheduler steps in every iteration, the first real "
-    "step has a rate of 0.48, nearly half of the final rate, and the warmup ends early. If it follows the real "
-    "steps, the first one has 0.05 and the warmup takes 20 steps.",
+    "step has a rate of 0.48, nearly half of the final rate, and the warm-up ends early. If it follows the real "
+    "steps, the first one has 0.05 and the warm-up takes 20 steps.",
 )
 
 # %% [markdown]
 r"""
-Nearly half of the warmup was over before the first weight moved. Torch's warning is right, and usually taken for noise. (The issues are open since 2020 and 2021:
+Nearly half of the warm-up was over before the first weight moved. Torch's warning is right, and usually taken for noise. (The issues are open since 2020 and 2021:
 [pytorch 44511](https://github.com/pytorch/pytorch/issues/44511), [55585](https://github.com/pytorch/pytorch/issues/55585).)
 
 How do you know whether a step was made? `scaler.step` does not tell. Three ways:
@@ -1570,7 +1578,7 @@ residual connections, a better start. Or a format with more exponents: bfloat16.
 | underflow | finite | finite | of some parameter 0 in every entry, at small scales only | **cures it** | a scale, or bfloat16 |
 | a logarithm, a division | finite | inf or nan | nan | skips every step, the scale falls to 0 | the fused form |
 | too deep | finite | finite | of some parameter 0 in every entry, or inf: at every scale | does not help | norm, residual, bfloat16 |
-| overflow on the way (chapter 03) | inf or nan | nan | nan | skips every step, the scale falls to 0 | that part in float32 |
+| overflow on the way (chapter 03) | inf or nan | inf or nan | inf or nan | skips every step, the scale falls to 0 | that part in float32 |
 | a derivative that is infinite: the -100 above, a root at 0 (chapter 08) | finite | finite | inf or nan, at every scale | skips every step, the scale falls to 0 | keep the bad number out *before* the function |
 """
 
@@ -1968,7 +1976,7 @@ None. 3e-4 is above 2^-14 = 6.1e-5, so it was a normal number before, and has 11
 
 <details><summary>4. The loss is an ordinary number, and the scale has fallen to 2^-30. What do you look for?</summary>
 
-First whether `update` is called more than once in an iteration. Then a gradient that is inf or nan at every scale: a derivative that is infinite, such as that of a root at 0, or a gradient that some code of yours computes. The scale is not the reason.
+First whether the gradients are cleared after a *skipped* step, too: where `zero_grad` runs only after a step that was made, one inf stays in `.grad` for ever. Then a gradient that is inf or nan at every scale: a derivative that is infinite, such as that of a root at 0, or a gradient that some code of yours computes. The scale is not the reason.
 </details>
 
 <details><summary>5. Two optimizers share a scaler. The scale fell in this iteration. May both schedulers step?</summary>
@@ -2002,7 +2010,7 @@ The scale does not tell. One inf in either of them is enough for it to fall. Eac
 | state machine | 状态机 | something that goes from state to state by fixed rules |
 | headroom | 余量 | the room that is left below overflow |
 | gradient clipping | 梯度裁剪 | shorten a gradient that is longer than a limit |
-| warmup | 学习率预热 | raise the learning rate over the first steps |
+| warm-up | 学习率预热 | raise the learning rate over the first steps |
 | vanishing gradient | 梯度消失 | a gradient that shrinks from layer to layer |
 | residual connection | 残差连接 | a layer that adds to its input |
 """

@@ -300,7 +300,7 @@ class Ledger:
 
     def pack(self, tensor):
         self.book(tensor, 1)
-        return tensor
+        return tensor.detach()  # not the tensor itself: chapter 06 says why
 
     def unpack(self, tensor):
         self.book(tensor, -1)
@@ -551,6 +551,18 @@ with check.property("one micro-batch at a time, forward and backward, in the sam
     check.true(seen["training"], "the model was in training mode, and a forward pass was not")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
+with check.property("a model in eval mode is used in eval mode, and stays in it"):
+    state = {"0.weight": check.draw.normal(3), "0.bias": check.draw.normal(3)}
+    state["0.running_mean"] = check.draw.normal(3)
+    state["0.running_var"] = check.draw.uniform(3, low=0.5, high=3.0)
+    state["0.num_batches_tracked"] = torch.tensor(4)
+    pairs = draw_pairs([4, 2], 3, 3)
+    got = call_accumulate([["BatchNorm1d", 3], ["Tanh"]], state, pairs, training=False)
+    check.equal(got["training"], [False] * 3, what="whether each module is in training mode")
+    x, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+    x = (x - state["0.running_mean"]) / (state["0.running_var"] + 1e-5).sqrt()
+    loss = functional.cross_entropy((x * state["0.weight"] + state["0.bias"]).tanh(), y)
+    check.close(got["output"], loss.item(), rtol=1e-4, what="the loss")
 with check.property("a network with BatchNorm sees each micro-batch by itself"):
     state = {"0.weight": check.draw.normal(3), "0.bias": check.draw.normal(3)}
 
@@ -936,7 +948,7 @@ Write `train_epoch(model, optimizer, loss_function, micro_batches, steps)`: one 
 - The last window may have fewer micro-batches than `steps`, and steps all the same. Each window's gradient is that of the mean over
   *its* rows. If nothing comes from the iterator, there is no step and the list is empty.
 - What lies in `.grad` before the call does not count.
-- The memory is that of one micro-batch, as in the first exercise. The model is in training mode and stays in it.
+- The memory is that of one micro-batch, as in the first exercise. The model is in training mode, and every forward pass is made in it.
 - `optimizer` is one of torch's. It may have a momentum, a weight decay and several groups of parameters.
 
 You may use your `accumulate`.
@@ -1523,7 +1535,7 @@ and schedule.
 - **Out**: a list with a dict for each window:
   `"loss"`, the mean loss over its rows, a float; `"norm"`, the global norm of its gradient, unscaled, before clipping, a float; `"rate"`, the
   learning rate of this step, made or skipped, a float; `"stepped"`, a bool.
-- As for `train_epoch`: the memory is that of one micro-batch, the model stays in training mode, what lies in `.grad` before the call does not count.
+- As for `train_epoch`: the memory is that of one micro-batch, every forward pass is made in training mode, what lies in `.grad` before the call does not count.
 - The gradient is clipped by its global norm, that of all parameters; you may use torch's function. A window with an inf or a nan in its gradient is skipped by the scaler. Then
   `"stepped"` is False, the schedule waits, `"loss"` and `"norm"` may be any float, and the next window must not notice.
 - The scaler is updated once for each window. The scale may shrink, stay or grow there.
@@ -1913,6 +1925,10 @@ with check.property("a model that is a BatchNorm itself; a count of 1 changes no
         batches = [check.draw.normal(5, 3) for _ in range(2)]
         got = call_adjust(["BatchNorm1d", 3, 1e-5, 0.4], count, state, batches)
         same_statistics(got, state, "", batches, momentum)
+with check.property("a model in eval mode stays in eval mode"):
+    batches = [check.draw.normal(5, 3) for _ in range(2)]
+    got = call_adjust([["BatchNorm1d", 3]], 2, draw_buffers("0.", 3), batches, training=False)
+    check.equal(got["training"], [False] * 2, what="whether each module is in training mode")
 with check.property("a layer that stands in two places is adjusted once"):
     state = draw_buffers("0.", 3)
     state |= {name.replace("0.", "1.1.", 1): value for name, value in state.items()}
@@ -2192,7 +2208,7 @@ passed: a loss that is 2.5 percent too small is nobody's first suspicion. What f
 
 ### Test yourself
 
-<details><summary>1. k = 4, and for the last window there are only two micro-batches, of 20 and of 10 rows. By which factors go their mean losses into it? What if both are divided by k?</summary>
+<details><summary>1. k = 4, and for the last window there are only two micro-batches, of 20 and of 10 rows. With which factors do their mean losses go into its loss? What if both are divided by k?</summary>
 
 2/3 and 1/3. Divided by 4 each, they give a row of the second twice the weight of one of the first, and together half of what the factors should add up to.
 </details>
@@ -2243,10 +2259,10 @@ That of the beginning. It reaches 0 in the middle, and the cosine goes up again.
 | gradient clipping | 梯度裁剪 | bounds the length of the gradient before the step |
 | global norm | 全局范数 | the norm of all gradients as one vector |
 | loss scaling | 损失缩放 | a factor on the loss that keeps small float16 gradients from vanishing |
-| skipped step | 跳过的更新 | the scaler found inf or nan and left the step out |
+| skipped step | 跳过的优化步 | the scaler found inf or nan and left the step out |
 | learning-rate schedule | 学习率调度 | the learning rate as a function of the optimizer step |
-| warm-up | 预热 | the rate rises over the first steps |
-| running statistics | 滑动统计量 | BatchNorm's averages, used in evaluation |
+| warm-up | 学习率预热 | raise the learning rate over the first steps |
+| running statistics | 运行统计量 | BatchNorm's averages, used in evaluation |
 """
 
 # %%

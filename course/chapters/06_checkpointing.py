@@ -10,7 +10,7 @@ After this chapter you can
 - write a checkpoint of your own, and say what must be the same when a block runs twice;
 - recognize the bugs that recomputation brings: random numbers, batch norm, names that have changed.
 
-**Time**: 70 minutes to read and run, 150 for the six exercises.
+**Time**: 70 minutes to read and run, 160 for the six exercises.
 **Know before**: autograd and modules (chapter 00). Batch norm (chapter 01) helps.
 
 **中文**: 本章讲激活检查点：autograd 为反向传播保存了什么、怎样按字节计数与预测、重计算与分段、√n 规则，以及 dropout、批归一化和闭包在重计算中的陷阱。
@@ -383,7 +383,7 @@ for wrap in (False, True):
 Write `count_saved(run, left_out)`, the counter that the last two cells used.
 
 - **In**: `run`, a function without arguments; `left_out`, a list of tensors, of a model's parameters for instance.
-- **Out**: an int. Call `run()` once, and add up the bytes of all storages that autograd saves while it runs.
+- **Out**: an int. Call `run()`, and add up the bytes of all storages that autograd saves while it runs.
 - Each storage counts **once**, and with **all of its bytes**, also if the tensor that is saved shows a part of it only, or shows it several times over.
 - The storages of the tensors of `left_out` do not count.
 - What is saved counts even if it is freed before `run` ends. (A storage that is freed may leave its place in memory to another one.)
@@ -901,7 +901,7 @@ Write the two methods of `Checkpoint`, so that `own_checkpoint(run, *inputs)` is
 - On the way back `run` runs **once more**, and the gradient goes through this second run. Gradients reach the weights of `run` (in `.grad`, by `backward()`; `autograd.grad` by a weight need not work) and
   each input that requires one. An input that requires none gets None.
 - The second run draws the **same random numbers** as the first, from the CPU's generator. After the way back this generator stands where it would stand without checkpointing.
-- `torch.utils.checkpoint` is **not** to be used. (If any cell of yours reaches for names with a leading underscore, or calls `getattr` with a computed name, a person has to look before this point counts.)
+- `torch.utils.checkpoint` is **not** to be used. (If any cell of yours reaches for names with a leading underscore, or calls `getattr` with a computed name, a person has to look before the points of this exercise count.)
 
 How the check sees that `run` runs again: one layer inside multiplies by a number, and the check turns that number between the way there and the way
 back. The gradient of a second run knows the new one. (A real training step would never do this.) A batch norm inside counts the runs. And the bytes that are still there at the turn are counted.
@@ -1730,6 +1730,17 @@ with check.property("pictures, and data that need no gradient"):
     )
     same_buffers(got, expected)
     same_step(got, expected, by_input=False)
+with check.property("another layer that keeps notes, an instance norm"):
+    norm = torch.nn.InstanceNorm1d(3, momentum=0.3, track_running_stats=True)
+    block = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 1), norm)
+    layers = [["Conv1d", 2, 3, 1], ["InstanceNorm1d", 3, 1e-5, 0.3, False, True], ["Dial"]]
+    state = {"0.weight": check.draw.normal(3, 2)[..., None], "0.bias": check.draw.normal(3)}
+    kept = {"1.running_mean", "1.running_var", "1.num_batches_tracked"}
+    state |= {name: value for name, value in draw_norm("1", 3).items() if name in kept}
+    x, grad_output = check.draw.normal(4, 2, 9), check.draw.normal(4, 3, 9)
+    expected = plain_steps(block, state, x, grad_output, (1.0, 2.0))
+    got = in_norm_block(layers, x, state=state, grad_output=grad_output, positions=(1.0, 2.0))
+    same_buffers(got, expected)
 ### END HIDDEN TESTS
 check.score()
 

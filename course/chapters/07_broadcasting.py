@@ -499,7 +499,7 @@ check.score()
 """
 <details><summary>A line from a tutorial (open it when yours works)</summary>
 
-The class that goes around on the web ends in `return self.activation(pa + pb)`, with `activation=None` as the default. Called with the default it raises `TypeError: 'NoneType' object is not callable`. A default has to be tried like any other value.
+A version of this class that still goes around ends in `return self.activation(pa + pb)`, with `activation=None` as the default. Called with the default it raises `TypeError: 'NoneType' object is not callable`. A default has to be tried like any other value.
 </details>
 """
 
@@ -849,7 +849,8 @@ def drawn_index(b, k, n):
 
 
 def gathers(b, n, k, *behind, dtype=torch.float32):
-    table, index = drawn(b, n, *behind).mul(100).to(dtype), drawn_index(b, k, n)
+    table, index = drawn(b, n, *behind), drawn_index(b, k, n)
+    table = table > 0 if dtype is torch.bool else table.mul(100).to(dtype)
     got = check.call(batch_gather, table, index)
     check.equal(got, one_by_one(table, index), what=f"table {tuple(table.shape)}, index {(b, k)}")
 
@@ -1001,7 +1002,7 @@ print("one picture, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape)
 """
 ### Bug hunt: the line that stays flat
 
-Back to the beginning: `loss_from_the_wild` teaches a layer the mean of all targets. Graders have made the same mistake: they compared an answer with the right one by a function that broadcasts, and accepted answers of the wrong shape. Find out in cells of your own what its
+Back to the beginning: `loss_from_the_wild` teaches a layer the mean of all targets. Whoever compares results makes the same mistake easily: for a time, [PyTorch's own `assert_allclose`](https://github.com/pytorch/pytorch/issues/47449) found tensors of different shapes equal, as it broadcast them first. Find out in cells of your own what its
 value and its gradient are where the prediction is exactly right. Then write `squared_error(prediction, target)`.
 
 - **In**: two tensors. **Out**: the mean squared error of entries *at the same place*, a tensor without dimensions; autograd goes through, to both.
@@ -1117,7 +1118,7 @@ Equal shapes are the strictest guard. The rule of this exercise also lets throug
 | gathering | [`torch.gather`](https://docs.pytorch.org/docs/stable/generated/torch.gather.html), [`torch.take_along_dim`](https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html), which broadcasts |
 | many axes | [`torch.einsum`](https://docs.pytorch.org/docs/stable/generated/torch.einsum.html); [einops](https://einops.rocks) names the axes of `rearrange`, `reduce` and `repeat` |
 | a function for one row, for all | [`torch.vmap`](https://docs.pytorch.org/docs/stable/generated/torch.vmap.html), [`jax.vmap`](https://docs.jax.dev/en/latest/automatic-vectorization.html) |
-| guards | [jaxtyping](https://docs.kidger.site/jaxtyping/) checks shapes in type hints; JAX has `jax.numpy` option `jax_numpy_rank_promotion="raise"` |
+| guards | [jaxtyping](https://docs.kidger.site/jaxtyping/) checks shapes in type hints; JAX has the option `jax_numpy_rank_promotion="raise"` |
 | comparing in tests | [`torch.testing.assert_close`](https://docs.pytorch.org/docs/stable/testing.html) refuses tensors of different shapes |
 | compilers | [`torch.compile`](https://docs.pytorch.org/docs/stable/generated/torch.compile.html), [`torch.export`](https://docs.pytorch.org/docs/stable/export.html) |
 """

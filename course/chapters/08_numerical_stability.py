@@ -10,7 +10,7 @@ After this chapter you can
 - keep nan out of gradients behind `where`, `sqrt` and fully masked rows;
 - find the first nan of a training run, forward and backward.
 
-**Time**: 90 minutes to read and run, 160 for the eight exercises.
+**Time**: 90 minutes to read and run, 155 for the eight exercises.
 **Know before**: tensors, autograd and broadcasting (chapters 00 and 07). Float formats (chapter 02) help.
 
 **中文**: 本章讲数值稳定性：上溢与下溢、灾难性抵消、log-sum-exp 与融合损失、掩码 softmax、梯度中的 nan 及其定位。

@@ -181,7 +181,7 @@ show(
 
 A dataset that can be asked for sample number `index` has two methods: `__len__` says how many samples there are, and `__getitem__(index)` returns one. It is called *map-style*. The loader chooses the numbers, and deals them out to the workers, batch by batch. So nothing is repeated.
 
-A dataset like this one has been printed in tutorials:
+A dataset like this one goes around:
 """
 
 
@@ -724,12 +724,12 @@ for plot, size in zip(axes, (1, 20, 100), strict=True):
 axes[0].set_ylabel("place after shuffling")
 show(
     figure,
-    alt="Place after shuffling against place in the stream. With a buffer of 1 a straight line. With one of 20 a narrow cloud along it, with one of 100 a wide one; the lower edge is sharp, the upper one frays out.",
+    alt="Place after shuffling against place in the stream. With a buffer of 1 a straight line. With one of 20 a narrow cloud along it, with one of 100 a wide one; the lower edge is nearly sharp, the upper one frays out.",
 )
 
 # %% [markdown]
 """
-The sharp lower edge is a law: nothing can come out more than the buffer's size too early, since it has not been read yet. The frayed upper edge is luck: a sample may stay for long. A buffer of 100 cannot bring the end to the beginning. What does? The order of the shards is shuffled too, in every epoch, and each worker mixes several shards. And whoever *writes* shards shuffles once beforehand.
+The lower edge is a law of the buffer: nothing can come out more than the buffer's size too early, since it has not been read yet. (Our reckoning lets each sample wait by itself, so a few points lie a little below.) The frayed upper edge is luck: a sample may stay for long. A buffer of 100 cannot bring the end to the beginning. What does? The order of the shards is shuffled too, in every epoch, and each worker mixes several shards. And whoever *writes* shards shuffles once beforehand.
 """
 
 # %% [markdown] exercise="shuffle-buffer" points=5 minutes=20 difficulty=2
@@ -834,6 +834,16 @@ with check.property("samples of any kind, equal ones too"):
     check.equal(
         numbers, [float(number // 2) for number in range(40)], what="tensors that came out, sorted"
     )
+with check.property("draws from a generator of its own, and leaves the global ones alone"):
+    seed = check.draw.integer(0, 2**20)
+    seen = check.call(probes.global_draws_of_stream, shuffle_buffer, 40, 6, 5, seed=seed)
+    own = {
+        "random": random.Random(seed).random(),
+        "numpy": np.random.RandomState(seed).random_sample(),
+        "torch": torch.rand((), generator=torch.Generator().manual_seed(seed)).item(),
+    }
+    for name, number in own.items():
+        check.equal(seen[name], number, what=f"the next number from the global generator of {name}")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1003,7 +1013,7 @@ for place, name in enumerate(
 
 # %% [markdown]
 """
-The global generators are well looked after: the loader seeds them in each worker, anew in each epoch. (For NumPy that is so since PyTorch 1.9. The warning that NumPy "gives every worker the same numbers" is still handed down.)
+The global generators are well looked after: the loader seeds them in each worker, anew in each epoch. (For NumPy that is so [since PyTorch 1.9](https://github.com/pytorch/pytorch/pull/56488). The warning that NumPy "gives every worker the same numbers" is still handed down.)
 
 The generator *stored in the dataset* is copied with the dataset: to each worker, and again in each epoch. All copies are in the same state. So each worker draws the same numbers, and draws them again in the next epoch. (With `persistent_workers=True` the copies live on: then the epochs differ, and the workers still share their numbers.) No error tells of it, and the model learns on the same few disturbances.
 
@@ -1211,7 +1221,7 @@ And at the end of an epoch? After its last batch, "this epoch, all done" and "th
 Write the class `ResumableLoader(count, batch_size, seed, fetch)`.
 
 - `fetch(batches)` is given. It takes batches of indices (a list of lists, or any other iterable of lists) and yields the loaded batches in the same order. It draws from `batches` ahead of what it yields, as a loader with workers does.
-- `for batch in loader` runs one epoch: what `fetch` yields for all `count` indices, in a random order, in batches of `batch_size`; the last one may be smaller. The next `for` is the next epoch, with another order. The order of an epoch depends on `seed` and on the epoch alone.
+- `for batch in loader` runs one epoch: what `fetch` yields for all `count` indices, in a random order, in batches of `batch_size`; the last one may be smaller. The next `for` is the next epoch, with another order. The order of an epoch depends on `seed` and on the epoch alone. Each pair of the two has an order of its own: epoch 1 of seed 5 is not epoch 0 of seed 6.
 - `fetch` is called once in a `for`, and each batch is handed on when it comes: nothing undoes the reading ahead.
 - `loader.state_dict()` returns where it stands: a new dict of a few numbers, which goes into JSON and stays as it is while the loader goes on. It may be asked for at any time: before the first batch, inside the loop, after it. **The batch that the loop is just at counts as done.**
 - `loader.load_state_dict(state)` sets a new loader, made with the same arguments, to where the other one stood. The next `for` yields the rest of that epoch; if nothing is left of it, it may yield nothing or begin the next one. What is done is not fetched again.

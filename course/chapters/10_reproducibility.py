@@ -128,7 +128,7 @@ Write `seed_everything(seed)`.
 
 - **In**: an int, from 0 to 2⁶³ - 1.
 - It seeds the global generators of `random`, NumPy and torch (with it those of the GPUs). After it, the same seed gives the same numbers from each of them, whatever was drawn before.
-- NumPy's takes numbers below 2³² only. Larger seeds must not fail. Two seeds of which one is larger by 1 give different numbers from each generator.
+- NumPy's takes numbers below 2³² only. Larger seeds must not fail. Two different seeds give different numbers from each generator if both are below 2³², or less than 10 apart.
 
 <!-- hint: Which three calls does the table name? Which of them cannot take every allowed seed? -->
 <!-- hint: Bring the seed into NumPy's range without losing what tells neighbors apart. What does the remainder of a division do? -->
@@ -1174,7 +1174,7 @@ By at most 2 · 999 · 2⁻²⁴ · 1000, about 0.12. That is a bound for the wo
 
 <details><summary>5. A training is resumed from weights, optimizer, scheduler, scaler and all random states. Which difference is left if the loader shuffles by a generator of its own, and the run was stopped in the middle of an epoch?</summary>
 
-The order of the epoch was drawn at its beginning. The generator's state alone gives the order of the *next* epoch: order and place belong into the checkpoint, or the generator's state from before the epoch and the place.
+The order of the epoch was drawn at its beginning. The generator's state alone gives the order of the *next* epoch: order and place belong in the checkpoint, or the generator's state from before the epoch and the place.
 </details>
 
 ### References

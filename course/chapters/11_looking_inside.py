@@ -365,7 +365,7 @@ for dtype in every_dtype:
 
 # %% [markdown]
 """
-The others are for packed bits, wider unsigned integers and quantization; most operations do not know them. `bfloat16` and the 8-bit floats have no partner in NumPy: convert to float32 first. (That int8 cannot be converted is an old tale.)
+The others are for packed bits, integers of 1 to 7 bits, wider unsigned ones, quantization, a float of 4 bits and a complex number in half precision; most operations do not know them. `bfloat16` and the 8-bit floats have no partner in NumPy: convert to float32 first. (That int8 cannot be converted is an old tale.)
 
 `.to(dtype)`, `.float()`, `.half()`, `.long()` convert. `torch.zeros`, `torch.randn` and Python's floats make float32, unless `torch.set_default_dtype` says otherwise; `torch.set_default_device` does the same for the place. The older `set_default_tensor_type` is deprecated, and *named tensors* (`names=...`) are gone from newer versions. Who wants names for axes writes `einops.rearrange(x, "n c h w -> n (h w) c")` or einsum.
 
@@ -816,7 +816,7 @@ show(
 
 Write `training_bytes(model, x, optimizer)`.
 
-- **In**: a module, whose parameters may have different dtypes and may be frozen or tied; an input; and the optimizer's name: "sgd", "momentum" or "adam", as in the table.
+- **In**: a module, whose parameters have one dtype, not always float32, and may be frozen or tied; an input; and the optimizer's name: "sgd", "momentum" or "adam", as in the table.
 - **Out**: a dict of four ints. `"weights"`: bytes of all parameters and buffers. `"gradients"`: bytes of the gradients after a backward pass. `"optimizer"`: bytes of the optimizer's states after its first step; each has its weight's dtype, and Adam's step counts are float32, one for each trained weight tensor. `"activations"`: what autograd saves in `model(x)`, without the model's parameters.
 - It is *predicted*: no optimizer is made, and there is no backward pass; here both raise an error. The model has no `.grad` afterwards. For the activations the model may be run once, in the mode in which it is. (A BatchNorm may learn from that.) All trained parameters are used in it.
 
@@ -1281,7 +1281,7 @@ check.score()
 
 | what | where it is settled |
 | --- | --- |
-| memory of a card, and its allocator | [CUDA semantics: memory management](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management): `PYTORCH_CUDA_ALLOC_CONF=`, `expandable_segments:True`, `max_split_size_mb:` |
+| memory of a card, and its allocator | [CUDA semantics: memory management](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management): `PYTORCH_ALLOC_CONF=`, `expandable_segments:True`, `max_split_size_mb:` |
 | a picture of every allocation | [Understanding CUDA memory usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html): `torch.cuda.memory._record_memory_history()`, `_dump_snapshot()` |
 | out of memory, asked often | [PyTorch FAQ](https://docs.pytorch.org/docs/stable/notes/faq.html) |
 | reports for programs | [nvidia-smi](https://docs.nvidia.com/deploy/nvidia-smi/index.html): `--query-gpu=`, `--format=csv,noheader,nounits` |

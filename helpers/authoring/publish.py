@@ -76,7 +76,8 @@ def summarize(update: Update, root: Path, destination: Path) -> list[str]:
     if is_unset(read_choices(destination).get("address") or repository_address(root)):
         lines.append(
             f"On Colab and Binder it does not work yet, as the repository's address is not set: "
-            f"publish again with --address URL, or set it in {root / 'book.toml'}."
+            f"publish again with --address URL, or set it in {root / 'book.toml'}, run make build "
+            f"and publish again."
         )
     return lines
 
@@ -151,6 +152,11 @@ def _notebooks(root: Path, address: str | None) -> dict[str, bytes]:
         name = file.relative_to(root).as_posix()
         text = _read(root, name).decode()
         _require_current(file, course)
+        if ours not in text:
+            raise PublishError(
+                f"{name} does not say the repository's address, {ours}, which stands in book.toml: "
+                f"run make build"
+            )
         if address is not None:
             text = text.replace(ours, address.rstrip("/"))
         notebooks[name] = text.encode()

@@ -14,12 +14,19 @@ from helpers.probes.calls import after_call, fold, gradient, outcome
 from helpers.probes.formulas import with_formula, with_formula_on_a_leaf
 from helpers.probes.loading import (
     folder_items,
+    global_draws_of_stream,
     stopped_loader,
     stopped_shards,
     stream_reads,
     streams,
 )
-from helpers.probes.modules import module, network, network_untrained, saved_by_module
+from helpers.probes.modules import (
+    module,
+    network,
+    network_untrained,
+    saved_by_module,
+    without_torchs_folding,
+)
 from helpers.probes.random_numbers import (
     global_draws,
     restored_draws,
@@ -57,6 +64,7 @@ __all__ = [
     "forward_passes",
     "functions",
     "global_draws",
+    "global_draws_of_stream",
     "gradient",
     "gradients_in_budget",
     "in_autocast",
@@ -90,6 +98,7 @@ __all__ = [
     "with_formula_on_a_leaf",
     "with_sources",
     "with_string_hashes",
+    "without_torchs_folding",
     "wrapped_in_autocast",
     "writes",
 ]

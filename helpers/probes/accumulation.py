@@ -21,6 +21,7 @@ def accumulated(
     loss_function: str | None = None,
     state_dict: dict[str, torch.Tensor],
     old_gradients: dict[str, torch.Tensor] | None = None,
+    training: bool = True,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and tell what it left in the parameters' ``.grad``.
 
@@ -31,15 +32,21 @@ def accumulated(
         loss_function: the name of a function of ``torch.nn.functional``, which is handed over.
         state_dict: the network's before the call.
         old_gradients: what lies in ``.grad`` before the call, by the parameters' names.
+        training: the network's mode before the call.
 
     Returns:
-        ``{"output", "gradients", "micro_batches"}``: what came back, and the other two as they are
-        after the call.
+        ``{"output", "gradients", "micro_batches", "training"}``: what came back, and after the call
+        the gradients, the micro-batches, and the mode of each module, in the order of
+        ``network.modules()``.
     """
-    network = _load(model, state_dict, old_gradients)
+    network = _load(model, state_dict, old_gradients).train(training)
     output = function(network, *_loss_function(loss_function), micro_batches)
-    gradients = {name: parameter.grad for name, parameter in network.named_parameters()}
-    return {"output": output, "gradients": gradients, "micro_batches": micro_batches}
+    return {
+        "output": output,
+        "gradients": {name: weight.grad for name, weight in network.named_parameters()},
+        "micro_batches": micro_batches,
+        "training": [part.training for part in network.modules()],
+    }
 
 
 @testimony
@@ -166,6 +173,7 @@ def after_batches(
     state_dict: dict[str, torch.Tensor],
     batches: list[torch.Tensor],
     also_at: dict[str, str] | None = None,
+    training: bool = True,
 ) -> dict[str, Any]:
     """Call ``function(network, count)``, then feed ``batches`` to the network in training mode.
 
@@ -176,6 +184,7 @@ def after_batches(
         state_dict: the network's before the call.
         batches: what is fed in afterwards, one forward pass each.
         also_at: places in the network, and the name of the layer that stands there, too.
+        training: the network's mode before the call.
 
     Returns:
         ``{"state_dict", "training"}``: the network's state dict at the end, and the mode of each
@@ -186,6 +195,7 @@ def after_batches(
         parent, _, child = place.rpartition(".")
         network.get_submodule(parent).add_module(child, network.get_submodule(name))
     network.load_state_dict(state_dict)
+    network.train(training)
     function(network, count)
     modes = [part.training for part in network.modules()]
     network.train()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from helpers.measuring import saved_bytes
-from helpers.probes.refusing import refusing
+from helpers.probes.refusing import refusing, refusing_functions
 from helpers.probes.testimony import testimony
 
 
@@ -191,6 +191,14 @@ def network_untrained(function: Callable, layers: list, *args: Any, **options: A
         refusing(RuntimeError("an optimizer was made"), (torch.optim.Optimizer, "__init__")),
     ):
         return network(function, layers, *args, **options)
+
+
+@testimony
+def without_torchs_folding(function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Return ``function(*args, **kwargs)``, while torch's functions that fold a BatchNorm raise."""
+    fusion = torch.nn.utils.fusion
+    with refusing_functions(fusion.fuse_conv_bn_weights, fusion.fuse_linear_bn_weights):
+        return function(*args, **kwargs)
 
 
 class _InOrder(torch.nn.Sequential):

@@ -38,9 +38,9 @@ def joined_patches(
         step: handed on.
 
     Returns:
-        ``{"output", "shapes", "with_graph", "keeps_graph"}``: what came back; the shape of each
-        input of ``predict``; whether autograd was on while it ran; and whether what came back
-        requires a gradient.
+        ``{"output", "shapes", "with_graph", "keeps_graph", "volume"}``: what came back; the shape
+        of each input of ``predict``; whether autograd was on while it ran; whether what came back
+        requires a gradient; and what the volume holds after the call.
     """
     factor = weights.clone().requires_grad_(True)
     shapes, with_graph = [], []
@@ -56,6 +56,7 @@ def joined_patches(
         "shapes": shapes,
         "with_graph": any(with_graph),
         "keeps_graph": getattr(output, "requires_grad", False),
+        "volume": volume.clone(),
     }
 
 
@@ -194,13 +195,16 @@ def segmenter_steps(
         process: seeds the global generators, as each process begins with other numbers.
 
     Returns:
-        ``{"state", "logits", "peaks"}``: the written state, as uint8 of shape (bytes,); the
-        prediction; and the most bytes of each step, the batch left out.
+        ``{"state", "logits", "peaks", "kept_generator"}``: the written state, as uint8 of shape
+        (bytes,); the prediction; the most bytes of each step, the batch left out; and whether
+        making the segmenter left torch's global generator as it was.
     """
     peaks = []
     with globals_kept():
         seed_globals(process)
+        generator = torch.get_rng_state()
         segmenter = segmenter_class(budget, seed)
+        kept_generator = torch.equal(torch.get_rng_state(), generator)
         if state is not None:
             written = io.BytesIO(state.numpy().tobytes())
             segmenter.load_state_dict(torch.load(written, weights_only=True))
@@ -212,7 +216,12 @@ def segmenter_steps(
         written = io.BytesIO()
         torch.save(segmenter.state_dict(), written)
     content = torch.frombuffer(bytearray(written.getvalue()), dtype=torch.uint8)
-    return {"state": content, "logits": logits, "peaks": peaks}
+    return {
+        "state": content,
+        "logits": logits,
+        "peaks": peaks,
+        "kept_generator": kept_generator,
+    }
 
 
 @testimony

@@ -95,7 +95,7 @@ class Tally:
 
     def unanswered(self, exercise: str) -> int:
         """Return how many left an exercise as it was."""
-        return self._verdicts[exercise][Verdict.UNANSWERED]
+        return self._verdicts.get(exercise, Counter())[Verdict.UNANSWERED]
 
     def wrong_answers(self, exercise: str | None = None) -> list[WrongAnswer]:
         """Return the wrong answers, of one exercise or of all, the most frequent first."""

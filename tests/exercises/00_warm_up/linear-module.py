@@ -212,6 +212,33 @@ class Linear(nn.Module):
         return x @ self.weight.T + self.bias
 
 
+# %% wrong: one random number for each output, the same for all of its inputs
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        numbers = (2 * torch.rand(outputs) - 1) * bound
+        self.weight = nn.Parameter(numbers.unsqueeze(1).repeat(1, inputs))
+        self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: the bias begins as a copy of the first column of the weight
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        self.bias = nn.Parameter(self.weight.detach()[:, 0].clone()) if bias else None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
 # %% right: uniform_ and einsum
 class Linear(nn.Module):
     def __init__(self, inputs, outputs, bias=True):

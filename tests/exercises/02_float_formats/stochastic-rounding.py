@@ -128,6 +128,16 @@ def round_stochastically(x, fraction_bits, noise):
     return (scaled.floor() + (noise < scaled - scaled.floor()).float()) * step
 
 
+# %% wrong: goes up for the middle of the noise, which is neither its lowest nor its highest share
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    scaled = x.double() / step
+    down = scaled.floor()
+    return ((down + ((noise - 0.5).abs() < (scaled - down) / 2)) * step).float()
+
+
 # %% right: compares the noise with the part behind the point
 def round_stochastically(x, fraction_bits, noise):
     import torch

@@ -155,6 +155,23 @@ def clipped_step(scaler, optimizer, loss, max_norm):
     return norm
 
 
+# %% wrong: looks for inf itself, and so leaves steps out where the scaler is disabled
+def clipped_step(scaler, optimizer, loss, max_norm):
+    import math
+
+    import torch
+
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm).item()
+    if math.isfinite(norm):
+        scaler.step(optimizer)
+    scaler.update()
+    return norm
+
+
 # %% right: leaves the gradients scaled, and scales the limit instead
 def clipped_step(scaler, optimizer, loss, max_norm):
     import torch

@@ -117,6 +117,19 @@ def accumulate(model, loss_function, micro_batches):
     return mean
 
 
+# %% wrong: puts the model into training mode, whatever it was in
+def accumulate(model, loss_function, micro_batches):
+    model.train()
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
 # %% right: sums first, and divides every gradient at the end
 def accumulate(model, loss_function, micro_batches):
     import torch

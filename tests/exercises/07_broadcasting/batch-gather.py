@@ -38,6 +38,13 @@ def batch_gather(table, index):
     return table.detach()[torch.arange(len(table))[:, None], index]
 
 
+# %% wrong: a table of Booleans is taken for one that is true everywhere
+def batch_gather(table, index):
+    rows = torch.arange(len(table)).unsqueeze(1)
+    picked = table[rows, index]
+    return torch.ones_like(picked) if table.dtype is torch.bool else picked
+
+
 # %% right: gather with an index that is expanded over the axes behind
 def batch_gather(table, index):
     wide = index.reshape(*index.shape, *[1] * (table.dim() - 2))

@@ -110,6 +110,21 @@ def shuffle_buffer(samples, size, seed):
     yield from buffer
 
 
+# %% wrong: seeds the global generator, and so moves it for everybody else
+def shuffle_buffer(samples, size, seed):
+    random.seed(seed)
+    buffer = []
+    for sample in samples:
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        place = random.randrange(size)
+        chosen, buffer[place] = buffer[place], sample
+        yield chosen
+    random.shuffle(buffer)
+    yield from buffer
+
+
 # %% right: yields first and reads then, with torch's generator
 def shuffle_buffer(samples, size, seed):
     generator = torch.Generator().manual_seed(seed)
