@@ -166,7 +166,7 @@ def test_pieces_of_a_stream_are_one_block_and_stderr_another():
     )
     assert shown.count("<pre>") == 2
     assert "<pre>ab</pre>" in shown
-    assert '<div class="output output-warnings" role="region" aria-label="Warnings"' in shown
+    assert '<div class="output output-warnings" role="group" aria-label="Warnings"' in shown
 
 
 def test_traceback_has_no_color_codes():

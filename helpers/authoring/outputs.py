@@ -97,7 +97,7 @@ def _text_block(text: str, label: str) -> Iterator[str]:
 def _frame(body: str, label: str, style: str) -> str:
     # A block that scrolls has to be reachable by the keyboard.
     return (
-        f'<div class="output {style}" role="region" aria-label="{label}" tabindex="0">{body}</div>'
+        f'<div class="output {style}" role="group" aria-label="{label}" tabindex="0">{body}</div>'
     )
 
 
