@@ -22,6 +22,7 @@ _MODULES = {
     "by_value": "processes",
     "digits": "data",
     "explore_bits": "bit_explorer",
+    "first_draws": "random_numbers",
     "hint": "hints",
     "new_figure": "plotting",
     "peak_bytes": "peak_memory",

@@ -186,8 +186,9 @@ def publish(destination: Path, address: str | None) -> None:
     from helpers.authoring.publish import publish as publish_course
     from helpers.authoring.publish import summarize
 
-    update = publish_course(_root(), destination, address)
-    for line in summarize(update, _root(), destination):
+    root = _root()
+    update = publish_course(root, destination, address)
+    for line in summarize(update, root, destination):
         click.echo(line)
 
 

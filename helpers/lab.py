@@ -147,6 +147,11 @@ def _serve(who: str, folder: Path, port: int | None, extra_args: Sequence[str]) 
 
 def find_running(folder: Path) -> str | None:
     """Return the address of this user's JupyterLab that runs on ``folder``; None if none does."""
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    # The server's own package takes seconds to load: not where no server has left a note.
+    if not any(Path(jupyter_runtime_dir()).glob("jpserver-*.json")):
+        return None
     from jupyter_server.serverapp import list_running_servers
 
     for server in list_running_servers():

@@ -115,11 +115,9 @@ def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
     # long as this one, and there are thousands of operators in a step.
     if isinstance(value, torch.Tensor):
         yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
+    elif isinstance(value, (tuple, list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
             yield from _tensors_in(part)
-    elif isinstance(value, dict):
-        yield from _tensors_in(list(value.values()))
 
 
 @contextlib.contextmanager

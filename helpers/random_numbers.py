@@ -27,3 +27,15 @@ def seed_globals(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
+
+
+def first_draws(seed: int) -> dict[str, float]:
+    """Return what each global generator draws first after ``seed_globals(seed)``.
+
+    The numbers come from generators of its own.
+    """
+    return {
+        "random": random.Random(seed).random(),
+        "numpy": float(np.random.RandomState(seed).random_sample()),
+        "torch": torch.rand((), generator=torch.Generator().manual_seed(seed)).item(),
+    }

@@ -88,8 +88,8 @@ def test_a_stream_that_moves_the_global_generators_is_told() -> None:
         random.seed(seed)
         yield from samples
 
-    quiet = probes.global_draws_of_stream(in_pairs, 5, 1, 9, seed=7)
-    moved = probes.global_draws_of_stream(moves, 5, 1, 9, seed=7)
+    quiet = probes.global_draws(probes.streams, in_pairs, 5, 1, [9], seed=7)
+    moved = probes.global_draws(probes.streams, moves, 5, 1, [9], seed=7)
     assert quiet["random"] == random.Random(7).random()
     assert moved["random"] == random.Random(9).random()
     assert quiet["torch"] == moved["torch"]

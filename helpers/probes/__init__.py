@@ -14,7 +14,6 @@ from helpers.probes.calls import after_call, fold, gradient, outcome
 from helpers.probes.formulas import with_formula, with_formula_on_a_leaf
 from helpers.probes.loading import (
     folder_items,
-    global_draws_of_stream,
     stopped_loader,
     stopped_shards,
     stream_reads,
@@ -64,7 +63,6 @@ __all__ = [
     "forward_passes",
     "functions",
     "global_draws",
-    "global_draws_of_stream",
     "gradient",
     "gradients_in_budget",
     "in_autocast",

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from helpers.calling import is_from_stub
-from helpers.probes.random_numbers import global_draws
 from helpers.probes.testimony import testimony
 
 
@@ -88,20 +87,6 @@ def streams(
     """
     source = range(samples) if isinstance(samples, int) else samples
     return [list(itertools.islice(function(iter(source), size, seed), most)) for seed in seeds]
-
-
-def global_draws_of_stream(
-    function: Callable[[Iterator, int, int], Iterable],
-    count: int,
-    size: int,
-    stream_seed: int,
-    *,
-    seed: int,
-) -> dict[str, float]:
-    """Seed the global generators, go through ``function(samples, size, stream_seed)`` over
-    ``count`` samples, and draw a number from each, as ``global_draws`` does.
-    """
-    return global_draws(lambda: list(function(iter(range(count)), size, stream_seed)), seed=seed)
 
 
 @testimony

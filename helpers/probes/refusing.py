@@ -41,5 +41,6 @@ def refusing_functions(*functions: FunctionType) -> Iterator[None]:
             function.__code__ = code
 
 
+# Its code is put into other functions, so it uses nothing from around it.
 def _refuse(*_: Any, **__: Any) -> None:
     raise RuntimeError("a function of torch's own was called that does it all")

@@ -247,10 +247,11 @@ def _conclude(
         )
         for number, result in enumerate(trial.results)
     )
-    failed = next((p for p in properties if p.outcome == "failed"), None)
+    failed = next((result for result in trial.results if result.outcome == "failed"), None)
+    is_unwritten = failed is not None and failed.not_written
     return ExerciseResult(
         name=exercise.name,
-        verdict=_decide(exercise, points, trial, causes, is_missing),
+        verdict=_decide(points, exercise.points, causes, is_missing, is_unwritten),
         points=points,
         most=float(exercise.points),
         message=f"{failed.claim}: {failed.reason}" if failed else "",
@@ -260,9 +261,9 @@ def _conclude(
 
 
 def _decide(
-    exercise: Exercise, points: float, trial: _Trial, causes: list[str], is_missing: bool
+    points: float, most: float, causes: list[str], is_missing: bool, is_unwritten: bool
 ) -> Verdict:
-    if points >= exercise.points:
+    if points >= most:
         return Verdict.PASSED
     if is_missing and points == 0:
         return Verdict.MISSING
@@ -270,8 +271,7 @@ def _decide(
         return Verdict(causes[0])
     if points > 0:
         return Verdict.PARTLY
-    first = next((result for result in trial.results if result.outcome == "failed"), None)
-    return Verdict.UNANSWERED if first and first.not_written else Verdict.FAILED
+    return Verdict.UNANSWERED if is_unwritten else Verdict.FAILED
 
 
 def _grading(cell: NotebookNode) -> dict[str, Any]:
