@@ -22,13 +22,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from helpers import progress_store, report
-from helpers.calling import Answer, call_here, describe_error
+from helpers.calling import describe_error
 from helpers.catalogue import Exercise, find_exercise
 from helpers.comparison import find_difference
 from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
+from helpers.lending import Lent, Stream, is_lent
 from helpers.plain import describe, plain_copy
 from helpers.random_numbers import globals_kept, seed_globals
+from helpers.students_process import OwnProcess, StudentsProcess
 
 
 class _PropertyFailedError(Exception):
@@ -57,6 +59,11 @@ class _Call:
             result.came_back = _describe_safely(self.value)
 
 
+def rests_on_word(function: Callable) -> bool:
+    """Return whether what ``function`` returns tells how something was done: testimony."""
+    return bool(getattr(function, "is_testimony", False))
+
+
 class Check:
     """The check of one exercise: a list of properties, and a score."""
 
@@ -65,7 +72,7 @@ class Check:
         exercise: str,
         *,
         seed: int | None = None,
-        call: Callable[[Callable, list, dict[str, Any]], Answer] = call_here,
+        process: StudentsProcess | None = None,
         publish: Callable[[Exercise, list[report.Result], float], None] | None = None,
     ) -> None:
         """Start a check of ``exercise``, with inputs drawn afresh unless ``seed`` is given.
@@ -73,7 +80,7 @@ class Check:
         Args:
             exercise: its name in the course.
             seed: of the inputs.
-            call: how the student's code is called: here, unless it is held somewhere else.
+            process: where the student's code is; in this process if None.
             publish: what is done with the report; it is shown and recorded if there is nothing.
 
         Raises:
@@ -81,7 +88,7 @@ class Check:
         """
         self.exercise = find_exercise(exercise)
         self.draw = Draw(seed)
-        self._call = call
+        self._process = process or OwnProcess(self.exercise)
         self._publish = publish or _show_and_record
         self._results: list[report.Result] = []
         self._current: report.Result | None = None
@@ -98,6 +105,8 @@ class Check:
         try:
             yield
             result.outcome = "passed"
+            if result.rests_on:
+                self._wait_if_doubtful(result)
         except _NotTriedError:
             pass
         except CallNotMadeError:
@@ -126,8 +135,10 @@ class Check:
         if self._is_blocked():
             raise _NotTriedError
         result.calls += 1
+        if rests_on_word(function):
+            result.rests_on.add("word")
         self._last_call = _Call(function, *_copy_arguments(args, kwargs))
-        answer = self._call(function, *_copy_arguments(args, kwargs))
+        answer = self._process.call(function, *_copy_arguments(args, kwargs))
         result.printed += answer.printed
         result.warned += answer.warned
         if answer.problem:
@@ -169,6 +180,48 @@ class Check:
         if condition is not True:
             raise _PropertyFailedError(otherwise)
 
+    def lend(self, function: Callable) -> Lent:
+        """Return what a call hands over in place of ``function``, which stays here: it gets plain
+        data from the student's code, and returns plain data.
+        """
+        return Lent(function)
+
+    def stream(self, items: Iterable) -> Stream:
+        """Return what a call hands over in place of an iterator over ``items``, which stays here:
+        its attribute ``read`` tells how many the student's code has taken.
+        """
+        return Stream(items)
+
+    def restart(self) -> None:
+        """Have all further calls made in a new process of the student's code.
+
+        It knows what the notebook's cells define, and nothing of earlier calls. In the student's
+        own kernel there is no other process: there the global generators are seeded afresh.
+        """
+        self._inside_property()
+        if not self._is_blocked():
+            self._process.restart()
+
+    def written_without(self, *patterns: str, loops: bool = False) -> None:
+        """Require that the student's code for this exercise names nothing that fits ``patterns``.
+
+        What is read is the exercise's cell and what that uses. Tried by reading, nothing is run.
+
+        Args:
+            *patterns: of names, like "*softmax*", whether as attribute, import or text.
+            loops: whether loops are not allowed either.
+        """
+        result = self._inside_property()
+        if self._is_blocked():
+            raise _NotTriedError
+        result.rests_on.add("code")
+        found = self._process.read().find(patterns, loops=loops)
+        if found is not None:
+            raise _PropertyFailedError(
+                f"line {found.line} of {found.label} uses {found.what}: "
+                "this exercise asks you to do without"
+            )
+
     def with_seed(self, seed: int, function: Callable, *args: Any) -> Any:
         """Call ``function``, one of the course's own, with all global generators seeded, and leave
         these as they were.
@@ -179,12 +232,18 @@ class Check:
 
     def score(self) -> float:
         """Show the report and return the points, as nbgrader's partial credit wants them."""
-        total = sum(result.weight for result in self._results)
-        passed = sum(result.weight for result in self._results if result.outcome == "passed")
-        share = passed / total if total else 0.0
-        points = round(float(self.exercise.points) * share, 2)
+        if self._results and self._results[0].outcome == "waiting":
+            for result in self._results:  # what all the others rest on is in doubt
+                if result.outcome == "passed":
+                    result.wait(self._results[0].reason)
+        points, _ = report.count_points(self.exercise, self._results)
         self._publish(self.exercise, self._results, points)
         return points
+
+    def _wait_if_doubtful(self, result: report.Result) -> None:
+        doubt = self._process.read().first_doubt(result.rests_on)
+        if doubt is not None:
+            result.wait(f"{doubt.what} in line {doubt.line} of {doubt.label}")
 
     def _inside_property(self) -> report.Result:
         if self._current is None:
@@ -194,12 +253,12 @@ class Check:
         return self._current
 
     def _is_blocked(self) -> bool:
-        return bool(self._results) and self._results[0].outcome != "passed"
+        return bool(self._results) and self._results[0].outcome in ("failed", "not tried")
 
 
 def _show_and_record(exercise: Exercise, results: list[report.Result], points: float) -> None:
     report.show(exercise, results, points)
-    progress_store.record(exercise, points)
+    progress_store.record(exercise, sum(report.count_points(exercise, results)))
 
 
 def _copy_arguments(args: Iterable, kwargs: dict[str, Any]) -> tuple[list, dict[str, Any]]:
@@ -208,7 +267,7 @@ def _copy_arguments(args: Iterable, kwargs: dict[str, Any]) -> tuple[list, dict[
 
 
 def _copy_argument(value: Any) -> Any:
-    return value if callable(value) else plain_copy(value)
+    return value if callable(value) or is_lent(value) else plain_copy(value)
 
 
 def _describe_safely(value: Any) -> str:
@@ -225,7 +284,7 @@ def _describe_arguments(function: Callable, args: list, kwargs: dict) -> list[tu
 
 def _name_arguments(function: Callable, args: list) -> list[tuple[str, Any]]:
     """Return the arguments that are data, each by the name that it has where it ends up."""
-    if not (args and callable(args[0])):
+    if not (args and callable(args[0])) or is_lent(args[0]):
         return _pair(_positional_names(function), args)
     # A probe: it gets the student's function first, then what it makes arguments of by itself,
     # and last what it hands on.

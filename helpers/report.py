@@ -10,7 +10,7 @@ from helpers.calling import STUB_MESSAGE
 from helpers.catalogue import Exercise
 from helpers.plain import one_line
 
-_SYMBOLS = {"passed": "✓", "failed": "✗", "not tried": "–"}
+_SYMBOLS = {"passed": "✓", "failed": "✗", "not tried": "–", "waiting": "?"}
 _NOT_WRITTEN = f"{STUB_MESSAGE}: replace the line that raises NotImplementedError"
 _MOST_LINES_OF_NOISE = 5
 
@@ -21,7 +21,7 @@ class Result:
 
     claim: str
     weight: float
-    outcome: str = "failed"  # "passed", "failed" or "not tried"
+    outcome: str = "failed"  # "passed", "failed", "not tried" or "waiting" for a person
     reason: str = ""
     fed: list[tuple[str, str]] = field(default_factory=list)
     calls: int = 0
@@ -30,14 +30,23 @@ class Result:
     printed: str = ""
     warned: list[str] = field(default_factory=list)
     not_written: bool = False
+    # What it rests on beside values: "word", a probe's testimony; "code", what was read there.
+    rests_on: set[str] = field(default_factory=set)
 
     def fail(self, reason: str) -> None:
         """Mark the property as failed, for one sentence's ``reason``."""
         self.outcome = "failed"
         self.reason = _NOT_WRITTEN if self.not_written else reason
 
+    def wait(self, doubt: str) -> None:
+        """Mark the property as one whose points wait for a person, because of ``doubt``."""
+        self.outcome = "waiting"
+        self.reason = doubt
+
     def details(self) -> list[tuple[str, str]]:
         """Return the rows under a failed property: a heading and a value each."""
+        if self.outcome == "waiting":
+            return [("", f"it holds; a person will look at {self.reason} before its points count")]
         if self.outcome != "failed":
             return []
         if self.not_written:
@@ -51,6 +60,18 @@ class Result:
         return [*rows, ("problem", self.reason)]
 
 
+def count_points(exercise: Exercise, results: list[Result]) -> tuple[float, float]:
+    """Return the points that ``results`` come to, and those that wait for a person."""
+    total = sum(result.weight for result in results)
+
+    def points_of(*outcomes: str) -> float:
+        share = sum(r.weight for r in results if r.outcome in outcomes) / total if total else 0.0
+        return round(float(exercise.points) * share, 2)
+
+    points = points_of("passed")
+    return points, round(points_of("passed", "waiting") - points, 2)
+
+
 def show(exercise: Exercise, results: list[Result], points: float) -> None:
     """Show the report: text everywhere, HTML where there is a display for it."""
     display.show(as_text(exercise, results, points), as_html(exercise, results, points))
@@ -58,9 +79,11 @@ def show(exercise: Exercise, results: list[Result], points: float) -> None:
 
 def _heading(exercise: Exercise, results: list[Result], points: float) -> tuple[str, str]:
     so_far = " so far" if _is_students_copy(exercise, results) else ""
+    _, waiting = count_points(exercise, results)
+    wait = f", {waiting:g} more wait for a person" if waiting else ""
     return (
         f"Exercise {exercise.number} · {exercise.title}",
-        f"{points:g} of {exercise.points:g} points{so_far}",
+        f"{points:g} of {exercise.points:g} points{so_far}{wait}",
     )
 
 
@@ -109,7 +132,10 @@ _BOX = (
     "border:1px solid rgba(128,128,128,.5);border-left:4px solid {color};"
     "padding:.5em .9em;border-radius:4px;max-width:60em"
 )
-_COLORS = {"passed": "#009e73", "failed": "#d55e00", "not tried": "rgba(128,128,128,.9)"}
+_COLORS = {
+    "passed": "#009e73", "failed": "#d55e00", "not tried": "rgba(128,128,128,.9)",
+    "waiting": "#0072b2",
+}
 _CODE_STYLE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere"
 
 

@@ -17,7 +17,7 @@ class Exercise:
     """One exercise's card.
 
     ``visible`` and ``hidden`` count the properties that its check tries in the student's copy
-    and those that are added when it is graded.
+    and those that are added when it is graded; ``defines`` are the names that its stub defines.
     """
 
     name: str
@@ -30,15 +30,20 @@ class Exercise:
     visible: int
     hidden: int
     hints: tuple[str, ...]
+    defines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One chapter with its exercises, in order."""
+    """One chapter with its exercises, in order.
+
+    ``cells`` are the digests of the course's own cells of code, as ``reading.cells`` makes them.
+    """
 
     name: str
     title: str
     exercises: tuple[Exercise, ...]
+    cells: frozenset[str] = frozenset()
 
 
 @functools.cache
@@ -80,7 +85,15 @@ def find_chapter(name: str) -> Chapter:
 
 def _read_chapter(content: dict) -> Chapter:
     exercises = (
-        Exercise(**{**card, "chapter": content["chapter"], "hints": tuple(card["hints"])})
+        Exercise(
+            **{
+                **card,
+                "chapter": content["chapter"],
+                "hints": tuple(card["hints"]),
+                "defines": tuple(card.get("defines", ())),
+            }
+        )
         for card in content["exercises"]
     )
-    return Chapter(content["chapter"], content["title"], tuple(exercises))
+    cells = frozenset(content.get("cells", ()))
+    return Chapter(content["chapter"], content["title"], tuple(exercises), cells)
