@@ -30,7 +30,7 @@ def find_difference(
 ) -> str | None:
     """Return one sentence that tells how ``got`` differs from ``expected``, or None.
 
-    Types are compared exactly, then shape and dtype, then values within
+    Types are compared exactly, then device, shape and dtype, then values within
     ``atol + rtol * |expected|``; where ``expected`` is nan or inf, ``got`` must be the same.
     The default tolerances are those of ``expected``'s dtype; integers and booleans are exact.
     """
@@ -53,7 +53,13 @@ def find_difference(
 
 def _wrong_kind(got: Any, expected: Any, where: str) -> str:
     came, wanted = (with_article(kind_of(value)) for value in (got, expected))
-    return f"{_at(where)}{came} came back, expected {wanted}"
+    is_one_number = isinstance(got, torch.Tensor | np.ndarray) and got.shape == ()
+    mend = ": `.item()` returns a Python number" if is_one_number and _is_number(expected) else ""
+    return f"{_at(where)}{came} came back, expected {wanted}{mend}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, bool | int | float | complex)
 
 
 def _at(where: str) -> str:
@@ -67,8 +73,14 @@ def _tensor_difference(
     atol: float | None,
     where: str,
 ) -> str | None:
+    if got.device != expected.device:
+        came, wanted = (_place(tensor.device) for tensor in (got, expected))
+        return f"{_at(where)}a tensor on {came} came back, expected one on {wanted}"
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return _wrong_kind(got, expected, where)
+    if expected.is_meta:  # a shape and a dtype, and no numbers
+        return None
+    got, expected = got.cpu(), expected.cpu()  # not every device has float64
     if not (expected.is_floating_point() or expected.is_complex()):
         wrong = got != expected
     else:
@@ -85,11 +97,15 @@ def _tensor_difference(
     return _worst_element(got, expected, wrong, where)
 
 
+def _place(device: torch.device) -> str:
+    return "the CPU" if device.type == "cpu" else str(device)
+
+
 def _worst_element(
     got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor, where: str
 ) -> str:
     # A nan or an inf where none belongs says more than the largest gap between two numbers.
-    gap = torch.zeros(got.shape, dtype=torch.float64)
+    gap = torch.zeros(got.shape, dtype=torch.float64, device="cpu")
     gap[wrong] = (got[wrong].to(torch.complex128) - expected[wrong].to(torch.complex128)).abs()
     gap[wrong & ~torch.isfinite(gap)] = torch.inf
     index = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), got.shape))

@@ -8,12 +8,12 @@ or answer for itself.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-_ATOMS = (bool, int, float, complex, str, type(None))
 _MOST_ELEMENTS_SHOWN = 24
 _MOST_CHARACTERS = 400
 
@@ -25,36 +25,92 @@ class NotPlainError(TypeError):
 def plain_copy(value: Any) -> Any:
     """Return a copy of ``value`` that shares no memory with it.
 
-    Tensors come back detached, as exact ``torch.Tensor``; a ``Parameter`` counts as a tensor.
+    Tensors come back detached, as exact ``torch.Tensor``, on their own device; a ``Parameter``
+    counts as a tensor. A number of NumPy's counts as Python's of the same kind, and an instance of
+    a subclass as one of its base class: a ``namedtuple`` is a tuple, an ``IntEnum`` an int. A bool
+    is no int and an int no float: these are different answers.
 
     Raises:
         NotPlainError: if ``value``, or something inside it, is not plain data.
     """
     kind = type(value)
-    if kind in _ATOMS:
+    if value is None or kind is bool:
         return value
+    for base, convert in _CONVERSIONS:
+        if issubclass(kind, base):
+            return convert(value)
     if kind is torch.Tensor or kind is torch.nn.Parameter:
-        return value.detach().clone()
+        return _copy_tensor(value)
     if kind is np.ndarray:
         return value.copy()
-    if kind is list:
-        return [plain_copy(item) for item in value]
-    if kind is tuple or kind is torch.Size:
-        return tuple(plain_copy(item) for item in value)
-    if kind is dict:
-        return {_plain_key(key): plain_copy(item) for key, item in value.items()}
-    if isinstance(value, np.generic):
-        raise NotPlainError(f"{value!r} is a number of NumPy's; .item() makes one of Python of it")
+    for number, convert in _NUMBERS_OF_NUMPY:
+        if kind is number:
+            return convert(value)
     raise NotPlainError(
         f"a value of type {kind.__module__}.{kind.__qualname__} is not plain data "
         "(tensors, arrays, numbers, strings, and lists, tuples and dicts of them)"
     )
 
 
+def _copy_list(value: list) -> list:
+    return [plain_copy(item) for item in list.__iter__(value)]
+
+
+def _copy_tuple(value: tuple) -> tuple:
+    return tuple([plain_copy(item) for item in tuple.__iter__(value)])
+
+
+def _copy_dict(value: dict) -> dict:
+    return {_plain_key(key): plain_copy(item) for key, item in dict.items(value)}
+
+
 def _plain_key(key: Any) -> Any:
-    if type(key) in (str, int, bool):
-        return key
+    if isinstance(key, int | str | np.integer | np.bool_):
+        copy = plain_copy(key)
+        if type(copy) in (int, str, bool):
+            return copy
     raise NotPlainError(f"a dict's key must be a string or an integer, not {type(key).__name__}")
+
+
+def _copy_tensor(value: torch.Tensor) -> torch.Tensor:
+    if value.layout is not torch.strided or value.is_nested:
+        raise NotPlainError(
+            "a sparse or nested tensor is not plain data: `.to_dense()` returns one"
+        )
+    if value.is_quantized:
+        raise NotPlainError("a quantized tensor is not plain data: `.dequantize()` returns one")
+    return torch.Tensor.detach(value).clone()
+
+
+# The base class's own method converts: whatever a subclass overrides is never asked.
+_CONVERSIONS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (float, float.__float__),
+    (int, int.__int__),
+    (str, str.__str__),
+    (list, _copy_list),
+    (tuple, _copy_tuple),
+    (dict, _copy_dict),
+    (complex, complex.__pos__),
+)
+
+
+def _find_numbers_of_numpy() -> list[tuple[type, type]]:
+    kinds = (
+        (np.bool_, bool),
+        (np.integer, int),
+        (np.floating, float),
+        (np.complexfloating, complex),
+    )
+    return [
+        (number, python)
+        for number in set(np.sctypeDict.values())
+        for base, python in kinds
+        # A span of time is a signed integer to NumPy, and to nobody else.
+        if issubclass(number, base) and number is not np.timedelta64
+    ]
+
+
+_NUMBERS_OF_NUMPY = _find_numbers_of_numpy()
 
 
 def describe(value: Any) -> str:
@@ -93,9 +149,12 @@ def _describe(value: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return the name of a value's type with, for a tensor or array, its dtype and shape."""
+    """Return the name of a value's type with, for a tensor or array, its dtype and shape; and
+    where a tensor is, if not on the CPU.
+    """
     if isinstance(value, torch.Tensor):
-        return f"{_dtype_name(value.dtype)} tensor of shape {_shape(value.shape)}"
+        place = "" if value.device.type == "cpu" else f" on {value.device}"
+        return f"{_dtype_name(value.dtype)} tensor of shape {_shape(value.shape)}{place}"
     if isinstance(value, np.ndarray):
         return f"{value.dtype} array of shape {_shape(value.shape)}"
     return type(value).__name__
@@ -115,7 +174,10 @@ def _shape(shape: Any) -> str:
 
 
 def _describe_tensor(tensor: torch.Tensor) -> str:
-    return f"{kind_of(tensor)}: {_describe_values(tensor.detach().cpu())}"
+    try:
+        return f"{kind_of(tensor)}: {_describe_values(tensor.detach().cpu())}"
+    except RuntimeError:  # it holds no numbers, or none that can be read from here
+        return kind_of(tensor)
 
 
 def _describe_array(array: np.ndarray) -> str:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import collections
+import enum
+import math
+import re
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -75,20 +81,258 @@ def test_a_copy_shares_no_memory_and_no_graph() -> None:
     assert view[0] == 0
 
 
-class SneakyFloat(float):
+# --- Right values of a kind that is close enough -----------------------------------------------
+
+
+class Liar:
+    """Answers every question with a lie; only what it is made of tells the truth."""
+
+    def _lie(self, *args: object) -> object:
+        return 42
+
+    __float__ = __int__ = __index__ = __abs__ = __pos__ = __trunc__ = __complex__ = _lie
+    __str__ = __repr__ = __format__ = lambda self, *args: "a lie"
+    __len__ = __getitem__ = items = keys = values = get = tolist = item = copy = _lie
+    __hash__ = _lie
+
+    def __iter__(self) -> Iterator:
+        return iter([42])
+
     def __eq__(self, other: object) -> bool:
         return True
 
-    __hash__ = float.__hash__
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
+class LyingFloat(Liar, float): ...
+
+
+class LyingInt(Liar, int): ...
+
+
+class LyingComplex(Liar, complex): ...
+
+
+class LyingStr(Liar, str): ...
+
+
+class LyingList(Liar, list): ...
+
+
+class LyingTuple(Liar, tuple): ...
+
+
+class LyingDict(Liar, dict): ...
+
+
+class Color(enum.IntEnum):
+    RED = 3
+
+
+class Shade(enum.StrEnum):
+    DARK = "dark"
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def same(one: object, other: object) -> bool:
+    """Tell whether two values are the same, with the same types all the way down."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return same(list(one), list(other)) and same(list(one.values()), list(other.values()))
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return repr(one) == repr(other)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.float64(-0.0), -0.0),
+        (np.float64("nan"), math.nan),
+        (np.float32(0.5), 0.5),
+        (np.float16(0.5), 0.5),
+        (np.longdouble(0.5), 0.5),
+        (np.int64(-3), -3),
+        (np.uint64(2**64 - 1), 2**64 - 1),
+        (np.longlong(3), 3),
+        (np.bool_(True), True),
+        (np.str_("a"), "a"),
+        (np.complex64(1 + 2j), 1 + 2j),
+        (np.complex128(complex(-0.0, 1)), complex(-0.0, 1)),
+        (Color.RED, 3),
+        (Shade.DARK, "dark"),
+        (Point(1, np.float32(2)), (1, 2.0)),
+        (torch.Size([2, 3]), (2, 3)),
+        (collections.OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
+        (collections.Counter("aab"), {"a": 2, "b": 1}),
+        (collections.defaultdict(list, a=[np.int8(1)]), {"a": [1]}),
+        ({np.int64(1): 1, Color.RED: 2, np.str_("a"): 3}, {1: 1, 3: 2, "a": 3}),
+        ([np.float64(1), [np.bool_(False)]], [1.0, [False]]),
+        (LyingFloat(1.5), 1.5),
+        (LyingInt(7), 7),
+        (LyingInt(2**70), 2**70),
+        (LyingComplex(1 + 2j), 1 + 2j),
+        (LyingStr("truth"), "truth"),
+        (LyingList([1, 2]), [1, 2]),
+        (LyingTuple((1, 2)), (1, 2)),
+        (LyingDict(a=1), {"a": 1}),
+        (LyingList([LyingDict({LyingStr("a"): LyingTuple((LyingInt(7),))})]), [{"a": (7,)}]),
+    ],
+    ids=lambda value: object.__repr__(value)[:60],
+)
+def test_subclasses_and_numbers_of_numpy_become_exact_python(
+    value: object, expected: object
+) -> None:
+    assert same(plain_copy(value), expected)
+
+
+def test_a_bool_is_no_int_and_an_int_no_float() -> None:
+    for got, expected in ((np.bool_(True), 1), (np.int64(1), True), (np.int64(1), 1.0)):
+        difference = find_difference(plain_copy(got), expected)
+        assert difference is not None
+        assert "came back, expected" in difference
+
+
+def test_what_torch_returns_by_name_is_a_tuple() -> None:
+    numbers = torch.tensor([[1.0, 3.0], [5.0, 2.0]])
+    got = plain_copy(numbers.max(dim=1))
+    assert type(got) is tuple
+    assert find_difference(got, (torch.tensor([3.0, 5.0]), torch.tensor([1, 0]))) is None
+
+
+class LyingNumber(Liar, np.float32): ...
+
+
+class EqualToEveryKind(type):
+    def __eq__(cls, other: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return hash(np.float32)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return True
+
+
+class LooksLikeAll(metaclass=EqualToEveryKind): ...
 
 
 @pytest.mark.parametrize(
     "value",
-    [object(), SneakyFloat(1), {1.5: 2}, {"a": [object()]}, np.float64(1), lambda: 1, b"bytes"],
+    [
+        object(),
+        LyingNumber(1),
+        LooksLikeAll(),
+        {1.5: 2},
+        {np.float64(1): 2},
+        {(1, 2): 2},
+        {"a": [object()]},
+        np.timedelta64(1, "s"),
+        np.datetime64("2020-01-01"),
+        np.bytes_(b"a"),
+        np.ones(2).view(np.recarray),
+        np.ma.masked_array([1.0]),
+        torch.ones(2).as_subclass(type("Tensor", (torch.Tensor,), {})),
+        lambda: 1,
+        b"bytes",
+        {1},
+        range(3),
+    ],
+    ids=lambda value: object.__repr__(value)[:60],
 )
 def test_what_is_not_plain_is_refused(value: object) -> None:
     with pytest.raises(NotPlainError):
         plain_copy(value)
+
+
+@pytest.mark.parametrize(
+    ("make", "mend"),
+    [
+        (lambda: torch.eye(2).to_sparse(), ".to_dense()"),
+        (lambda: torch.quantize_per_tensor(torch.eye(2), 0.1, 0, torch.qint8), ".dequantize()"),
+    ],
+    ids=["sparse", "quantized"],
+)
+@pytest.mark.filterwarnings("ignore:.*quantized tensor creation:UserWarning")
+def test_a_tensor_of_another_layout_is_refused_with_what_mends_it(
+    make: Callable[[], torch.Tensor], mend: str
+) -> None:
+    tensor = make()
+    assert describe(tensor).startswith(("float32 tensor", "qint8 tensor"))
+    with pytest.raises(NotPlainError, match=re.escape(mend)):
+        plain_copy(tensor)
+
+
+def test_a_tensor_or_array_with_one_number_is_no_number_and_the_message_says_what_is() -> None:
+    for got in (torch.tensor(1.0), np.array(1.0)):
+        difference = find_difference(got, 1.0)
+        assert difference is not None
+        assert difference.endswith("came back, expected a float: `.item()` returns a Python number")
+    assert "item" not in str(find_difference(torch.ones(2), 1.0))
+    assert "item" not in str(find_difference(torch.tensor(1.0), torch.ones(2)))
+
+
+# --- Tensors on other devices ------------------------------------------------------------------
+
+
+def test_a_tensor_on_another_device_is_described_and_compared_in_words() -> None:
+    elsewhere = plain_copy(torch.ones(3, device="meta"))
+    assert elsewhere.is_meta
+    assert describe([elsewhere]) == "[float32 tensor of shape (3,) on meta]"
+    for expected in (torch.ones(3), torch.ones(2, 3), torch.ones(3, dtype=torch.int64)):
+        assert find_difference({"a": elsewhere}, {"a": expected}) == (
+            "at ['a']: a tensor on meta came back, expected one on the CPU"
+        )
+    assert find_difference(torch.ones(3), elsewhere) == (
+        "a tensor on the CPU came back, expected one on meta"
+    )
+    assert find_difference(elsewhere, [1]) == (
+        "a float32 tensor of shape (3,) on meta came back, expected a list"
+    )
+
+
+def test_tensors_without_numbers_differ_by_shape_and_dtype_alone() -> None:
+    expected = torch.ones(3, device="meta")
+    assert find_difference(torch.zeros(3, device="meta"), expected) is None
+    assert find_difference(torch.zeros(2, device="meta"), expected) == (
+        "a float32 tensor of shape (2,) on meta came back, "
+        "expected a float32 tensor of shape (3,) on meta"
+    )
+
+
+# --- Drawing -----------------------------------------------------------------------------------
+
+
+def everything_drawn() -> list[object]:
+    draw = Draw(3)
+    tensors = [
+        draw.normal(2, 3),
+        draw.uniform(3, dtype=torch.float16),
+        draw.integers(4, low=0, high=9),
+        draw.booleans(5),
+        draw.permutation(6),
+    ]
+    assert all(tensor.device.type == "cpu" for tensor in tensors)
+    return [*tensors, draw.integer(0, 9), draw.number(0.0, 1.0)]
+
+
+def test_a_notebooks_default_device_and_dtype_change_no_draw() -> None:
+    expected = everything_drawn()
+    try:
+        torch.set_default_device("meta")
+        torch.set_default_dtype(torch.float64)
+        got = everything_drawn()
+        difference = find_difference(torch.zeros(2, device="cpu"), torch.ones(2, device="cpu"))
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(torch.float32)
+    assert find_difference(got, expected, rtol=0.0, atol=0.0) is None
+    assert difference is not None
+    assert "2 of 2 values differ" in difference
 
 
 def test_draws_differ_each_time_and_repeat_with_a_seed() -> None:
