@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import overrides
-from torch.utils import _python_dispatch
+from torch.utils import _device, _python_dispatch
 
 _DEVICES_OF_REGIONS = ("cpu", "cuda")
 
@@ -44,16 +46,34 @@ def _put_back_regions(before: tuple) -> None:
     torch.set_autocast_cache_enabled(keeps_casts)
 
 
-# torch has no public way to leave what somebody else has entered.
-def _count_modes() -> tuple[int, int]:
-    return torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()
+@dataclass(frozen=True, eq=False)  # a student's own mode might say that it equals every other
+class _Modes:
+    """What torch's functions pass through; a default device is one of these modes."""
+
+    stack: tuple[Any, ...]
+    device: torch.device | None
+    default: Any
 
 
-def _leave_modes(before: tuple[int, int]) -> None:
-    of_functions, of_operators = before
-    while torch._C._len_torch_function_stack() > of_functions:
+# torch has no public way to leave what somebody else has entered. Nor has it one to read a default
+# device without making a tensor there, which starts CUDA up, or fails where there is none.
+def _read_modes() -> _Modes:
+    stack = tuple(overrides._get_current_function_mode_stack())
+    default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return _Modes(stack, _device.CURRENT_DEVICE, default)
+
+
+def _put_back_modes(before: _Modes) -> None:
+    while torch._C._len_torch_function_stack():
         overrides._pop_mode()
-    while torch._C._len_torch_dispatch_stack() > of_operators:
+    for mode in before.stack:
+        overrides._push_mode(mode)
+    _device.CURRENT_DEVICE = before.device
+    torch._GLOBAL_DEVICE_CONTEXT.device_context = before.default
+
+
+def _leave_operator_modes(before: int) -> None:
+    while torch._C._len_torch_dispatch_stack() > before:
         _python_dispatch._pop_mode()
 
 
@@ -71,11 +91,11 @@ def _leave_saving_hooks(before: Any) -> None:
 # some of these import a large part of torch when they are first called.
 _PARTS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (np.geterr, lambda errors: np.seterr(**errors)),
-    (_count_modes, _leave_modes),
+    (_read_modes, _put_back_modes),
+    (torch._C._len_torch_dispatch_stack, _leave_operator_modes),
     (_read_regions, _put_back_regions),
     (_find_saving_hooks, _leave_saving_hooks),
     (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.get_default_device, torch.set_default_device),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
     (
@@ -104,3 +124,57 @@ def state_kept() -> Iterator[None]:
                 put_back(value)
         with contextlib.suppress(OSError):
             os.chdir(folder)
+
+
+@dataclass(frozen=True)
+class _Defaults:
+    dtype: torch.dtype
+    modes: _Modes
+
+
+# What held where ``course_defaults`` was entered; None outside it.
+_students: ContextVar[_Defaults | None] = ContextVar("_students", default=None)
+
+
+@contextlib.contextmanager
+def course_defaults() -> Iterator[None]:
+    """Let the body make float32 tensors on the CPU, whatever default dtype and device a cell of the
+    notebook has set.
+    """
+    stack = [mode for mode in _read_modes().stack if not isinstance(mode, _device.DeviceContext)]
+    own = _Defaults(torch.float32, _Modes(tuple(stack), None, None))
+    with _defaults(own, _Defaults(torch.get_default_dtype(), _read_modes())):
+        yield
+
+
+@contextlib.contextmanager
+def students_defaults() -> Iterator[None]:
+    """Let the body, which runs a student's code inside ``course_defaults``, have the defaults that
+    hold outside it. Elsewhere nothing changes.
+    """
+    students = _students.get()
+    if students is None:
+        yield
+        return
+    devices = [m for m in students.modes.stack if isinstance(m, _device.DeviceContext)]
+    stack = (*devices, *_read_modes().stack)
+    modes = _Modes(stack, students.modes.device, students.modes.default)
+    with _defaults(_Defaults(students.dtype, modes), None):
+        yield
+
+
+@contextlib.contextmanager
+def _defaults(held: _Defaults, students: _Defaults | None) -> Iterator[None]:
+    before = _Defaults(torch.get_default_dtype(), _read_modes())
+    token = _students.set(students)
+    _put_back_defaults(held)
+    try:
+        yield
+    finally:
+        _put_back_defaults(before)
+        _students.reset(token)
+
+
+def _put_back_defaults(before: _Defaults) -> None:
+    torch.set_default_dtype(before.dtype)
+    _put_back_modes(before.modes)
