@@ -4,22 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import torch
 
+# Devices that torch starts up when they are first used; until then it keeps their seeds in a queue.
+_STARTED_LATE = ("cuda", "xpu")
+
 
 @contextlib.contextmanager
 def globals_kept() -> Iterator[None]:
-    """Leave the global generators as they were."""
+    """Leave the global generators as they were, those of devices in use included. No device is
+    started up; one that the body is the first to use keeps what the body made of its generator.
+    """
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    put_back_devices = _keep_devices()
     try:
         yield
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])
+        for put_back in put_back_devices:
+            put_back()
+
+
+def _keep_devices() -> list[Callable[[], None]]:
+    """Return what puts the generators of devices back."""
+    kept: list[Callable[[], None]] = []
+    for backend in (getattr(torch, name) for name in _STARTED_LATE):
+        if backend.is_initialized():
+            kept.append(partial(backend.set_rng_state_all, backend.get_rng_state_all()))
+        elif (queue := getattr(backend, "_lazy_seed_tracker", None)) is not None:
+            kept.append(partial(vars(queue).update, dict(vars(queue))))
+    if torch.backends.mps.is_available():
+        kept.append(partial(torch.mps.set_rng_state, torch.mps.get_rng_state()))
+    return kept
 
 
 def seed_globals(seed: int) -> None:
@@ -34,8 +56,10 @@ def first_draws(seed: int) -> dict[str, float]:
 
     The numbers come from generators of its own.
     """
+    generator = torch.Generator(device="cpu").manual_seed(seed)
+    drawn = torch.rand((), generator=generator, dtype=torch.float32, device="cpu")
     return {
         "random": random.Random(seed).random(),
         "numpy": float(np.random.RandomState(seed).random_sample()),
-        "torch": torch.rand((), generator=torch.Generator().manual_seed(seed)).item(),
+        "torch": drawn.item(),
     }

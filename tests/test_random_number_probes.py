@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import types
 
 import numpy as np
 import pytest
 import torch
 
 from helpers import first_draws, probes
-from helpers.random_numbers import seed_globals
+from helpers.random_numbers import globals_kept, seed_globals
 
 
 def test_global_draws_show_who_touched_the_generators_and_leave_them() -> None:
@@ -74,3 +76,63 @@ def test_another_process_has_other_hashes_of_texts_and_the_same_of_numbers() -> 
     assert here == hashes()
     assert [a == b for a, b in zip(here, there, strict=True)] == [False, False, True, True]
     assert hash("a") == here[0]
+
+
+class Card:
+    """A device's generator, as far as it matters here."""
+
+    def __init__(self, state: int) -> None:
+        self.state = torch.tensor([state])
+
+    def get_rng_state_all(self) -> list[torch.Tensor]:
+        return [self.state.clone()]
+
+    def set_rng_state_all(self, states: list[torch.Tensor]) -> None:
+        (self.state,) = states
+
+
+@pytest.mark.parametrize("backend", [torch.cuda, torch.xpu], ids=["cuda", "xpu"])
+def test_the_generators_of_a_device_in_use_are_kept(
+    backend: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Card(7)
+    monkeypatch.setattr(backend, "is_initialized", lambda: True)
+    for name in ("get_rng_state_all", "set_rng_state_all"):
+        monkeypatch.setattr(backend, name, getattr(card, name))
+    with contextlib.suppress(ValueError), globals_kept():
+        card.state += 1
+        raise ValueError
+    assert card.state.item() == 7
+
+
+def test_a_device_that_is_not_in_use_is_not_started_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: object) -> None:
+        pytest.fail("the device was started up")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    for name in ("_lazy_init", "init", "get_rng_state_all", "set_rng_state_all"):
+        monkeypatch.setattr(torch.cuda, name, started)
+    with globals_kept():
+        seed_globals(3)
+
+
+def test_a_seed_that_waits_for_a_device_to_be_used_still_waits_after_a_check() -> None:
+    torch.manual_seed(1)
+    queue = torch.cuda._lazy_seed_tracker
+    before = dict(vars(queue))
+    with globals_kept():
+        seed_globals(2)
+        assert vars(queue) != before
+    assert vars(queue) == before
+
+
+def test_a_notebooks_defaults_change_nothing_of_what_untouched_generators_draw() -> None:
+    expected = first_draws(5)
+    try:
+        torch.set_default_device("meta")
+        torch.set_default_dtype(torch.float64)
+        got = first_draws(5)
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(torch.float32)
+    assert got == expected
