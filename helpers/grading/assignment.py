@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+_SCHEMA_VERSION = 3  # nbgrader's, of its cells' metadata
+
 
 @dataclass(frozen=True)
 class SourceCell:
@@ -33,6 +35,21 @@ class SourceCell:
     grade: bool
     solution: bool
     points: float = 0.0
+
+    @property
+    def grading(self) -> dict[str, Any]:
+        """What nbgrader's release has of it in the cell's metadata."""
+        grading = {
+            "schema_version": _SCHEMA_VERSION,
+            "grade_id": self.name,
+            "grade": self.grade,
+            "solution": self.solution,
+            "locked": self.locked,
+            "task": False,
+            "cell_type": self.cell_type,
+            "checksum": self.checksum,
+        }
+        return grading | {"points": self.points} if self.grade else grading
 
 
 @dataclass(frozen=True)
