@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,9 @@ from nbformat.notebooknode import NotebookNode
 from helpers.authoring.build import Course
 from helpers.authoring.chapter import chapter_name
 from helpers.catalogue import Exercise, load_chapters
-from helpers.grading.judge.trusted import Cell
+from helpers.grading.judge.trusted import Cell as CompiledCell
+from helpers.reading.cells import Cell
+from helpers.reading.history import reading
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = Course(ROOT)
@@ -87,10 +89,15 @@ def run_exercise(
     ``hidden`` tells whether the hidden tests run too, as they do when work is graded.
     """
     replaced = {} if solution is None else {exercise.name: solution}
-    namespace = define(exercise.chapter, before=f"test-{exercise.name}", replaced=replaced)
+    test = f"test-{exercise.name}"
+    namespace = define(exercise.chapter, before=test, replaced=replaced)
+    cells = [
+        Cell(code, f"cell [{number}]")
+        for number, code in enumerate(cells_before(exercise.chapter, test, replaced), 1)
+    ]
     tests = source(exercise.chapter) if hidden else release(exercise.chapter)
     written = io.StringIO()
-    with contextlib.redirect_stdout(written):
+    with contextlib.redirect_stdout(written), reading(cells):
         points = run_cell(find_cell(tests, f"test-{exercise.name}").source, namespace)
     return Outcome(points, written.getvalue())
 
@@ -101,6 +108,13 @@ def define(chapter: str, *, before: str = "", replaced: Mapping[str, str] | None
     ``replaced`` holds other code for exercises, by name.
     """
     namespace: dict = {"__name__": "__main__"}
+    for code in cells_before(chapter, before, replaced or {}):
+        run_cell(code, namespace)
+    return namespace
+
+
+def cells_before(chapter: str, before: str, replaced: Mapping[str, str]) -> Iterator[str]:
+    """Yield the code of the needed cells and of the references, or what replaces them."""
     for cell in source(chapter).cells:
         name = grade_id(cell)
         if before and name == before:
@@ -108,10 +122,9 @@ def define(chapter: str, *, before: str = "", replaced: Mapping[str, str] | None
         if cell.cell_type != "code" or name.startswith("test-"):
             continue
         if {"needed", "exercise"} & set(cell.metadata.get("tags", [])):
-            run_cell((replaced or {}).get(name, cell.source), namespace)
-    return namespace
+            yield replaced.get(name, cell.source)
 
 
 def run_cell(code: str, namespace: dict) -> object:
     """Run a cell's code as a kernel would and return the value of its last expression."""
-    return Cell(code).run(namespace)
+    return CompiledCell(code).run(namespace)

@@ -7,6 +7,7 @@ its test (``test=``). They become nbgrader cells here, so that points and names 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 from collections import Counter
@@ -16,6 +17,8 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbformat.notebooknode import NotebookNode
+
+from helpers.reading.cells import digest, parse
 
 _FILE_NAME = re.compile(r"(\d\d)_([a-z0-9_]+)\.py")
 _HINT = re.compile(r"<!--\s*hint:\s*(.*?)\s*-->\s*", re.DOTALL)
@@ -55,6 +58,7 @@ class Card:
     hints: list[str]
     visible: int = 0
     hidden: int = 0
+    defines: list[str] = field(default_factory=list)
     parts: set[str] = field(default_factory=set)
 
     def as_dict(self) -> dict:
@@ -112,6 +116,7 @@ def read_chapter(text: Path, repository: str) -> tuple[NotebookNode, dict]:
         "chapter": chapter,
         "title": _chapter_title(text, cells),
         "exercises": [card.as_dict() for card in reader.cards.values()],
+        "cells": sorted({digest(_HIDDEN.sub("", c.source)) for c in cells if _is_ours(c)}),
     }
     return notebook, catalogue
 
@@ -166,6 +171,7 @@ class _Reader:
         self._add_part(where, name, "solution")
         if "### BEGIN SOLUTION" not in source:
             raise ChapterError(f"{where}: the solution has no ### BEGIN SOLUTION line")
+        self.cards[name].defines = _names_defined(source)
         return _code_cell(source, ["exercise"], _nbgrader(name, solution=True))
 
     def _test_cell(self, where: str, metadata: dict, source: str) -> NotebookNode:
@@ -260,6 +266,17 @@ def _code_cell(source: str, tags: list[str], nbgrader: dict | None = None) -> No
 
 def _setup_cell(repository: str) -> NotebookNode:
     return _code_cell(_SETUP.format(repository=repository).rstrip(), ["setup"])
+
+
+def _names_defined(source: str) -> list[str]:
+    """Return the functions and classes that a solution's cell defines at its top."""
+    tree = parse(source)
+    kinds = ast.FunctionDef | ast.ClassDef
+    return sorted({node.name for node in tree.body if isinstance(node, kinds)}) if tree else []
+
+
+def _is_ours(cell: NotebookNode) -> bool:
+    return cell.cell_type == "code" and not cell.metadata.get("nbgrader", {}).get("solution")
 
 
 def _give_ids(cells: list[NotebookNode]) -> None:
