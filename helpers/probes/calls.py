@@ -51,15 +51,18 @@ def after_call(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
 
 
 def outcome(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Call ``function`` and return ``{"output": ...}``, or ``{"error", "message"}``: the name of
-    the class of the exception that it raised, and what it said. A stub's own goes on.
+    """Call ``function`` and return ``{"output": ...}``, or ``{"error", "errors", "message"}``: the
+    name of the class of the exception that it raised, the names of this class and of the exceptions
+    it is derived from, and what it said. A stub's own goes on.
     """
     try:
         return {"output": function(*args, **kwargs)}
     except Exception as error:
         if is_from_stub(error):
             raise
-        return {"error": type(error).__name__, "message": str(error)}
+        kind = type(error)
+        errors = [base.__name__ for base in kind.__mro__ if issubclass(base, Exception)]
+        return {"error": kind.__name__, "errors": errors, "message": str(error)}
 
 
 def fold(step: Callable, state: list, items: list) -> list:

@@ -117,3 +117,20 @@ def squared_error(prediction, target):
     if without_ones(prediction.shape) != without_ones(target.shape):
         raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
     return (prediction - target.detach().reshape(prediction.shape)).square().mean()
+
+
+# %% right: an exception of its own, derived from ValueError
+class ShapeError(ValueError):
+    def __init__(self, first, second):
+        super().__init__(f"{tuple(first)} does not fit {tuple(second)}")
+
+
+def squared_error(prediction, target):
+    first, second = prediction.shape, target.shape
+    while len(first) > 0 and first[-1] == 1:
+        first = first[:-1]
+    while len(second) > 0 and second[-1] == 1:
+        second = second[:-1]
+    if first != second:
+        raise ShapeError(prediction.shape, target.shape)
+    return (prediction.reshape(first) - target.reshape(second)).square().mean()

@@ -80,3 +80,15 @@ def pair_files(names):
     if left:
         raise ValueError(f"{left[0]} has no volume")
     return pairs
+
+
+# %% right: an exception of its own, derived from ValueError
+class AloneError(ValueError):
+    """A volume or a mask is alone."""
+
+
+def pair_files(names):
+    pairs = [(n, n[:-4] + "_mask.npy") for n in sorted(names) if not n.endswith("_mask.npy")]
+    if {name for pair in pairs for name in pair} != set(names):
+        raise AloneError(names)
+    return pairs
