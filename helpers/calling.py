@@ -8,6 +8,7 @@ from typing import Any
 
 from helpers.guard import CallTimeoutError, guarded_call
 from helpers.plain import NotPlainError, one_line, plain_copy
+from helpers.process_state import students_defaults
 
 SECONDS_PER_CALL = 10.0
 # What a stub says; nbgrader's setting for the students' copies holds the same words.
@@ -44,7 +45,7 @@ def call_here(function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:
     answer = Answer()
     noise = None
     try:
-        with guarded_call(SECONDS_PER_CALL) as noise:
+        with students_defaults(), guarded_call(SECONDS_PER_CALL) as noise:
             _fill(answer, function, args, kwargs)
     except CallTimeoutError:
         answer.value, answer.timed_out = None, True

@@ -127,6 +127,14 @@ def test_a_check_has_its_own_defaults_and_the_students_code_the_students() -> No
 
 
 @pytest.mark.usefixtures("students_cell")
+def test_a_call_from_a_check_runs_with_the_students_defaults() -> None:
+    with course_defaults():
+        place, dtype = call_here(lambda: [str(word) for word in made()], [], {}).value
+        assert made() == CPU
+    assert (place, dtype) == ("meta", "torch.float64")
+
+
+@pytest.mark.usefixtures("students_cell")
 def test_what_a_call_changes_of_the_defaults_lasts_neither_inside_nor_outside() -> None:
     with course_defaults():
         with contextlib.suppress(ValueError), students_defaults():
