@@ -1,8 +1,8 @@
 """Plain data: the only thing that passes between a student's code and a check.
 
 Tensors, arrays, numbers, strings, None, and lists, tuples and dicts of them. A copy is taken of
-everything that passes, by exact type, so that nothing a check judges can change behind its back
-or answer for itself.
+everything that passes, and the copy has these exact types, so that nothing a check judges can
+change behind its back or answer for itself.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def plain_copy(value: Any) -> Any:
     """Return a copy of ``value`` that shares no memory with it.
 
     Tensors come back detached, as exact ``torch.Tensor``, on their own device; a ``Parameter``
-    counts as a tensor. A number of NumPy's counts as Python's of the same kind, and an instance of
-    a subclass as one of its base class: a ``namedtuple`` is a tuple, an ``IntEnum`` an int. A bool
-    is no int and an int no float: these are different answers.
+    counts as a tensor. A NumPy scalar becomes the Python value of its kind, and an instance of a
+    subclass becomes its base class: a namedtuple becomes a tuple, an ``IntEnum`` an int. A bool
+    stays a bool and an int stays an int, because a check tells ``True``, 1 and 1.0 apart.
 
     Raises:
         NotPlainError: if ``value``, or something inside it, is not plain data.
@@ -73,16 +73,18 @@ def _plain_key(key: Any) -> Any:
 
 
 def _copy_tensor(value: torch.Tensor) -> torch.Tensor:
-    if value.layout is not torch.strided or value.is_nested:
-        raise NotPlainError(
-            "a sparse or nested tensor is not plain data: `.to_dense()` returns one"
-        )
+    if value.is_nested:
+        raise NotPlainError("a nested tensor is not plain data; return a list of tensors")
+    if value.layout is not torch.strided:
+        raise NotPlainError("a sparse tensor is not plain data; return what `.to_dense()` gives")
     if value.is_quantized:
-        raise NotPlainError("a quantized tensor is not plain data: `.dequantize()` returns one")
+        raise NotPlainError(
+            "a quantized tensor is not plain data; return what `.dequantize()` gives"
+        )
     return torch.Tensor.detach(value).clone()
 
 
-# The base class's own method converts: whatever a subclass overrides is never asked.
+# The base class's own method converts, so no method that a subclass overrides is ever called.
 _CONVERSIONS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (float, float.__float__),
     (int, int.__int__),

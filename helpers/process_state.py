@@ -46,17 +46,18 @@ def _put_back_regions(before: tuple) -> None:
     torch.set_autocast_cache_enabled(keeps_casts)
 
 
-@dataclass(frozen=True, eq=False)  # a student's own mode might say that it equals every other
+# Never equal to another, and so always put back: a student's mode may claim to equal every mode.
+@dataclass(frozen=True, eq=False)
 class _Modes:
-    """What torch's functions pass through; a default device is one of these modes."""
+    """The modes that torch's functions pass through; a default device is one of them."""
 
     stack: tuple[Any, ...]
     device: torch.device | None
     default: Any
 
 
-# torch has no public way to leave what somebody else has entered. Nor has it one to read a default
-# device without making a tensor there, which starts CUDA up, or fails where there is none.
+# torch has no public way to leave a mode that somebody else has entered. `get_default_device` may
+# make a tensor on the device, which initializes CUDA, and fails where there is no such device.
 def _read_modes() -> _Modes:
     stack = tuple(overrides._get_current_function_mode_stack())
     default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)

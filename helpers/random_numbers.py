@@ -10,14 +10,16 @@ from functools import partial
 import numpy as np
 import torch
 
-# Devices that torch starts up when they are first used; until then it keeps their seeds in a queue.
+# torch initializes these devices at their first use; until then it keeps their seeds in a queue.
 _STARTED_LATE = ("cuda", "xpu")
 
 
 @contextlib.contextmanager
 def globals_kept() -> Iterator[None]:
-    """Leave the global generators as they were, those of devices in use included. No device is
-    started up; one that the body is the first to use keeps what the body made of its generator.
+    """Leave the global generators as they were, those of initialized devices included.
+
+    Nothing here initializes a device. If the body does, that device's generator stays as the body
+    leaves it.
     """
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()
     put_back_devices = _keep_devices()
