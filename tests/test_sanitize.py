@@ -29,6 +29,7 @@ from nbgrader.converters import Autograde
 
 from helpers.grading.assignment import Assignment, SourceCell
 from helpers.grading.caps import Caps
+from helpers.grading.judge.recognition import released
 from helpers.grading.judge.sanitize import SKIP, Sanitized, sanitize
 from helpers.grading.records.registration import open_course, register
 from helpers.grading.soundness import MalformedError
@@ -190,8 +191,8 @@ def test_colabs_file_becomes_what_jupyters_does(chapter: Registered) -> None:
 
 def test_the_demos_are_marked_and_the_students_answers_are_not(chapter: Registered) -> None:
     result = sanitize(to_bytes(solved(CHAPTER)), chapter.assignment).notebook
-    for cell, released in zip(result.cells, release(CHAPTER).cells, strict=True):
-        tags = set(released.metadata.get("tags", []))
+    for cell, theirs in zip(result.cells, release(CHAPTER).cells, strict=True):
+        tags = set(theirs.metadata.get("tags", []))
         assert (SKIP in cell.metadata) == bool(tags & {"demo", "setup"}), cell.source
 
 
@@ -239,6 +240,7 @@ CHANGES = st.lists(
     | st.tuples(st.just("move"), st.integers(0), st.integers(0))
     | st.tuples(st.just("grading"), st.integers(0), GRADING)
     | st.tuples(st.just("metadata"), st.integers(0), OTHER_METADATA)
+    | st.tuples(st.just("lose"), st.integers(0))
     | st.tuples(st.just("kind"), st.integers(0), st.sampled_from(["code", "markdown", "raw"]))
     | st.tuples(st.just("text"), st.integers(0), st.text(max_size=20)),
     max_size=12,
@@ -257,6 +259,8 @@ def change(cells: list[dict[str, Any]], changes: list[tuple]) -> list[dict[str, 
             cells.insert(rest[0] % (len(cells) + 1), copy.deepcopy(cell))
         elif what == "grading":
             cell["metadata"]["nbgrader"] = cell["metadata"].get("nbgrader", {}) | rest[0]
+        elif what == "lose":
+            cell["metadata"] = {}
         elif what == "metadata":
             cell["metadata"] |= rest[0]
         elif what == "kind":
@@ -288,7 +292,11 @@ def check_law(content: bytes, assignment: Assignment) -> None:
     check_nothing_lost(content, notebook, assignment)
     again = sanitize(to_bytes(notebook), assignment)
     assert again.notebook == notebook
-    assert again.notes == ()
+    assert (again.notes, again.missing, again.recognized) == ((), (), ())
+    places = [place for place in result.places if place is not None]
+    assert len(result.places) == len(notebook.cells)
+    assert len(set(places)) == len(places)
+    assert set(places) <= set(range(1, len(json.loads(content)["cells"]) + 1))
 
 
 def grading(cell: SourceCell) -> dict[str, Any]:
@@ -308,7 +316,9 @@ def grading(cell: SourceCell) -> dict[str, Any]:
 def check_nothing_lost(content: bytes, notebook: NotebookNode, assignment: Assignment) -> None:
     """Check that each text that a student wrote is there, as often as it stood there."""
     locked = {cell.name for cell in assignment.cells if cell.locked}
-    stubs = {cell.source.rstrip() for cell in assignment.cells}
+    of_the_course = {
+        text.rstrip() for cell in assignment.cells for text in (cell.source, released(cell))
+    }
     cells = json.loads(content)["cells"]
     names = [cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in cells]
     texts = (
@@ -316,7 +326,7 @@ def check_nothing_lost(content: bytes, notebook: NotebookNode, assignment: Assig
         for cell, name in zip(cells, names, strict=True)
         if not (isinstance(name, str) and name in locked)
     )
-    written = Counter(text for text in texts if text.rstrip() not in stubs)
+    written = Counter(text for text in texts if text.rstrip() not in of_the_course)
     assert not written - Counter(cell.source for cell in notebook.cells)
 
 

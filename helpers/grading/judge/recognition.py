@@ -76,11 +76,18 @@ class Submitted:
 
 
 class CourseTexts:
-    """What an assignment's cells say, to be looked up."""
+    """What an assignment's cells say, to be looked up.
+
+    Attributes:
+        only_once: the names of the stubs and the tests, which nobody wants to run once more.
+    """
 
     def __init__(self, assignment: Assignment) -> None:
         """Know the cells of ``assignment``."""
         self._cells = assignment.cells
+        self.only_once = frozenset(
+            cell.name for cell in assignment.cells if cell.solution or cell.grade
+        )
         self._names = {
             (cell.cell_type, comparable(text)): cell.name
             for cell in assignment.cells
@@ -139,9 +146,9 @@ def recognize(
     ours = {cell.name: cell for cell in assignment.cells}
     found = [_by_mark(position, cell, ours) for position, cell in enumerate(cells)]
     marked = {cell.name for cell in found if cell.is_marked}
-    once = {cell.name for cell in assignment.cells if cell.locked and not cell.grade}
+    open_to = texts.only_once | (ours.keys() - marked)
     names = {cell.position: texts.find_name(cell) for cell in found if not cell.is_marked}
-    names = {at: name for at, name in names.items() if name and name not in marked & once}
+    names = {at: name for at, name in names.items() if name in open_to}
     strangers = [
         cell
         for cell in found

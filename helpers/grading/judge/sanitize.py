@@ -31,7 +31,7 @@ import hashlib
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,7 @@ def sanitize(content: bytes, assignment: Assignment, caps: Caps = _CAPS) -> Sani
     submission = nbformat.v4.reads(soundness.without_mark(content).decode())
     texts = CourseTexts(assignment)
     cells = recognize(submission.cells, assignment, texts)
-    standing, left_out = _choose(cells, assignment)
+    standing, left_out = _choose(cells, assignment, texts)
     assembled = _assemble(cells, standing, left_out, assignment, texts)
     notebook = nbformat.from_dict(
         {
@@ -108,7 +108,7 @@ def sanitize(content: bytes, assignment: Assignment, caps: Caps = _CAPS) -> Sani
 
 
 def _choose(
-    cells: Iterable[Submitted], assignment: Assignment
+    cells: Sequence[Submitted], assignment: Assignment, texts: CourseTexts
 ) -> tuple[dict[str, Submitted], set[Submitted]]:
     """Return for each name the cell that stands for it, and the copies that are left out."""
     copies: dict[str, list[Submitted]] = defaultdict(list)
@@ -127,11 +127,11 @@ def _choose(
         if not cell.locked:
             test = standing.get(f"{TEST}{cell.name}")
             standing[cell.name] = _choose_solution(candidates[cell.name], test)
+    ours = {cell.name: cell for cell in assignment.cells}
     left_out = {
-        copy
-        for cell in present
-        for copy in copies[cell.name]
-        if copy is not standing[cell.name] and copy.holds(cell.source, released(cell))
+        cell
+        for cell in cells
+        if standing.get(cell.name) is not cell and _is_nothing_new(cell, ours.get(cell.name), texts)
     }
     return standing, left_out
 
@@ -154,6 +154,13 @@ def _choose_locked(copies: list[Submitted], solutions: list[Submitted]) -> Submi
 def _choose_solution(copies: list[Submitted], test: Submitted | None) -> Submitted:
     before = [copy for copy in copies if test is None or copy.position < test.position]
     return before[-1] if before else copies[0]
+
+
+def _is_nothing_new(cell: Submitted, ours: SourceCell | None, texts: CourseTexts) -> bool:
+    """Tell whether a copy has the text of the cell that it is of, or of a stub or a test."""
+    if ours is not None and cell.holds(ours.source, released(ours)):
+        return True
+    return texts.find_name(cell) in texts.only_once
 
 
 def _find_recognized(standing: Mapping[str, Submitted], assignment: Assignment) -> Iterator[str]:
