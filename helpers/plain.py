@@ -27,7 +27,7 @@ def plain_copy(value: Any) -> Any:
 
     Tensors come back detached, as exact ``torch.Tensor``, on their own device; a ``Parameter``
     counts as a tensor. A NumPy scalar becomes the Python value of its kind, and an instance of a
-    subclass becomes its base class: a namedtuple becomes a tuple, an ``IntEnum`` an int. A bool
+    subclass becomes its base class: a ``namedtuple`` becomes a tuple, an ``IntEnum`` an int. A bool
     stays a bool and an int stays an int, because a check tells ``True``, 1 and 1.0 apart.
 
     Raises:
