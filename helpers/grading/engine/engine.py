@@ -28,8 +28,9 @@ from helpers.grading.engine.workers import LocalWorkers, Workers, judge_here
 from helpers.grading.errors import GradingError
 from helpers.grading.locks import sole_holder
 from helpers.grading.names import printable
-from helpers.grading.records.autograded import write_autograded
+from helpers.grading.records.foreign_points import find_foreign_points, tell_foreign_points
 from helpers.grading.records.gradebook import GradebookWriter, read_students
+from helpers.grading.records.recording import Recorder
 from helpers.grading.records.registration import register
 from helpers.grading.records.results import Recorded, Records, ResultStore, judged_folder
 from helpers.grading.records.submissions import Submission, find_submissions, refuse
@@ -70,6 +71,7 @@ def grade(
     force: bool = False,
     students: Collection[str] = (),
     report: Callable[[Progress], None] = lambda progress: None,
+    say: Callable[[str], None] = lambda line: None,
     step: Step = judge_submission,
 ) -> Summary:
     """Grade what was handed in for ``assignment``; doing it again changes nothing.
@@ -83,6 +85,7 @@ def grade(
         force: judge again what has been judged.
         students: the ids of those to grade; all if empty.
         report: called after each submission.
+        say: called with what the instructor should know before anything is written.
         step: what judges; a function that another process can import.
 
     Raises:
@@ -106,6 +109,8 @@ def grade(
         chosen = _choose(found, students, assignment)
         with GradebookWriter(course, bundle) as writer:
             run = _Run(course, bundle, settings, step, workers, writer, report)
+            for line in run.find_what_others_wrote(chosen):
+                say(line)
             run.go(chosen, force=force)
         if not (run.summary.interrupted or students):
             run.tidy()
@@ -174,7 +179,7 @@ class _Run:
         self._settings = settings
         self._step = step
         self._workers = workers
-        self._writer = writer
+        self._recorder = Recorder(course, assignment, writer)
         self._report = report
         self._environment = describe_environment()
         self._folder = judged_folder(course, assignment.name)
@@ -184,6 +189,15 @@ class _Run:
         self._tries: Counter[str] = Counter()
         self._in_flight: dict[Future, tuple[Submission, str]] = {}
         self._progress = Progress(0, 0, 0)
+
+    def find_what_others_wrote(self, submissions: list[Submission]) -> list[str]:
+        """Return the lines that tell of points in the gradebook that are neither ours nor a
+        person's.
+        """
+        chosen = {submission.student for submission in submissions}
+        records = {s: recorded for s, recorded in self._records.all().items() if s in chosen}
+        self.summary.replaced = find_foreign_points(self._course, self._assignment.name, records)
+        return tell_foreign_points(self.summary.replaced)
 
     def go(self, submissions: list[Submission], *, force: bool) -> None:
         """Bring every submission to its end, or as many as there are until Ctrl-C."""
@@ -327,14 +341,8 @@ class _Run:
             refusal=submission.refusal,
             received_at=submission.received_at,
         )
-        before = self._records.find(submission.student)
-        changed = self._writer.record(recorded, judged, before)
-        stamp = submission.received_at
-        changed |= write_autograded(
-            self._course, self._assignment, submission.student, stamp, judged
-        )
-        self._records.save(recorded)
-        self.summary.add(submission.student, judged)
+        settled, changed = self._recorder.record(recorded, judged)
+        self.summary.add(submission.student, settled)
         return changed
 
     def _fail(self, submission: Submission, error: BaseException) -> None:

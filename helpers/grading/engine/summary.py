@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from helpers.grading.names import printable
+from helpers.grading.records.foreign_points import ForeignPoints
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
+from helpers.grading.waiting import tell_waiting
 
 
 @dataclass
@@ -22,6 +24,7 @@ class Summary:
         unchanged: those of which all is as it was.
         results: for each student, what is recorded: points and verdicts.
         for_a_person: who and why, for each submission that a person has to look at.
+        replaced: points that another automatic grading had written in the place of ours.
         failed: who and why, where the fault is ours: nothing was recorded, and the next run tries
             again.
         missing: the gradebook's students who handed nothing in.
@@ -35,6 +38,7 @@ class Summary:
     unchanged: list[str] = field(default_factory=list)
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     for_a_person: list[tuple[str, str]] = field(default_factory=list)
+    replaced: list[ForeignPoints] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     interrupted: bool = False
@@ -45,8 +49,14 @@ class Summary:
         self.results[student] = {
             "points": judged.points,
             "most": judged.most,
+            "waiting": judged.waiting,
             "exercises": {
-                e.name: {"verdict": e.verdict.value, "points": e.points, "most": e.most}
+                e.name: {
+                    "verdict": e.verdict.value,
+                    "points": e.points,
+                    "most": e.most,
+                    "waiting": e.waiting,
+                }
                 for e in judged.exercises
             },
             "notes": list(judged.notes),
@@ -62,6 +72,14 @@ class Summary:
             for name, exercise in result["exercises"].items():
                 counts.setdefault(name, Counter())[exercise["verdict"]] += 1
         return counts
+
+    def waiting(self) -> dict[str, list[float]]:
+        """Return for each student the points that wait, one entry for each exercise."""
+        found = {
+            student: [e["waiting"] for e in result["exercises"].values() if e["waiting"]]
+            for student, result in self.results.items()
+        }
+        return {student: points for student, points in found.items() if points}
 
     def in_order(self) -> Summary:
         """Return it with all lists sorted by student."""
@@ -106,6 +124,7 @@ def summarize(summary: Summary) -> list[str]:
     if summary.for_a_person:
         lines.append("A person should look at:")
         lines += [f"  {printable(s)}: {printable(why)}" for s, why in summary.for_a_person]
+    lines += tell_waiting(summary.assignment, summary.waiting())
     if summary.failed:
         lines.append("Not graded, by no fault of theirs (the next run tries again):")
         lines += [f"  {printable(s)}: {printable(why)}" for s, why in summary.failed]

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
+from helpers.grading.records.decisions import Decisions
 from helpers.grading.records.gradebook import read_students
 from helpers.grading.records.results import Recorded, Records, ResultStore, judged_folder
+from helpers.grading.records.settling import settle
 from helpers.grading.records.submissions import Submission, find_notebook, find_submissions
 from helpers.grading.verdicts import Judged
 
@@ -29,7 +31,9 @@ class ClassEntry:
         student: the id.
         first_name, last_name, email: the gradebook's; "" where it has none.
         received_at: when the submission was received, in UTC; None if that is not known.
-        judged: what it came to, with an empty notebook; None if it was not judged.
+        judged: what it came to, with what people have decided and an empty notebook; None if it
+            was not judged.
+        as_judged: the same without what people have decided.
         submission: the SHA-256 of what was handed in and judged; "" if nothing was.
         is_current: whether ``judged`` is of what counts now; False if a later submission has come
             since, or none was judged.
@@ -41,6 +45,7 @@ class ClassEntry:
     email: str = ""
     received_at: datetime | None = None
     judged: Judged | None = None
+    as_judged: Judged | None = field(default=None, repr=False)
     submission: str = ""
     is_current: bool = False
     _store: ResultStore | None = field(default=None, repr=False, compare=False)
@@ -63,10 +68,11 @@ def read_class(course: Path, assignment: str) -> list[ClassEntry]:
         assignment: "08-numerical-stability".
 
     Raises:
-        GradingError: there is no such assignment.
+        GradingError: there is no such assignment, or what people have decided is damaged.
     """
     folder = judged_folder(course, assignment)
     store, records = ResultStore(folder), Records(folder / "students").all()
+    decisions = Decisions(folder)
     notebook = find_notebook(course, assignment)
     handed_in = {s.student: s for s in find_submissions(course, assignment, notebook)}
     people = read_students(course)
@@ -74,7 +80,11 @@ def read_class(course: Path, assignment: str) -> list[ClassEntry]:
     for student in sorted({*people, *handed_in, *records}):
         names = people.get(student, {})
         entry = ClassEntry(student, **names)
-        entries.append(_fill(entry, handed_in.get(student), records.get(student), store))
+        filled = _fill(entry, handed_in.get(student), records.get(student), store)
+        if filled.as_judged is not None:
+            settled = settle(filled.as_judged, decisions.of(student))
+            filled = dataclasses.replace(filled, judged=settled)
+        entries.append(filled)
     return entries
 
 
@@ -94,7 +104,7 @@ def _fill(
     return dataclasses.replace(
         entry,
         received_at=_as_time(recorded.received_at),
-        judged=judged,
+        as_judged=judged,
         submission=recorded.submission,
         is_current=is_current and judged is not None,
         _store=store,

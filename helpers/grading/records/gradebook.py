@@ -30,6 +30,7 @@ from helpers.grading.errors import GradingError
 from helpers.grading.names import printable
 from helpers.grading.records.registration import open_course
 from helpers.grading.records.results import Recorded
+from helpers.grading.records.settling import waits
 from helpers.grading.records.transactions import TransactionalGradebook, is_there
 from helpers.grading.verdicts import Judged, Verdict
 
@@ -44,10 +45,12 @@ class _Entry:
     Attributes:
         points: the automatic score; None where only a person can give one.
         for_a_person: whether a person should look at it all the same.
+        waits: whether points wait for a person; they are not among ``points``.
     """
 
     points: float | None
     for_a_person: bool
+    waits: bool = False
 
 
 class GradebookWriter:
@@ -75,7 +78,7 @@ class GradebookWriter:
 
         Args:
             recorded: whose submission it is, when it was received, and its result's key.
-            judged: the result.
+            judged: the result, with what people have decided.
             before: what was recorded of the student by an earlier run.
 
         Raises:
@@ -187,16 +190,19 @@ def _needs_a_person(
     """Return whether formgrader should list a grade as one that a person has to look at.
 
     What a person has seen stays seen until something is different: the score, or, where a person
-    has to look at the answer in any case, the answer.
+    has to look at the answer in any case, the answer. Points that wait do so until it is decided
+    about them, or a person has given others.
     """
-    wanted = entry.for_a_person or entry.points is None
+    wanted = entry.for_a_person or entry.waits or entry.points is None
     by_hand = grade.manual_score is not None
+    if entry.waits and not by_hand:
+        return True
     if grade.auto_score != entry.points:
         return wanted or by_hand
     if wanted and before is not None and before.submission != recorded.submission:
         return True
     judged_anew = before is None or before.key != recorded.key
-    if judged_anew and not by_hand and entry.points is not None:
+    if (judged_anew or not wanted) and not by_hand and entry.points is not None:
         return wanted
     return bool(grade.needs_manual_grade)
 
@@ -222,7 +228,7 @@ def _entries(
         result = results.get(cell.name)
         if result is not None:
             looked_at = bool(result.for_a_person) or result.verdict is Verdict.MALFORMED
-            entries[cell.name] = _Entry(float(result.points), looked_at)
+            entries[cell.name] = _Entry(float(result.points), looked_at, waits(result))
         elif cell.name in cells:
             points, _ = determine_grade(cells[cell.name])
             entries[cell.name] = _Entry(points, False)

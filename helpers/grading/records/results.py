@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,7 @@ class Recorded:
         submission: the SHA-256 of what was handed in; "" if there is no notebook at all.
         refusal: why it was not judged; "" if it was.
         received_at: as timestamp.txt or the receipt tells it; "" if neither does.
+        points: those that were written into the gradebook, by the exercise's name.
     """
 
     student: str
@@ -124,6 +125,7 @@ class Recorded:
     submission: str
     refusal: str
     received_at: str
+    points: Mapping[str, float] = field(default_factory=dict)
 
 
 class Records:
@@ -162,10 +164,12 @@ class Records:
 def _read_record(file: Path, student: str | None = None) -> Recorded | None:
     try:
         recorded = Recorded(**json.loads(file.read_bytes()))
-    except (OSError, ValueError, TypeError, RecursionError):
+        points = {name: float(points) for name, points in recorded.points.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    fields = dataclasses.astuple(recorded)
-    if not all(isinstance(value, str) for value in fields):
+    recorded = dataclasses.replace(recorded, points=points)
+    texts = (value for name, value in vars(recorded).items() if name != "points")
+    if not all(isinstance(value, str) for value in texts):
         return None
     return recorded if student in (None, recorded.student) else None
 

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nbgrader.api import (
-    BaseCell,
     Comment,
     Grade,
     Gradebook,
     GradeCell,
     MissingEntry,
     SubmittedAssignment,
-    SubmittedNotebook,
     TaskCell,
 )
 from sqlalchemy.engine import make_url
@@ -27,6 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from helpers.grading.errors import ReportError
 from helpers.grading.records.registration import open_course
+from helpers.grading.records.rows import rows_of
 from helpers.grading.records.transactions import is_there
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
@@ -36,12 +35,17 @@ _SAME = 0.005  # points are rounded to two decimals
 
 @dataclass(frozen=True)
 class Score:
-    """What the gradebook has of one graded cell; ``points`` is None where nothing is recorded."""
+    """What the gradebook has of one graded cell; ``points`` is None where nothing is recorded.
+
+    ``by_a_person`` is true of extra credit, too, ``is_replaced`` where a person's score counts
+    instead of the automatic one.
+    """
 
     points: float | None
     automatic: float | None = None
     by_a_person: bool = False
     needs_a_person: bool = False
+    is_replaced: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Mark:
         by_a_person: whether a person gave points.
         comment: a person's.
         for_a_person: why a person should look at it; "" if nobody needs to.
+        waiting: points that are not counted before a person has looked.
     """
 
     name: str
@@ -77,6 +82,7 @@ class Mark:
     by_a_person: bool = False
     comment: str = ""
     for_a_person: str = ""
+    waiting: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,11 @@ class Marks:
         """All points, with the penalty taken off."""
         total = sum(mark.points for mark in self.each) - self.penalty
         return max(0.0, round(total, 2))
+
+    @property
+    def waiting(self) -> float:
+        """All points that wait for a person; they are not among ``points``."""
+        return round(sum(mark.waiting for mark in self.each), 2)
 
     @property
     def most(self) -> float:
@@ -125,7 +136,10 @@ class GradebookView:
 
     def _mark(self, record: Record, result: ExerciseResult) -> Mark:
         score = record.scores.get(f"{_TEST}{result.name}", Score(None))
-        reasons = [result.for_a_person] if result.for_a_person else []
+        # Who has given points by hand has looked at it.
+        waiting = 0.0 if score.is_replaced else result.waiting
+        is_done = score.is_replaced and result.waiting > 0
+        reasons = [result.for_a_person] if result.for_a_person and not is_done else []
         if not reasons and result.verdict is Verdict.MALFORMED:
             reasons.append(result.message or "it cannot be read")
         if score.points is None:
@@ -147,6 +161,7 @@ class GradebookView:
             score.by_a_person,
             comment,
             "; ".join(reasons),
+            waiting,
         )
 
     def _mark_by_hand(self, record: Record, name: str, most: float) -> Mark:
@@ -195,18 +210,6 @@ def _read(gradebook: Gradebook, assignment: str) -> GradebookView:
     return GradebookView(records, most)
 
 
-# One query for the class each: nbgrader's objects would ask the database anew for every cell.
-def _of_assignment(gradebook: Gradebook, columns: tuple, kind: type, assignment: str) -> Iterable:
-    return (
-        gradebook.db.query(SubmittedAssignment.student_id, BaseCell.name, *columns)
-        .select_from(kind)
-        .join(BaseCell, kind.cell_id == BaseCell.id)
-        .join(SubmittedNotebook, kind.notebook_id == SubmittedNotebook.id)
-        .join(SubmittedAssignment, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-        .filter(SubmittedAssignment.assignment_id == assignment)
-    )
-
-
 def _read_scores(gradebook: Gradebook, assignment: str) -> dict[str, dict[str, Score]]:
     columns = (
         Grade.auto_score,
@@ -216,21 +219,19 @@ def _read_scores(gradebook: Gradebook, assignment: str) -> dict[str, dict[str, S
         Grade.needs_manual_grade,
     )
     scores: dict[str, dict[str, Score]] = defaultdict(dict)
-    rows = _of_assignment(gradebook, columns, Grade, assignment)
+    rows = rows_of(gradebook, Grade, columns, assignment)
     for student, cell, automatic, manual, extra, points, needs in rows:
         is_recorded = automatic is not None or manual is not None
         by_a_person = manual is not None or bool(extra)
         scores[student][cell] = Score(
-            points if is_recorded else None, automatic, by_a_person, bool(needs)
+            points if is_recorded else None, automatic, by_a_person, bool(needs), manual is not None
         )
     return scores
 
 
 def _read_comments(gradebook: Gradebook, assignment: str) -> dict[str, dict[str, str]]:
     comments: dict[str, dict[str, str]] = defaultdict(dict)
-    for student, cell, text in _of_assignment(
-        gradebook, (Comment.manual_comment,), Comment, assignment
-    ):
+    for student, cell, text in rows_of(gradebook, Comment, (Comment.manual_comment,), assignment):
         if text and text.strip():
             comments[student][cell] = text.strip()
     return comments

@@ -80,7 +80,7 @@ def grades_table(rows: Sequence[Row]) -> bytes:
     """Return everybody's points and verdicts as CSV."""
     names = list(dict.fromkeys(mark.name for row in rows if row.marks for mark in row.marks.each))
     header = ["student_id", "last_name", "first_name", "email", "sender", "received_at_utc"]
-    header += ["total", "most", "late_penalty", "needs_a_person", "notes"]
+    header += ["total", "most", "waiting", "late_penalty", "needs_a_person", "notes"]
     header += [column for name in names for column in (name, f"{name} verdict")]
     table = [header]
     for row in rows:
@@ -88,9 +88,10 @@ def grades_table(rows: Sequence[Row]) -> bytes:
         cells = [guard(text) for text in told]
         cells.append(f"{row.received_at:%Y-%m-%d %H:%M:%S}" if row.received_at else "")
         if row.marks:
-            cells += [number(v) for v in (row.marks.points, row.marks.most, row.marks.penalty)]
+            marks = row.marks
+            cells += [number(v) for v in (marks.points, marks.most, marks.waiting, marks.penalty)]
         else:
-            cells += ["", "", ""]
+            cells += ["", "", "", ""]
         cells += [guard("; ".join(told), 1000) for told in (row.for_a_person, row.notes)]
         by_name = {mark.name: mark for mark in row.marks.each} if row.marks else {}
         for name in names:

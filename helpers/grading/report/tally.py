@@ -32,23 +32,25 @@ class WrongAnswer:
 
 @dataclass(frozen=True)
 class Share:
-    """How many of the submissions passed what ``label`` says."""
+    """How many of the submissions passed what ``label`` says, and of how many that waits."""
 
     exercise: str
     label: str
     passed: int
     hidden: bool = False
+    waiting: int = 0
 
 
 class Tally:
     """Counts; it keeps a few numbers of each submission and none of its text but reasons."""
 
     def __init__(self) -> None:
-        """Start with nothing counted."""
+        """Start with nothing counted; ``waiting`` counts the submissions with points that wait."""
         self.totals: list[float] = []
         self.most = 0.0
         self._verdicts: dict[str, Counter[Verdict]] = {}
-        self._properties: dict[tuple[str, str, bool], int] = {}
+        self._properties: dict[tuple[str, str, bool], Counter[str]] = {}
+        self.waiting = 0
         self._reasons: Counter[tuple[str, str]] = Counter()
         self._examples: dict[tuple[str, str], str] = {}
 
@@ -60,6 +62,7 @@ class Tally:
     def add(self, marks: Marks) -> None:
         """Count one submission."""
         self.totals.append(marks.points)
+        self.waiting += marks.waiting > 0
         self.most = max(self.most, marks.most)
         for mark in marks.each:
             if mark.result is not None:
@@ -69,7 +72,7 @@ class Tally:
         self._verdicts.setdefault(result.name, Counter())[result.verdict] += 1
         for tried in result.properties:
             key = (result.name, one_line(tried.claim), tried.hidden)
-            self._properties[key] = self._properties.get(key, 0) + (tried.outcome == "passed")
+            self._properties.setdefault(key, Counter())[tried.outcome] += 1
         claim, told = _first_fault(result)
         if told and result.verdict is not Verdict.UNANSWERED:
             key = (result.name, one_line(claim + without_numbers(told)))
@@ -82,13 +85,16 @@ class Tally:
 
     def exercises(self) -> list[Share]:
         """Return for each exercise how many passed it."""
-        return [Share(name, name, found[Verdict.PASSED]) for name, found in self._verdicts.items()]
+        return [
+            Share(name, name, found[Verdict.PASSED], waiting=found[Verdict.WAITING])
+            for name, found in self._verdicts.items()
+        ]
 
     def properties(self) -> list[Share]:
         """Return for each property how many passed it, in the exercises' order."""
         found = [
-            Share(exercise, claim, passed, hidden)
-            for (exercise, claim, hidden), passed in self._properties.items()
+            Share(exercise, claim, outcomes["passed"], hidden, outcomes["waiting"])
+            for (exercise, claim, hidden), outcomes in self._properties.items()
         ]
         order = {name: place for place, name in enumerate(self._verdicts)}
         return sorted(found, key=lambda share: (order[share.exercise], share.hidden))
@@ -116,9 +122,11 @@ def _first_fault(result: ExerciseResult) -> tuple[str, str]:
 
     Both are "" where nothing is wrong, or where the submission cannot be read and holds no answer.
     """
-    if result.verdict in (Verdict.PASSED, Verdict.MALFORMED):
+    if result.verdict in (Verdict.PASSED, Verdict.WAITING, Verdict.MALFORMED):
         return "", ""
     failed = [tried for tried in result.properties if tried.outcome == "failed"]
     if not failed:
-        return "", result.message or str(result.verdict)
+        # What holds, and waits for a person, is no wrong answer.
+        is_held = any(tried.outcome == "waiting" for tried in result.properties)
+        return "", "" if is_held else result.message or str(result.verdict)
     return f"{failed[0].claim}: ", failed[0].reason
