@@ -37,7 +37,7 @@ _SIDES = (
     _Side("As a student", ("lab", "progress", "hint"), "helpers", "lab", "make lab"),
     _Side(
         "As an instructor",
-        ("publish", "staff", "collect", "grade", "report", "demo"),
+        ("publish", "staff", "collect", "grade", "review", "report", "demo"),
         "helpers.grading",
         "instructor",
         "make staff",
@@ -270,6 +270,7 @@ def grade(
             force=force,
             students=students,
             report=report,
+            say=lambda line: click.echo(line, err=True),
         )
     if as_json:
         click.echo(json.dumps(summary.to_plain(), indent=1))
@@ -296,6 +297,68 @@ def _grading_bar() -> Iterator[Callable[[GradingProgress], None]]:
             bars.update(task, total=progress.all - left_out, completed=progress.done - left_out)
 
         yield show
+
+
+@main.command(short_help="Look at points that wait for a person, and decide.")
+@click.argument("assignment")
+@click.option("--list", "action", flag_value="", default=True, help="Show what waits: the default.")
+@click.option("--accept", "action", flag_value="accept", help="Let the points that wait count.")
+@click.option("--refuse", "action", flag_value="refuse", help="Let them not count.")
+@click.option("--reopen", "action", flag_value="reopen", help="Take decisions back.")
+@click.option("--student", "students", multiple=True, help="Whose only; may be given again.")
+@click.option("--exercise", "exercises", multiple=True, help="Of which only, like softmax.")
+@click.option("--reason", default="", help="Only where this is to be looked at: sys._getframe.")
+@click.option("--all", "everything", is_flag=True, help="Decide about all of it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the cases as one JSON document.")
+def review(
+    assignment: str,
+    action: str,
+    students: tuple[str, ...],
+    exercises: tuple[str, ...],
+    reason: str,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """Show which points of ASSIGNMENT wait for a person and why, or decide whether they count.
+
+    A decision holds for the code that was looked at, whenever it is graded again, and for no other.
+    The gradebook, the judged notebooks and the report are brought up to date at once; nothing is
+    judged anew.
+    """
+    from helpers.grading.startup import leave_out_address_grammar
+
+    leave_out_address_grammar()
+    from rich.console import Console
+
+    from helpers.grading.review.cases import Selection, find_cases
+    from helpers.grading.review.review import Action, decide
+    from helpers.grading.review.shown import show_cases, show_outcome, to_plain
+
+    course = _root() / "course"
+    selection = Selection(students, exercises, reason)
+    if action and not everything and selection == Selection():
+        raise click.ClickException(
+            f"say what to {action}: --student, --exercise, --reason, or --all"
+        )
+    problem = ""
+    if action:
+        outcome = decide(course, assignment, Action(action), selection)
+        shown, problem = show_outcome(outcome), outcome.problem
+        changed = {change.case.about for change in outcome.changes}
+        chosen = [case for case in outcome.cases.all if case.about in changed]
+    else:
+        found = find_cases(course, assignment)
+        chosen = found.select(selection)
+        shown = show_cases(found, chosen)
+    if as_json:
+        click.echo(json.dumps(to_plain(chosen), indent=1))
+        if problem:
+            click.echo(problem, err=True)
+    else:
+        console = Console(highlight=False, emoji=False, markup=False)
+        for each in shown:
+            console.print(each, crop=False)
+    sys.exit(1 if problem else 0)
 
 
 @main.command(short_help="Write tables, feedback pages and a picture of the class.")

@@ -27,6 +27,7 @@ _MOST_BARS = 20
 _DIM = "#8a8a8a"
 # Students' words are in here: a dollar sign in them starts no formula.
 _WORDS = {"parse_math": False}
+_WAITING = {"color": "white", "edgecolor": "#8a8a8a", "hatch": "...", "label": "waits for a person"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ def _draw_scores(axes: Axes, tally: Tally) -> None:
     middle = sorted(tally.totals)[tally.count // 2]
     axes.axvline(middle, color=COLORS["vermilion"], linestyle="--")
     axes.set_title(f"Scores: half reach {middle:g}", loc="left")
-    axes.set(xlabel=f"score (points of {tally.most:g})", ylabel="submissions", xlim=(0, highest))
+    left_out = f", {tally.waiting} with more that waits" if tally.waiting else ""
+    words = f"score (points of {tally.most:g}{left_out})"
+    axes.set(xlabel=words, ylabel="submissions", xlim=(0, highest))
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.grid(axis="x", visible=False)
 
@@ -107,12 +110,20 @@ def _draw_exercises(axes: Axes, tally: Tally, label: Callable[[str], str]) -> No
     partly = [100 * verdicts[Verdict.PARTLY] / tally.count for verdicts in found.values()]
     axes.barh(rows, passed, color=COLORS["blue"], label="passed")
     axes.barh(rows, partly, left=passed, color=COLORS["sky"], hatch="//", label="partly")
-    for row, whole, part in zip(rows, passed, partly, strict=True):
-        words = f"{whole:.0f} %" + (f" + {part:.0f} %" if part >= 0.5 else "")
-        axes.text(whole + part + 1, row, words, va="center", fontsize=8.5)
+    ends = [whole + part for whole, part in zip(passed, partly, strict=True)]
+    waiting = [100 * verdicts[Verdict.WAITING] / tally.count for verdicts in found.values()]
+    if any(waiting):
+        axes.barh(rows, waiting, left=ends, **_WAITING)
+    for row, parts in enumerate(zip(passed, partly, waiting, strict=True)):
+        words = " + ".join(f"{part:.0f} %" for part in (parts[0], *filter(_shows, parts[1:])))
+        axes.text(sum(parts) + 1, row, words, va="center", fontsize=8.5)
     axes.set_yticks(rows, [_short(label(name), 38) for name in found], **_WORDS)
     _finish_bars(axes, len(found), "Exercises", "exercise", tally, end=125)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.75, 1.0), ncols=2, frameon=False)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
+
+
+def _shows(percent: float) -> bool:
+    return percent >= 0.5
 
 
 def _choose_properties(tally: Tally) -> tuple[list[Share], str]:
@@ -135,9 +146,15 @@ def _draw_properties(
         rows = [row for row, share in enumerate(shares) if share.hidden is hidden]
         widths = [100 * shares[row].passed / tally.count for row in rows]
         axes.barh(rows, widths, color=COLORS[color], hatch=hatch, edgecolor="white", label=words)
+    waiting = [row for row, share in enumerate(shares) if share.waiting]
+    if waiting:
+        widths = [100 * shares[row].waiting / tally.count for row in waiting]
+        starts = [100 * shares[row].passed / tally.count for row in waiting]
+        axes.barh(waiting, widths, left=starts, **_WAITING)
     for row, share in enumerate(shares):
-        percent = 100 * share.passed / tally.count
-        axes.text(percent + 1, row, f"{percent:.0f} %", va="center", fontsize=8.5)
+        passed, held = (100 * count / tally.count for count in (share.passed, share.waiting))
+        words = f"{passed:.0f} %" + (f" + {held:.0f} %" if _shows(held) else "")
+        axes.text(passed + held + 1, row, words, va="center", fontsize=8.5)
     names, before = [], None
     for row, share in enumerate(shares):
         if share.exercise != before and row:
@@ -148,7 +165,7 @@ def _draw_properties(
     axes.set_yticks(range(len(shares)), names, fontsize=8.5, **_WORDS)
     _finish_bars(axes, len(shares), title, "exercise · property", tally)
     if shares:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
 
 
 def _draw_wrong_answers(axes: Axes, tally: Tally, label: Callable[[str], str]) -> None:
@@ -192,10 +209,12 @@ def _describe(tally: Tally, label: Callable[[str], str]) -> str:
         f"{answer.reason} ({answer.count} in exercise {label(answer.exercise)})"
         for answer in tally.wrong_answers()[:3]
     )
+    more = f"More points wait for a person in {_submissions(tally.waiting)}. "
     return (
         f"Four charts of {_submissions(tally.count)}. Scores: from {min(tally.totals):g} to "
         f"{max(tally.totals):g} of {tally.most:g} points, half reach {middle:g}. "
-        f"Passed, by exercise: {rates}. "
+        + (more if tally.waiting else "")
+        + f"Passed, by exercise: {rates}. "
         + (f"The most frequent wrong answers: {most}." if most else "There are no wrong answers.")
     )
 

@@ -15,6 +15,7 @@ from helpers.grading.report.marks import Mark, Marks
 from helpers.grading.report.tables import Row, number
 from helpers.grading.shown import embed_picture, one_line, printed, render_markdown, visible
 from helpers.grading.verdicts import PropertyResult, Verdict
+from helpers.grading.waiting import count
 
 _MOST_CODE = 30_000
 _MOST_OUTPUTS = 20
@@ -22,6 +23,7 @@ _MOST_OUTPUTS = 20
 LOOKS = {
     Verdict.PASSED: ("passed", "✓", "passed"),
     Verdict.PARTLY: ("partly", "◐", "partly right"),
+    Verdict.WAITING: ("waiting", "?", "a person will look at it"),
     Verdict.FAILED: ("wrong", "✗", "not right yet"),
     Verdict.UNANSWERED: ("wrong", "✗", "nothing written yet"),
     Verdict.CRASHED: ("wrong", "⚠", "crashed"),
@@ -31,7 +33,7 @@ LOOKS = {
     Verdict.MISSING: ("wrong", "✗", "missing"),
 }
 _UNJUDGED = ("", "", "")
-_SIGNS = {"passed": "✓", "failed": "✗", "not tried": "–"}
+_SIGNS = {"passed": "✓", "failed": "✗", "not tried": "–", "waiting": "?"}
 
 
 def render_feedback(
@@ -63,6 +65,7 @@ def render_feedback(
         most=number(marks.most),
         penalty=number(marks.penalty) if marks.penalty else "",
         looked_at=any(mark.for_a_person for mark in marks.each),
+        waiting=count(marks.waiting, "more point") if marks.waiting else "",
         banner=banner,
         exercises=[
             _exercise(mark, label(mark.name), banner)
@@ -76,7 +79,12 @@ def render_feedback(
 
 def look_of(mark: Mark) -> tuple[str, str, str]:
     """Return the class for the color, the sign and the word for how an exercise ended."""
-    return LOOKS[mark.result.verdict] if mark.result else _UNJUDGED
+    if mark.result is None:
+        return _UNJUDGED
+    verdict = mark.result.verdict
+    if verdict is Verdict.WAITING and not mark.waiting:  # a person has given points by hand
+        verdict = Verdict.PASSED if mark.points >= mark.most else Verdict.PARTLY
+    return LOOKS[verdict]
 
 
 def _banner(marks: Marks) -> str:
@@ -100,28 +108,43 @@ def _exercise(mark: Mark, title: str, banner: str) -> dict[str, Any]:
         "word": word,
         "points": number(mark.points),
         "most": number(mark.most),
+        "waiting": count(mark.waiting, "more point") if mark.waiting else "",
         "by_a_person": mark.by_a_person,
         "comment": mark.comment,
         "message": "" if banner or message in told_below else visible(message),
-        "properties": [_property(each) for each in tried],
+        "properties": [_property(each, mark) for each in tried],
     }
 
 
-def _property(tried: PropertyResult) -> dict[str, Any]:
-    details = [] if tried.hidden else tried.details
+def _property(tried: PropertyResult, mark: Mark) -> dict[str, Any]:
+    is_waiting = tried.outcome == "waiting"
+    details = [] if tried.hidden or is_waiting else tried.details
     return {
         "claim": one_line(tried.claim, 500),
         "kind": tried.outcome.replace(" ", "-"),
         "outcome": tried.outcome,
         "sign": _SIGNS.get(tried.outcome, "–"),
         "hidden": tried.hidden,
-        "reason": visible(tried.reason),
+        "reason": "" if is_waiting else visible(tried.reason),
+        "held": _tell_why_it_waits(tried, mark) if is_waiting else "",
         "details": [
             (one_line(heading), visible(value))
             for heading, value in details
             if value != tried.reason
         ],
     }
+
+
+def _tell_why_it_waits(tried: PropertyResult, mark: Mark) -> str:
+    if not mark.waiting:  # a person has given points by hand
+        return "It holds."
+    properties = mark.result.properties if mark.result else (tried,)
+    share = tried.weight / (sum(each.weight for each in properties) or 1.0)
+    points = round(share * mark.most, 2)
+    return (
+        f"It holds. A person will look at {visible(tried.reason)} before this property's "
+        f"{count(points, 'point')} {'counts' if points == 1 else 'count'}."
+    )
 
 
 def _own_cells(notebook: bytes) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from helpers.grading.report.feedback import look_of
 from helpers.grading.report.tables import Row, number
 from helpers.grading.report.tally import Tally
 from helpers.grading.shown import data_address, one_line, visible
+from helpers.grading.waiting import tell_waiting
 
 _MOST_PER_EXERCISE = 5
 _MOST_NAME = 80
@@ -48,6 +49,7 @@ def render_overview(
         picture=data_address("image/svg+xml", picture.svg),
         alt=visible(picture.alt),
         needing=_told(rows, lambda row: row.for_a_person),
+        waiting=" ".join(tell_waiting(assignment, waiting_of(rows))),
         notes=_told(rows, lambda row: row.notes),
         left_out=[(one_line(student), reason) for student, reason in left_out],
         wrong=[
@@ -58,6 +60,12 @@ def render_overview(
         headings=[label(name) for name in names],
         rows=[_row(row, names) for row in rows],
     )
+
+
+def waiting_of(rows: Iterable[Row]) -> dict[str, list[float]]:
+    """Return for each student the points that wait, one entry for each exercise."""
+    found = {r.student: [m.waiting for m in r.marks.each if m.waiting] for r in rows if r.marks}
+    return {student: points for student, points in found.items() if points}
 
 
 def summarize_class(rows: Sequence[Row], tally: Tally) -> str:
@@ -85,12 +93,16 @@ def _row(row: Row, names: Iterable[str]) -> dict[str, object]:
             continue
         kind, sign, word = look_of(marks[name])
         points = number(marks[name].points)
-        cells.append({"kind": kind, "sign": sign, "word": word, "points": points})
+        waiting = number(marks[name].waiting) if marks[name].waiting else ""
+        cells.append(
+            {"kind": kind, "sign": sign, "word": word, "points": points, "waiting": waiting}
+        )
     return {
         "student": one_line(row.student, _MOST_NAME),
         "page": _address(row),
         "name": one_line(row.name, _MOST_NAME),
         "points": number(row.marks.points) if row.marks else "",
+        "waiting": number(row.marks.waiting) if row.marks and row.marks.waiting else "",
         "cells": cells,
         "received": f"{row.received_at:%Y-%m-%d %H:%M}" if row.received_at else "",
         "status": row.status,

@@ -22,17 +22,19 @@ from helpers.grading.records.submissions import find_notebook
 from helpers.grading.report.class_picture import draw_class
 from helpers.grading.report.feedback import render_feedback
 from helpers.grading.report.marks import GradebookView, Marks, read_gradebook
-from helpers.grading.report.overview import render_overview, summarize_class
+from helpers.grading.report.overview import render_overview, summarize_class, waiting_of
 from helpers.grading.report.own_files import OwnFiles, own_files
 from helpers.grading.report.senders import Sender, read_senders
-from helpers.grading.report.tables import Row, canvas_table, grades_table, moodle_table
+from helpers.grading.report.tables import Row, canvas_table, grades_table, moodle_table, read_column
 from helpers.grading.report.tally import Tally
+from helpers.grading.waiting import tell_waiting
 
 _INDEX = "index.html"
+_CANVAS = "lms-canvas.csv"
 _TABLES = (
     ("grades.csv", "everybody's points and verdicts"),
     ("lms-moodle.csv", "for Moodle to import"),
-    ("lms-canvas.csv", "for Canvas to import"),
+    (_CANVAS, "for Canvas to import"),
 )
 _PICTURES = ("class.png", "class.svg")
 _STAMPS = ("timestamp.txt", "submission_secret.txt")  # nbgrader's release_feedback needs them
@@ -52,6 +54,7 @@ class Summary:
         needing: who needs a person, and why.
         left_out: who is not in a table to import, and why.
         kept: how many feedback pages could not be put where nbgrader looks for them.
+        waiting: a line on the points that wait for a person; none if none do.
     """
 
     index: Path
@@ -60,6 +63,7 @@ class Summary:
     needing: list[tuple[str, str]]
     left_out: list[tuple[str, str]]
     kept: int
+    waiting: list[str]
 
 
 def write_report(
@@ -91,6 +95,19 @@ def write_report(
         report.remove_others()
         nbgraders.remove_others(f"/{assignment}/")
     return summary
+
+
+def renew_report(course: Path, assignment: str) -> Summary | None:
+    """Write the report again where it lies by default; return None if there is none.
+
+    Raises:
+        ReportError: something of somebody else's is in its place.
+    """
+    output = course / "reports" / assignment
+    if not (output / _INDEX).is_file():
+        return None
+    column = read_column(output / _CANVAS) if (output / _CANVAS).is_file() else None
+    return write_report(course, assignment, output, column if column != assignment else None)
 
 
 class _Run:
@@ -152,6 +169,7 @@ class _Run:
             [(row.student, "; ".join(row.for_a_person)) for row in rows if row.for_a_person],
             list(left_out.items()),
             self._kept,
+            tell_waiting(self._assignment, waiting_of(rows)),
         )
 
     def _row(
@@ -199,6 +217,7 @@ def summarize(summary: Summary) -> list[str]:
         )
     for student, reasons in summary.needing:
         lines.append(f"To be looked at: {printable(student)}: {printable(reasons)}.")
+    lines += summary.waiting
     for student, reason in summary.left_out:
         lines.append(f"Not in the tables to import: {printable(student)}: {printable(reason)}.")
     return lines

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from helpers.grading.report.marks import Mark, Marks
 from helpers.grading.report.senders import Sender
@@ -165,6 +166,15 @@ def canvas_table(rows: Iterable[Row], assignment: str, column: str | None = None
         lines.append([name, number_in_canvas, row.student, login, "", number(row.marks.points)])
     table.content = _as_csv(lines, "utf-8")
     return table
+
+
+def read_column(file: Path) -> str | None:
+    """Return what the assignment is called in a table for Canvas; None if it cannot be read."""
+    try:
+        with file.open(encoding="utf-8", newline="") as stream:
+            return next(csv.reader(stream))[5]
+    except (OSError, ValueError, StopIteration, IndexError, csv.Error):
+        return None
 
 
 def guard(text: str, most: int = 200) -> str:
