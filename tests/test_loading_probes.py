@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from helpers import probes
+from helpers.lending import Lent, Stream
 
 
 def content(*numbers: int) -> torch.Tensor:
@@ -41,13 +43,18 @@ def test_a_folder_shows_what_was_read_when() -> None:
     lazy = probes.folder_items(Lazy, files, "*.png", [0, 1, 2])
     assert lazy == {
         "length": 2,
-        "items": [{"item": [3]}, {"item": [1, 2]}, {"error": "IndexError"}],
+        "items": [{"item": [3]}, {"item": [1, 2]}, {"errors": names_above(IndexError)}],
     }
     later = [("b.png", content(5)), ("a.png", content(6)), ("c/d.png", content(7))]
     lazy = probes.folder_items(Lazy, files, "*.png", [0, 1], replaced=later)
-    assert lazy == {"length": 2, "items": [{"item": [6]}, {"item": [5]}]}
+    assert lazy["items"] == [{"item": [3]}, {"item": [1, 2]}]
+    assert lazy["again"] == [{"item": [6]}, {"item": [5]}]
     eager = probes.folder_items(Eager, files, "*.png", [0, 1], replaced=later)
-    assert eager["items"] == [{"item": [3]}, {"item": [1, 2]}]
+    assert eager["again"] == eager["items"] == lazy["items"]
+
+
+def names_above(error: type[Exception]) -> list[str]:
+    return [kind.__name__ for kind in error.__mro__]
 
 
 def test_a_stubs_error_goes_on_and_a_librarys_does_not() -> None:
@@ -63,7 +70,7 @@ def test_a_stubs_error_goes_on_and_a_librarys_does_not() -> None:
     with pytest.raises(NotImplementedError):
         probes.folder_items(Stub, files, "*", [0])
     abstract = probes.folder_items(Abstract, files, "*", [0])
-    assert abstract["items"] == [{"error": "NotImplementedError"}]
+    assert abstract["items"] == [{"errors": names_above(NotImplementedError)}]
 
 
 def in_pairs(samples: Iterator, size: int, seed: int) -> Iterable:
@@ -73,14 +80,22 @@ def in_pairs(samples: Iterator, size: int, seed: int) -> Iterable:
 
 
 def test_streams_run_once_for_each_seed_and_end() -> None:
-    assert probes.streams(in_pairs, 3, 7, [5, 6]) == [
-        [(0, 1, 7, 5), (2, None, 7, 5)],
-        [(0, 1, 7, 6), (2, None, 7, 6)],
+    assert probes.streams(in_pairs, ["a", "b", "c"], 7, [5, 6]) == [
+        [("a", "b", 7, 5), ("c", None, 7, 5)],
+        [("a", "b", 7, 6), ("c", None, 7, 6)],
     ]
-    assert probes.streams(in_pairs, ["a", "b"], 1, [0]) == [[("a", "b", 1, 0)]]
-    (endless,) = probes.streams(in_pairs, 10**15, 1, [0], most=4)
-    assert len(endless) == 4
-    assert probes.stream_reads(in_pairs, 5, 1, 0) == [2, 4, 5]
+
+    def repeats(samples: Iterator, size: int, seed: int) -> Iterable:
+        return itertools.cycle(samples)
+
+    assert probes.streams(repeats, [1, 2], 1, [0]) == [[1, 2, 1]]
+
+
+def test_each_item_of_a_stream_is_handed_on_before_the_next_is_read() -> None:
+    stream, seen = Stream(itertools.count(3)), []
+    to = Lent(lambda item: seen.append((item, stream.read)))
+    probes.handed_on(in_pairs, stream, 1, 0, to=to, most=2)
+    assert seen == [((3, 4, 1, 0), 2), ((5, 6, 1, 0), 4)]
 
 
 def test_a_stream_that_moves_the_global_generators_is_told() -> None:
@@ -88,8 +103,8 @@ def test_a_stream_that_moves_the_global_generators_is_told() -> None:
         random.seed(seed)
         yield from samples
 
-    quiet = probes.global_draws(probes.streams, in_pairs, 5, 1, [9], seed=7)
-    moved = probes.global_draws(probes.streams, moves, 5, 1, [9], seed=7)
+    quiet = probes.global_draws(probes.streams, in_pairs, [1, 2], 1, [9], seed=7)
+    moved = probes.global_draws(probes.streams, moves, [1, 2], 1, [9], seed=7)
     assert quiet["random"] == random.Random(7).random()
     assert moved["random"] == random.Random(9).random()
     assert quiet["torch"] == moved["torch"]
@@ -124,23 +139,46 @@ class Late(Plain):
     COUNTS_EARLY = False
 
 
+class Seen:
+    """What a check that lends both ends sees of a loader over samples called a, b, c, ..."""
+
+    def __init__(self, loader_class: type, total: int, **options: object) -> None:
+        self.loaded: list[list[int]] = []
+        self.batches: list[tuple[str, int]] = []
+        self.state = probes.loader_run(
+            loader_class, 5, 2, 0, load=Lent(self.load), to=Lent(self.take), total=total, **options
+        )
+
+    def load(self, indices: list[int]) -> str:
+        self.loaded.append(indices)
+        return "".join("abcde"[index] for index in indices)
+
+    def take(self, batch: str) -> None:
+        self.batches.append((batch, len(self.loaded)))
+
+    def contents(self) -> list[str]:
+        return [batch for batch, _ in self.batches]
+
+
 @pytest.mark.parametrize("ahead", [0, 2, 9])
-@pytest.mark.parametrize("stops", [[], [0], [1], [3], [1, 2, 4]])
-def test_a_stopped_loader_goes_on(stops: list[int], ahead: int) -> None:
-    got = probes.stopped_loader(Plain, 5, 2, 0, stops=stops, total=6, ahead=ahead)
-    assert got["batches"] == [[0, 1], [2, 3], [4]] * 2
+def test_a_loader_goes_on_from_the_state_of_another(ahead: int) -> None:
+    whole = Seen(Plain, 6, ahead=ahead).contents()
+    assert whole == ["ab", "cd", "e", "ab", "cd", "e"]
+    for stop in range(7):
+        state = Seen(Plain, stop, ahead=ahead).state
+        assert Seen(Plain, 6 - stop, ahead=ahead, state=state).contents() == whole[stop:]
 
 
-def test_a_stopped_loader_shows_a_batch_that_came_twice_and_what_was_drawn() -> None:
-    got = probes.stopped_loader(Late, 5, 2, 0, stops=[2], total=3)
-    assert got["batches"] == [[0, 1], [2, 3], [2, 3]]
-    got = probes.stopped_loader(Plain, 9, 2, 0, stops=[2], total=3, ahead=1)
-    assert got["drawn"] == [[4, 5], [6, 7]]
-    assert got["drawn_by_then"] == [2, 3, 2]
-    assert (got["states"], got["states_moved"]) == (['{"done": 2}'], False)
+def test_a_loader_shows_a_batch_that_comes_twice_and_what_was_loaded() -> None:
+    state = Seen(Late, 2).state
+    assert Seen(Late, 1, state=state).contents() == ["cd"]
+    seen = Seen(Plain, 3, ahead=1)
+    assert seen.loaded == [[0, 1], [2, 3], [4]]
+    assert seen.batches == [("ab", 2), ("cd", 3), ("e", 3)]
+    assert seen.state == '{"done": 3}'
 
 
-def test_a_state_that_moves_is_seen() -> None:
+def test_a_state_that_moves_is_what_it_has_become() -> None:
     class Live(Plain):
         def __init__(self, *args: object) -> None:
             super().__init__(*args)
@@ -154,7 +192,8 @@ def test_a_state_that_moves_is_seen() -> None:
         def state_dict(self) -> dict[str, int]:
             return self.state
 
-    assert probes.stopped_loader(Live, 9, 2, 0, stops=[2], total=3)["states_moved"]
+    assert Seen(Plain, 2, stop=1).state == '{"done": 1}'
+    assert Seen(Live, 2, stop=1).state == '{"done": 2}'
 
 
 def test_a_loader_that_has_nothing_more_does_not_hang() -> None:
@@ -162,7 +201,7 @@ def test_a_loader_that_has_nothing_more_does_not_hang() -> None:
         def __iter__(self) -> Iterator[list[int]]:
             return iter([])
 
-    assert probes.stopped_loader(Empty, 4, 2, 0, stops=[], total=2)["batches"] == []
+    assert Seen(Empty, 2).batches == []
 
 
 def test_a_state_must_go_into_json() -> None:
@@ -171,4 +210,4 @@ def test_a_state_must_go_into_json() -> None:
             return {"done": torch.tensor(1)}
 
     with pytest.raises(TypeError, match="JSON"):
-        probes.stopped_loader(Tensors, 4, 2, 0, stops=[1], total=2)
+        Seen(Tensors, 2)

@@ -14,9 +14,9 @@ from helpers.probes.calls import after_call, fold, gradient, outcome
 from helpers.probes.formulas import with_formula, with_formula_on_a_leaf
 from helpers.probes.loading import (
     folder_items,
-    stopped_loader,
+    handed_on,
+    loader_run,
     stopped_shards,
-    stream_reads,
     streams,
 )
 from helpers.probes.modules import (
@@ -65,9 +65,11 @@ __all__ = [
     "global_draws",
     "gradient",
     "gradients_in_budget",
+    "handed_on",
     "in_autocast",
     "in_function_mode",
     "joined_patches",
+    "loader_run",
     "module",
     "network",
     "network_untrained",
@@ -84,9 +86,7 @@ __all__ = [
     "seeded_draws",
     "segmenter_peaks",
     "segmenter_steps",
-    "stopped_loader",
     "stopped_shards",
-    "stream_reads",
     "streams",
     "there_and_back",
     "there_and_back_alone",

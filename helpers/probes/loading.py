@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from helpers.calling import is_from_stub
-from helpers.probes.testimony import testimony
 
 
 def folder_items(
@@ -39,17 +38,17 @@ def folder_items(
             they are asked for again.
 
     Returns:
-        ``{"length": int, "items": [...]}``: for each index ``{"item": what came}`` or
-        ``{"error": the name of an exception's class}``.
+        ``{"length": int, "items": [...]}`` and, with ``replaced``, ``"again"``: for each index
+        ``{"item": what came}`` or ``{"errors": the names of an exception's class and its bases}``.
     """
     with tempfile.TemporaryDirectory() as folder:
         _write(folder, files)
         dataset = dataset_class(folder, pattern)
-        items = [_item(dataset, index) for index in indices]
+        seen = {"length": len(dataset), "items": [_item(dataset, index) for index in indices]}
         if replaced is not None:
             _write(folder, replaced)
-            items = [_item(dataset, index) for index in indices]
-        return {"length": len(dataset), "items": items}
+            seen["again"] = [_item(dataset, index) for index in indices]
+        return seen
 
 
 def _write(folder: str, files: list[tuple[str, torch.Tensor]]) -> None:
@@ -65,85 +64,111 @@ def _item(dataset: Any, index: int) -> dict[str, Any]:
     except Exception as error:
         if is_from_stub(error):
             raise
-        return {"error": type(error).__name__}
+        return {"errors": [kind.__name__ for kind in type(error).__mro__]}
 
 
 def streams(
-    function: Callable[[Iterator, int, int], Iterable],
-    samples: list | int,
-    size: int,
-    seeds: list[int],
-    *,
-    most: int = 1000,
+    function: Callable[[Iterator, int, int], Iterable], samples: list, size: int, seeds: list[int]
 ) -> list[list]:
     """Go through ``function(samples, size, seed)`` for each of ``seeds``, and return what came out.
 
     Args:
         function: takes an iterator over samples and two numbers, and returns an iterable.
-        samples: plain data each, or how many: the numbers from 0.
+        samples: plain data each.
         size: the second argument.
         seeds: the third argument, one for each run.
-        most: so many of what comes out are taken.
     """
-    source = range(samples) if isinstance(samples, int) else samples
-    return [list(itertools.islice(function(iter(source), size, seed), most)) for seed in seeds]
+    most = len(samples) + 1  # whoever repeats samples may do so without end
+    return [list(itertools.islice(function(iter(samples), size, seed), most)) for seed in seeds]
 
 
-@testimony
-def stream_reads(
-    function: Callable[[Iterator, int, int], Iterable], count: int, size: int, seed: int
-) -> list[int]:
-    """Go through ``function(samples, size, seed)`` over ``count`` samples, and return how many of
-    them had been read when each of its samples came out.
+def handed_on(
+    function: Callable[..., Iterable],
+    samples: Iterator,
+    *args: Any,
+    to: Callable[[Any], Any],
+    most: int,
+) -> None:
+    """Go through ``function(samples, *args)``, and hand each item to ``to`` before the next one is
+    asked for.
+
+    Args:
+        function: takes an iterator, and returns an iterable.
+        samples: the iterator, lent by a check that wants to see what is read when.
+        *args: what else ``function`` takes.
+        to: takes an item; lent as well.
+        most: so many items are taken.
     """
-    read = 0
-
-    def samples() -> Iterator[int]:
-        nonlocal read
-        for number in range(count):
-            read += 1
-            yield number
-
-    return [read for _ in itertools.islice(function(samples(), size, seed), count)]
+    for item in itertools.islice(function(samples, *args), most):
+        to(item)
 
 
-def stopped_loader(
+def loader_run(
     loader_class: Callable[..., Any],
     count: int,
     batch_size: int,
     seed: int,
     *,
-    stops: list[int],
+    load: Callable[[list[int]], Any],
+    to: Callable[[Any], Any],
     total: int,
+    stop: int | None = None,
     ahead: int = 0,
-) -> dict[str, Any]:
-    """Go through a loader epoch after epoch; stop it, and go on with a new one from its state.
+    state: str | None = None,
+) -> str:
+    """Take batches from a new loader, epoch after epoch, and return its state.
 
     Args:
         loader_class: called with ``count``, ``batch_size``, ``seed`` and ``fetch``, a function
-            that takes batches of indices and yields them in order as lists, of which it draws
-            some ahead. Its objects are iterable and have ``state_dict`` and ``load_state_dict``.
+            that takes batches of indices and yields what is loaded for them, in order. Its objects
+            are iterable and have ``state_dict`` and ``load_state_dict``.
         count: of samples.
         batch_size: of indices in a batch.
         seed: of the orders.
-        stops: after so many batches in all the state is taken, in the middle of the loop, written
-            as JSON, and loaded into a new loader.
-        total: so many batches are taken in all.
-        ahead: so many batches ``fetch`` draws ahead.
+        load: takes a batch of indices and returns what is loaded for it.
+        to: is handed each batch that comes, before the next one is asked for.
+        total: so many batches are taken.
+        stop: after so many of them the state is taken, in the middle of the loop; after the last
+            one, if None.
+        ahead: so many batches ``fetch`` loads ahead.
+        state: what another call has returned; the loader is set to it.
 
     Returns:
-        ``{"batches", "drawn", "drawn_by_then", "states", "states_moved"}``: the batches that came;
-        those that the last loader drew; how many the loader had drawn when each batch came; the
-        states as JSON; and whether one of them changed when another batch was taken.
+        the state as JSON, written after all batches have been taken.
     """
-    seen: dict[str, Any] = {"batches": [], "drawn_by_then": [], "states": [], "states_moved": False}
-    for stop in [*stops, total]:
-        seen["drawn"] = []
-        loader = loader_class(count, batch_size, seed, _reading_ahead(seen["drawn"], ahead))
-        if seen["states"]:
-            loader.load_state_dict(json.loads(seen["states"][-1]))
-        _run_until(loader, seen, stop, is_last=stop == total)
-    return seen
+    loader = loader_class(count, batch_size, seed, _loading_ahead(load, ahead))
+    if state is not None:
+        loader.load_state_dict(json.loads(state))
+    batches = itertools.islice(_epoch_after_epoch(loader), total)
+    for batch in itertools.islice(batches, total if stop is None else stop):
+        to(batch)
+    taken = loader.state_dict()
+    for batch in batches:
+        to(batch)
+    return json.dumps(taken)
+
+
+def _epoch_after_epoch(loader: Iterable) -> Iterator:
+    empty = 0
+    while empty < 2:  # one may be empty: nothing was left of the epoch
+        empty += 1
+        for batch in loader:
+            empty = 0
+            yield batch
+
+
+def _loading_ahead(
+    load: Callable[[list[int]], Any], ahead: int
+) -> Callable[[Iterable[Iterable[int]]], Iterator]:
+    def fetch(batches: Iterable[Iterable[int]]) -> Iterator:
+        waiting: collections.deque = collections.deque()
+        for batch in batches:
+            waiting.append(load([int(index) for index in batch]))
+            if len(waiting) > ahead:
+                yield waiting.popleft()
+        yield from waiting
+
+    return fetch
 
 
 def stopped_shards(
@@ -167,12 +192,14 @@ def stopped_shards(
         shards: each a list of name, volume and mask.
         batch_size: of samples in a batch.
         seed: of the orders.
-        stops: as ``stopped_loader`` has them.
+        stops: after so many batches in all the state is taken, in the middle of the loop, written
+            as JSON, and loaded into a new loader.
         total: so many batches are taken in all.
 
     Returns:
-        ``{"batches", "states", "states_moved"}``: as ``stopped_loader`` has them; a batch is
-        ``{"names", "volumes", "masks"}``.
+        ``{"batches", "states", "states_moved"}``: the batches that came, each
+        ``{"names", "volumes", "masks"}``; the states as JSON; and whether one of them changed when
+        another batch was taken.
     """
     seen: dict[str, Any] = {"batches": [], "states": [], "states_moved": False}
     with tempfile.TemporaryDirectory() as folder:
@@ -183,7 +210,7 @@ def stopped_shards(
             loader = loader_class(list(paths), batch_size, seed)
             if seen["states"]:
                 loader.load_state_dict(json.loads(seen["states"][-1]))
-            _run_until(loader, seen, stop, is_last=stop == total, read=_named_batch)
+            _run_until(loader, seen, stop, is_last=stop == total)
     return seen
 
 
@@ -204,27 +231,14 @@ def _named_batch(batch: Any) -> dict[str, Any]:
     return {"names": list(names), "volumes": volumes, "masks": masks}
 
 
-def _indices(batch: Any) -> list[int]:
-    return [int(index) for index in batch]
-
-
-def _run_until(
-    loader: Any,
-    seen: dict[str, Any],
-    stop: int,
-    *,
-    is_last: bool,
-    read: Callable[[Any], Any] = _indices,
-) -> None:
+def _run_until(loader: Any, seen: dict[str, Any], stop: int, *, is_last: bool) -> None:
     """Take batches until there are ``stop``, and the state as it is then."""
     got, empty = seen["batches"], 0
     while len(got) < stop and empty < 2:
         before = len(got)
         batches = iter(loader)
         for batch in batches:
-            got.append(read(batch))
-            if "drawn" in seen:
-                seen["drawn_by_then"].append(len(seen["drawn"]))
+            got.append(_named_batch(batch))
             if len(got) >= stop:
                 if not is_last:
                     _keep_state(loader, batches, seen)
@@ -240,16 +254,3 @@ def _keep_state(loader: Any, batches: Iterator, seen: dict[str, Any]) -> None:
     seen["states"].append(json.dumps(state))
     next(batches, None)
     seen["states_moved"] |= json.dumps(state) != seen["states"][-1]
-
-
-def _reading_ahead(drawn: list[list[int]], ahead: int) -> Callable[[Iterable], Iterator[list[int]]]:
-    def fetch(batches: Iterable) -> Iterator[list[int]]:
-        waiting: collections.deque[list[int]] = collections.deque()
-        for batch in batches:
-            waiting.append(_indices(batch))
-            drawn.append(waiting[-1])
-            if len(waiting) > ahead:
-                yield waiting.popleft()
-        yield from waiting
-
-    return fetch

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
 
+@testimony
 def global_draws(function: Callable, *args: Any, seed: int) -> dict[str, float]:
     """Seed the global generators, call ``function(*args)``, and draw a number from each; then
     they are again as they were.
