@@ -87,10 +87,16 @@ def find_uses(code: str) -> Uses:
     The answer is shared with whoever asks for the same text: do not change it.
     """
     tree = parse(code)
+    return Uses() if tree is None else find_uses_in(tree)
+
+
+def find_uses_in(tree: ast.AST) -> Uses:
+    """Return what a statement, or a cell's tree, does to global names; nothing if it is nested too
+    deeply to be read.
+    """
     reader = _Reader()
     try:
-        if tree is not None:
-            reader.visit(tree)
+        reader.visit(tree)
     except RecursionError:
         return Uses()
     return reader.uses
@@ -382,15 +388,15 @@ class _Reader(ast.NodeVisitor):
     def _visit_head(self, arguments: ast.arguments) -> None:
         for part in (*arguments.defaults, *filter(None, arguments.kw_defaults)):
             self.visit(part)
-        for argument in _all_arguments(arguments):
+        for argument in all_arguments(arguments):
             if argument.annotation is not None:
                 self.visit(argument.annotation)
 
     def _visit_body(self, node: ast.AST, body: list) -> Function:
-        parameters = {argument.arg for argument in _all_arguments(node.args)}
-        names, declared = _find_locals(body)
+        parameters = {argument.arg for argument in all_arguments(node.args)}
+        names, declared = find_locals(body)
         names |= parameters | {p.name for p in getattr(node, "type_params", ())}
-        first = next(_all_arguments(node.args), None)
+        first = next(all_arguments(node.args), None)
         owner = first.arg if first is not None and self._scopes[-1].kind == "class" else ""
         outer = self._function
         self._function = outer or Function()
@@ -420,7 +426,8 @@ class _Reader(ast.NodeVisitor):
         self._scopes.pop()
 
 
-def _all_arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
+def all_arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
+    """Return a function's parameters, whatever their kind."""
     yield from (*arguments.posonlyargs, *arguments.args)
     yield from filter(None, (arguments.vararg, *arguments.kwonlyargs, arguments.kwarg))
 
@@ -450,7 +457,7 @@ def _roots(node: ast.AST) -> Iterator[str]:
                 waiting += parts
 
 
-def _find_locals(body: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
+def find_locals(body: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
     """Return the names that a function's body binds, and those that it declares to be global.
 
     What it declares to be its caller's (``nonlocal``) is neither.

@@ -1,0 +1,185 @@
+"""What an exercise asks its solution to do without: names, and loops.
+
+A rule is read off the code that an exercise reaches. It holds for what can do the work: what a cell
+only prints, asserts or loops over at its top, to try the solution out, is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from helpers.reading.cells import Cell, parse
+from helpers.reading.doubts import Doubt, Place, dotted, quoted
+from helpers.reading.loops import find_loop, own_names
+from helpers.reading.uses import find_uses
+from helpers.reading.words import words
+
+__all__ = ["find_loop", "find_named"]
+
+# To show and to compare results; what these are given they do not keep.
+_SHOWING = words("abs all any bool display float int len max min print round tuple")
+_COMPARING = words("""
+    abs all allclose any assert_allclose assert_close cpu detach double equal eq float half isclose
+    item max mean min norm numpy round sub sum tolist
+""")
+# The course's own functions that are given an exercise's name.
+_ABOUT_EXERCISES = words("Check display hint print progress")
+# Classes below which only a student's own attributes are found on `self`.
+_OWN_BASES = words("ABC Dataset Enum Function IterableDataset Module NamedTuple Sampler object")
+
+
+def find_named(cells: Sequence[Cell], patterns: Sequence[str]) -> Doubt | None:
+    """Return the first place where the code names what fits one of ``patterns``.
+
+    Patterns are those of files' names ("*softmax*"); upper and lower case are the same. A name
+    counts as an attribute (``x.softmax``), an import, a text on its own (``"softmax"``), and alone
+    where the code does not define it itself. It does not count where it is a student's own: an
+    attribute that a class gives to ``self``, a method of that class.
+    """
+    fits = re.compile("|".join(fnmatch.translate(p.lower()) for p in patterns) or "(?!)").match
+    trees = [tree for tree in (parse(cell.code) for cell in cells) if tree is not None]
+    own = _find_own_attributes(trees)
+    firm = {name for cell in cells for name in own_names(cell)}
+    for cell in cells:
+        tree = parse(cell.code)
+        if tree is not None:
+            uses = find_uses(cell.code)
+            foreign = {n for n in uses.at_once | uses.later if fits(n.lower())} - firm
+            ignored = own | _find_ignored(tree)
+            found = _find_names(tree, lambda name: bool(fits(name.lower())), foreign, ignored)
+            first = min(found, default=None)
+            if first is not None:
+                return Doubt(cell.label, first[0], first[2])
+    return None
+
+
+def _find_names(
+    tree: ast.AST, fits: Callable[[str], bool], foreign: set[str], ignored: set[int]
+) -> Iterator[Place]:
+    for node in ast.walk(tree):
+        if id(node) in ignored:
+            continue
+        match node:
+            case ast.Attribute(attr=name, ctx=ast.Load()) if fits(name):
+                # A long chain of attributes begins where it ends.
+                yield node.end_lineno, node.end_col_offset, quoted(node)
+            case ast.Name(id=name, ctx=ast.Load()) if name in foreign:
+                yield node.lineno, node.col_offset, f"`{name}`"
+            case ast.Import(names=some) | ast.ImportFrom(names=some):
+                module = getattr(node, "module", None) or ""
+                for alias in some:
+                    if any(map(fits, (*module.split("."), *alias.name.split(".")))):
+                        full = f"{module}.{alias.name}" if module else alias.name
+                        yield node.lineno, node.col_offset, f"`{full}`"
+            case ast.Constant(value=str(text)) if _is_name(text) and any(
+                map(fits, text.split("."))
+            ):
+                yield node.lineno, node.col_offset, f'`"{text}"`'
+            case ast.MatchClass(kwd_attrs=names):
+                for name in filter(fits, names):
+                    yield node.lineno, node.col_offset, f"`.{name}`"
+
+
+def _is_name(text: str) -> bool:
+    return len(text) < 200 and all(part.isidentifier() for part in text.split("."))
+
+
+def _find_ignored(tree: ast.Module) -> set[int]:
+    """Return the texts that are not names, and the functions that are only called for show."""
+    ignored: set[int] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant() as text):
+                ignored.add(id(text))
+            case ast.JoinedStr(values=parts):
+                ignored.update(id(part) for part in parts if isinstance(part, ast.Constant))
+            case ast.Call(func=ast.Name(id=name), args=parts) if name in _ABOUT_EXERCISES:
+                ignored.update(id(part) for part in parts if isinstance(part, ast.Constant))
+    for statement in tree.body:
+        match statement:
+            case ast.Assert(test=shown) | ast.Expr(value=ast.Call() as shown):
+                ignored.update(_called_for_show(shown))
+    return ignored
+
+
+def _called_for_show(shown: ast.AST) -> Iterator[int]:
+    """Return what is called on the way to a comparison or to a line of output.
+
+    A function that is called here gives a result that nobody keeps. What is handed to any other
+    function might be kept, so whatever stands there counts.
+    """
+    waiting = [shown]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.Lambda() | ast.NamedExpr():
+                continue
+            case ast.Call(func=ast.Name(id=name)) if name not in _SHOWING:
+                continue
+            case ast.Call(func=ast.Attribute(attr=name)) if name not in _COMPARING:
+                yield id(node.func)
+                continue
+        waiting += ast.iter_child_nodes(node)
+
+
+def _find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
+    """Return the attributes of ``self``, and of a class by its name, that are a student's own."""
+    classes = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    names = Counter(node.name for node in classes)
+    trusted = {node.name for node in classes if names[node.name] == 1 and _has_own_bases(node)}
+    methods = {node.name: _methods(node) for node in classes}
+    on_classes = _find_on_classes(trees, trusted)
+    found: set[int] = set()
+    for node in classes:
+        # Called with another object in the place of self, a method finds that one's attributes.
+        by_name = on_classes[node.name]
+        if node.name not in trusted or {a.attr for a in by_name} & methods[node.name]:
+            continue
+        attributes = [n for n in ast.walk(node) if isinstance(n, ast.Attribute)]
+        of_self = [a for a in attributes if isinstance(a.value, ast.Name) and a.value.id == "self"]
+        defined = _defined_names(node)
+        own = defined | {a.attr for a in of_self if isinstance(a.ctx, ast.Store)}
+        found.update(id(a) for a in of_self if a.attr in own)
+        found.update(id(a) for a in by_name if a.attr in defined)
+    return found
+
+
+def _has_own_bases(node: ast.ClassDef) -> bool:
+    return not node.keywords and all(
+        dotted(base).rpartition(".")[2] in _OWN_BASES for base in node.bases
+    )
+
+
+def _defined_names(node: ast.ClassDef) -> set[str]:
+    return {
+        part.name
+        for part in node.body
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    }
+
+
+def _methods(node: ast.ClassDef) -> set[str]:
+    """Return the methods that take ``self``, but for those that Python calls."""
+    return {
+        part.name
+        for part in node.body
+        if isinstance(part, ast.FunctionDef)
+        and not any(dotted(d) in ("staticmethod", "classmethod") for d in part.decorator_list)
+        and not part.name.startswith("__")
+    }
+
+
+def _find_on_classes(
+    trees: Iterable[ast.Module], classes: set[str]
+) -> defaultdict[str, list[ast.Attribute]]:
+    found: defaultdict[str, list[ast.Attribute]] = defaultdict(list)
+    for tree in trees:
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id=name)) if name in classes:
+                    found[name].append(node)
+    return found

@@ -1,0 +1,150 @@
+"""What an exercise asks to do without: what counts as naming it, and what as a loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.reading.cells import Cell
+from helpers.reading.rules import find_loop, find_named
+
+
+def named(*codes: str, patterns: tuple[str, ...] = ("softmax", "log_softmax")) -> str:
+    found = find_named([Cell(code, f"cell {i}") for i, code in enumerate(codes, 1)], patterns)
+    return f"{found.label}, line {found.line}: {found.what}" if found else ""
+
+
+def loop(*codes: str) -> str:
+    found = find_loop([Cell(code, f"cell {i}") for i, code in enumerate(codes, 1)])
+    return f"{found.label}, line {found.line}: {found.what}" if found else ""
+
+
+NAMED = [
+    ("def f(x):\n    return torch.softmax(x, 0)", "cell 1, line 2: `torch.softmax`"),
+    ("def f(x): return x.softmax(0)", "cell 1, line 1: `x.softmax`"),
+    ("def f(x): return (x + 1).softmax(0)", "cell 1, line 1: `.softmax`"),
+    ("def f(x): return x[0].softmax(0)", "cell 1, line 1: `.softmax`"),
+    ("f = nn.Softmax(dim=1)", "cell 1, line 1: `nn.Softmax`"),
+    ("f = torch.nn.functional.softmax", "cell 1, line 1: `torch.nn.functional.softmax`"),
+    ("from torch import exp, softmax as s", "cell 1, line 1: `torch.softmax`"),
+    ("import own.softmax as s", "cell 1, line 1: `own.softmax`"),
+    ("from softmax import exp", "cell 1, line 1: `softmax.exp`"),
+    ("f = getattr(torch, 'softmax')", 'cell 1, line 1: `"softmax"`'),
+    ("f = attrgetter('nn.Softmax')", 'cell 1, line 1: `"nn.Softmax"`'),
+    ("from torch import *\ndef f(x): return softmax(x, 0)", "cell 1, line 2: `softmax`"),
+    ("def f(x): return log_softmax(x, 0)", "cell 1, line 1: `log_softmax`"),
+    ("if False:\n    softmax = 1\ndef f(x): return softmax(x, 0)", "cell 1, line 3: `softmax`"),
+    ("match torch:\n    case object(softmax=s): pass", "cell 1, line 2: `.softmax`"),
+    ("f = functools.partial(torch.softmax, dim=0)", "cell 1, line 1: `torch.softmax`"),
+    ("%time y = torch.softmax(x, 0)", "cell 1, line 1: `torch.softmax`"),
+    ("print((lambda: torch.softmax)())", "cell 1, line 1: `torch.softmax`"),
+    ("print(keep(torch.softmax(x, 0)))", "cell 1, line 1: `torch.softmax`"),
+    ("print(keep := torch.softmax(x, 0))", "cell 1, line 1: `torch.softmax`"),
+    ("print(torch.softmax)", "cell 1, line 1: `torch.softmax`"),
+    ("y = (torch.exp(x),\n     torch.softmax(x, 0))", "cell 1, line 2: `torch.softmax`"),
+    # another's attribute by a name that is one's own elsewhere
+    ("class A:\n    def __init__(self): self.softmax = 1\ndef f(x): return x.softmax(0)",
+     "cell 1, line 3: `x.softmax`"),
+    ("class A:\n    def f(self): return self.softmax(0)\n    def softmax(self): pass\nA.f(x)",
+     "cell 1, line 2: `self.softmax`"),
+    ("class A(torch.Tensor):\n    def g(self): self.softmax = 1\n"
+     "    def f(self): return self.softmax(0)", "cell 1, line 3: `self.softmax`"),
+    ("class A(nn.Module):\n    def f(self, x): return super().softmax(x)",
+     "cell 1, line 2: `.softmax`"),
+]  # fmt: skip
+NOT_NAMED = [
+    "def softmax(x, dim): return x.exp()\nprint(softmax(x, 0))",
+    "def softmax(x): return x\ndef f(x): return softmax(x)",
+    "def f(softmax): return softmax(3)",
+    "def f(x):\n    softmax = x.exp()\n    return softmax",
+    'def f(x):\n    """softmax"""\n    return x',
+    "'softmax'\nx = 'the softmax of x'",
+    "print(f'softmax {x}')",
+    "hint('softmax')\ncheck = Check('softmax')",
+    "# torch.softmax\nx = 1",
+    "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.softmax = own()\n    def forward(self, x): return self.softmax(x)\nA()(3)",
+    "class A:\n    def softmax(self, x): return x\n    def f(self, x): return self.softmax(x)",
+    "class A:\n    @staticmethod\n    def softmax(x): return x\ndef f(x): return A.softmax(x)",
+    "state.softmax = 3",
+    "f(softmax=1)",
+    "softmaxes = x.softmax_like",
+    "assert torch.allclose(softmax(x, 0), torch.softmax(x, 0))\ndef softmax(x): return x",
+    "print((softmax(x, 0) - torch.softmax(x, 0)).abs().max())\ndef softmax(x): return x",
+    "torch.testing.assert_close(f(x), nn.Softmax(dim=0)(x))",
+    "def f(x: ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "found"), NAMED)
+def test_what_is_named_is_found_where_it_stands(code: str, found: str) -> None:
+    assert named(code) == found
+    assert named("x = 1", code) == found.replace("cell 1", "cell 2")
+
+
+@pytest.mark.parametrize("code", NOT_NAMED)
+def test_what_is_ones_own_is_not_found(code: str) -> None:
+    assert named(code) == ""
+
+
+def test_patterns_are_those_of_file_names() -> None:
+    assert named("y = x.log_softmax(0)", patterns=("*SOFT*",)) == "cell 1, line 1: `x.log_softmax`"
+    assert named("y = x.softmax(0)", patterns=("soft",)) == ""
+    assert named("y = x.softmax(0)", patterns=()) == ""
+
+
+def test_another_cells_function_is_ones_own() -> None:
+    assert named("def softmax(x): return x", "def f(x): return softmax(x)") == ""
+
+
+LOOPS = [
+    ("def f(x):\n    for row in x: pass", "cell 1, line 2: a `for` loop"),
+    ("def f(x):\n    while x: pass", "cell 1, line 2: a `while` loop"),
+    ("def f(x): return [r for r in x]", "cell 1, line 1: a comprehension"),
+    ("def f(x): return torch.stack(list(r for r in x))", "cell 1, line 1: a comprehension"),
+    ("def f(x): return list(map(g, x))", "cell 1, line 1: `map`"),
+    ("m = map\ndef f(x): return m(g, x)", "cell 1, line 1: `map`"),
+    ("from functools import reduce", "cell 1, line 1: `reduce`"),
+    ("def f(x): return torch.vmap(g)(x)", "cell 1, line 1: `torch.vmap`"),
+    ("def f(x): return np.vectorize(g)(x)", "cell 1, line 1: `np.vectorize`"),
+    ("def f(x): return x.apply_(g)", "cell 1, line 1: `x.apply_`"),
+    ("def f(x): return f(x[1:])", "cell 1, line 1: recursion (`f` calls itself)"),
+    ("f = lambda x: f(x[1:])", "cell 1, line 1: recursion (`f` calls itself)"),
+    ("def f(x): return g(x)\ndef g(x):\n    return f(x)",
+     "cell 1, line 3: recursion (`f` calls itself)"),
+    ("class A:\n    def f(self, x): return self.f(x)",
+     "cell 1, line 2: recursion (`f` calls itself)"),
+    ("def f(x):\n    def g(y): return g(y)\n    return g(x)",
+     "cell 1, line 2: recursion (`g` calls itself)"),
+    ("TABLE = [g(i) for i in range(9)]\ndef f(x): return TABLE", "cell 1, line 1: a comprehension"),
+    ("for i in range(9): TABLE[i] = g(i)\ndef f(x): return TABLE", "cell 1, line 1: a `for` loop"),
+    ("for i in range(9):\n    def f(x): return i", "cell 1, line 1: a `for` loop"),
+    ("f = g\nfor i in range(9): f = wrap(f)", "cell 1, line 2: a `for` loop"),
+]  # fmt: skip
+NO_LOOPS = [
+    "def f(x): return x.sum()",
+    "def f(x): return g(x)\ndef g(x): return x",
+    "def f(x, g): return g(x)\ndef g(x): return f(x, 3)",
+    "class A:\n    def forward(self, x): return forward(x)\ndef forward(x): return x",
+    "def f(x): return x\nfor dim in (0, 1):\n    y = f(dim)\n    print(y)",
+    "def f(x): return x\nprint([f(i) for i in range(3)])",
+    "def f(x): return x\nwhile f(0): print(1)",
+    "def f(x, filter): return filter(x)",
+    "def map(x): return x\ndef f(x): return map(x)",
+]
+
+
+@pytest.mark.parametrize(("code", "found"), LOOPS)
+def test_every_loop_is_found(code: str, found: str) -> None:
+    assert loop(code) == found
+    assert loop("x = 1", code) == found.replace("cell 1", "cell 2")
+
+
+@pytest.mark.parametrize("code", NO_LOOPS)
+def test_what_is_no_loop_or_only_a_trial_is_not_found(code: str) -> None:
+    assert loop(code) == ""
+
+
+def test_functions_of_two_cells_may_call_each_other_in_a_circle() -> None:
+    assert loop("def f(x): return g(x)", "def g(x): return f(x)") == (
+        "cell 2, line 1: recursion (`f` calls itself)"
+    )
