@@ -11,7 +11,11 @@ from helpers.probes.accumulation import (
     trained_in_windows,
 )
 from helpers.probes.calls import after_call, fold, gradient, outcome
-from helpers.probes.formulas import with_formula, with_formula_on_a_leaf
+from helpers.probes.formulas import (
+    with_formula,
+    with_formula_on_a_leaf,
+    with_formula_twice,
+)
 from helpers.probes.loading import (
     folder_items,
     handed_on,
@@ -19,14 +23,15 @@ from helpers.probes.loading import (
     stopped_shards,
     streams,
 )
-from helpers.probes.modules import (
-    module,
+from helpers.probes.modules import is_none, module, saved_by_module
+from helpers.probes.networks import (
     network,
+    network_then_trained,
     network_untrained,
-    saved_by_module,
-    without_torchs_folding,
+    with_network,
 )
 from helpers.probes.random_numbers import (
+    captured_states,
     global_draws,
     restored_draws,
     seeded_draws,
@@ -34,9 +39,15 @@ from helpers.probes.random_numbers import (
 )
 from helpers.probes.recorders import functions, operators
 from helpers.probes.regions import in_autocast, in_function_mode, wrapped_in_autocast
-from helpers.probes.runs import backend_flags, resumed_training, with_sources, writes
-from helpers.probes.saving import counted, there_and_back, there_and_back_alone
-from helpers.probes.scaling import scaled_steps, scaler_steps, scaler_steps_alone, scheduled_steps
+from helpers.probes.runs import (
+    backend_flags,
+    deterministic_results,
+    trained_parts,
+    writes,
+    writes_watched,
+)
+from helpers.probes.saving import bytes_kept, counted, there_and_back
+from helpers.probes.scaling import scaled_steps, scaler_steps, scheduled_steps
 from helpers.probes.training import (
     adversarial_steps,
     alive_while_looping,
@@ -57,7 +68,10 @@ __all__ = [
     "after_call",
     "alive_while_looping",
     "backend_flags",
+    "bytes_kept",
+    "captured_states",
     "counted",
+    "deterministic_results",
     "fold",
     "folder_items",
     "forward_passes",
@@ -68,20 +82,20 @@ __all__ = [
     "handed_on",
     "in_autocast",
     "in_function_mode",
+    "is_none",
     "joined_patches",
     "loader_run",
     "module",
     "network",
+    "network_then_trained",
     "network_untrained",
     "operators",
     "optimizer_steps",
     "outcome",
     "restored_draws",
-    "resumed_training",
     "saved_by_module",
     "scaled_steps",
     "scaler_steps",
-    "scaler_steps_alone",
     "scheduled_steps",
     "seeded_draws",
     "segmenter_peaks",
@@ -89,14 +103,15 @@ __all__ = [
     "stopped_shards",
     "streams",
     "there_and_back",
-    "there_and_back_alone",
     "trained_in_windows",
+    "trained_parts",
     "training_steps",
     "with_formula",
     "with_formula_on_a_leaf",
-    "with_sources",
+    "with_formula_twice",
+    "with_network",
     "with_string_hashes",
-    "without_torchs_folding",
     "wrapped_in_autocast",
     "writes",
+    "writes_watched",
 ]

@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-from helpers.probes.testimony import testimony
-
 _STEPS: dict[str, Callable[..., torch.Tensor]] = {
     "cos": torch.cos,
     "exp": torch.exp,
@@ -31,25 +29,51 @@ def with_formula(function: Callable, formula: list[list], *args: Any) -> Any:
     return function(_made_of(formula), *args)
 
 
-@testimony
 def with_formula_on_a_leaf(
-    function: Callable, formula: list[list], x: torch.Tensor, *, needs_gradient: bool = True
+    function: Callable,
+    formula: list[list],
+    x: torch.Tensor,
+    factor: torch.Tensor,
+    left_over: torch.Tensor,
 ) -> dict[str, Any]:
-    """Do what ``with_formula`` does, with an ``x`` that requires a gradient if that is asked.
+    """Do what ``with_formula`` does, with an ``x`` that requires a gradient, and use ``x`` again.
+
+    Args:
+        function: takes a function of one tensor, and ``x``.
+        formula: as ``with_formula`` has it.
+        x: floating-point numbers.
+        factor: of a further loss, the sum of ``factor * x**2 * output``.
+        left_over: what is in ``x.grad`` before the call.
 
     Returns:
-        ``{"output", "has_graph", "x", "grad", "requires_grad"}``: what came back, and whether it
-        requires a gradient; then what ``x`` is after the call.
+        ``{"output", "gradient"}``: what came back, and what is in ``x.grad`` once the further loss
+        was backpropagated, too. A graph behind the output or another ``x.grad`` shows in it.
     """
-    leaf = x.detach().clone().requires_grad_(needs_gradient)
+    leaf = x.detach().clone().requires_grad_(True)
+    leaf.grad = left_over.clone()
     output = function(_made_of(formula), leaf)
-    return {
-        "output": output.detach(),
-        "has_graph": output.requires_grad,
-        "x": leaf.detach().clone(),
-        "grad": leaf.grad,
-        "requires_grad": leaf.requires_grad,
-    }
+    loss = (factor * leaf.square() * output).sum()
+    if loss.requires_grad:
+        loss.backward()
+    return {"output": output.detach(), "gradient": leaf.grad}
+
+
+def with_formula_twice(
+    function: Callable, formula: list[list], x: torch.Tensor, factor: float
+) -> list[torch.Tensor]:
+    """Return what ``with_formula`` gives for ``x`` and, once ``x`` was multiplied in place by
+    ``factor``, for the same tensor again.
+
+    Raises:
+        RuntimeError: ``x`` requires a gradient after the first call, and cannot be written to.
+    """
+    given = x.detach().clone()
+    first = function(_made_of(formula), given)
+    try:
+        given.mul_(factor)
+    except RuntimeError as error:
+        raise RuntimeError("x requires a gradient after the call, and did not before") from error
+    return [first, function(_made_of(formula), given)]
 
 
 def _made_of(formula: list[list]) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -1,14 +1,13 @@
-"""Probes that drive a module, or hand one over."""
+"""Probes that make a module of a student's class and drive it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from helpers.measuring import saved_bytes
-from helpers.probes.refusing import refusing, refusing_functions
 from helpers.probes.testimony import testimony
 
 
@@ -32,17 +31,15 @@ def module(
             ``("load", state)``, a state dict that must fit exactly;
             ``("to", "float64")``, a dtype by its name;
             ``("parameters",)`` or ``("state",)``, a look at them;
-            ``("graph",)``, a look at which buffers autograd would go back through;
-            ``("classes",)``, a look at its class and those that it inherits from;
-            ``("is_none", "bias")``, whether an attribute is there and is None.
+            ``("together", calls)``, calls one after another and the way back through all of them
+            at once; each is ``("train", x, grad_output)`` or ``("eval", x, grad_output)``.
         functions: keyword arguments that are functions of torch, by their names there.
         **kwargs: its other keyword arguments.
 
     Returns:
         what each step gave: the output; ``{"output", "gradient", "parameters"}`` with the
         gradients by the input (or ``"gradients"``, a list) and by the parameters' names; None;
-        tensors by their names; names of buffers or of classes, these with their modules' names
-        before them; or a bool.
+        tensors by their names; or the gradients by each call's input.
     """
     called = {name: getattr(torch, function) for name, function in (functions or {}).items()}
     made = factory(*args, **called, **kwargs)
@@ -72,12 +69,8 @@ def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
             return dict(made.named_parameters())
         case "state":
             return dict(made.state_dict())
-        case "graph":
-            return [name for name, buffer in made.named_buffers() if buffer.requires_grad]
-        case "classes":
-            return [f"{kind.__module__}.{kind.__qualname__}" for kind in type(made).__mro__]
-        case "is_none":
-            return getattr(made, given[0], "missing") is None
+        case "together":
+            return _gradients_together(made, *given)
     raise ValueError(f'there is no step "{name}"')
 
 
@@ -96,6 +89,25 @@ def _module_gradients(
         "gradients": list(grads[: len(leaves)]),
         "parameters": by_name,
     }
+
+
+def _gradients_together(
+    made: torch.nn.Module, calls: list[tuple[str, torch.Tensor, torch.Tensor]]
+) -> list[torch.Tensor | None]:
+    leaves, losses = [], []
+    for mode, x, grad_output in calls:
+        made.train(mode == "train")
+        leaves.append(x.detach().clone().requires_grad_(True))
+        losses.append((made(leaves[-1]) * grad_output).sum())
+    return list(torch.autograd.grad(torch.stack(losses).sum(), leaves, allow_unused=True))
+
+
+@testimony
+def is_none(factory: Callable[..., torch.nn.Module], name: str, *args: Any, **kwargs: Any) -> bool:
+    """Make a module of ``args`` and ``kwargs``, and return whether its attribute ``name`` is there
+    and is None.
+    """
+    return getattr(factory(*args, **kwargs), name, "missing") is None
 
 
 @testimony
@@ -123,115 +135,3 @@ def saved_by_module(
     outputs: list[torch.Tensor] = []
     counted = saved_bytes(lambda: outputs.append(made(*inputs)), except_for=made.parameters())
     return {"output": outputs[0].detach(), "bytes": counted.bytes}
-
-
-def network(
-    function: Callable,
-    layers: list,
-    *args: Any,
-    state: dict[str, torch.Tensor] | None = None,
-    training: list[bool] | None = None,
-    tied: Sequence[tuple[str, str]] = (),
-    frozen: Sequence[str] = (),
-    order: Sequence[int] | None = None,
-    dtype: str = "float32",
-    **kwargs: Any,
-) -> dict[str, Any]:
-    """Call ``function`` with a network, and tell what became of the network.
-
-    Args:
-        function: takes a ``torch.nn.Sequential``, then ``args``.
-        layers: the network's, each ``["Linear", 4, 3]``, the name of a class of ``torch.nn`` and
-            its arguments; a list of such is a ``Sequential`` inside.
-        *args: what else ``function`` takes.
-        state: the network's state dict before the call; its own if None.
-        training: the mode of each module, in the order of ``network.modules()``.
-        tied: pairs of names of parameters; the second becomes the first one.
-        frozen: names of parameters that require no gradient.
-        order: which layers are called, one after another; each once, if None.
-        dtype: of the parameters and buffers, by its name.
-        **kwargs: keyword arguments of ``function``.
-
-    Returns:
-        ``{"output", "state", "training", "trained", "gradients", "hooks", "autograd",
-        "autograd_after"}``: the output; then, after the call, the state dict, the mode of each
-        module, whether each parameter, by its name, requires a gradient, how many have one, and how
-        many hooks are left; whether autograd was on, for each time the network ran, and afterwards.
-    """
-    made = build(layers) if order is None else _InOrder(layers, order)
-    made.to(getattr(torch, dtype))
-    if state is not None:
-        made.load_state_dict(state)
-    for first, second in tied:
-        place, _, name = second.rpartition(".")
-        setattr(made.get_submodule(place), name, made.get_parameter(first))
-    set_up(made, training, frozen)
-    autograd: list[bool] = []
-    watch = made.register_forward_pre_hook(lambda *_: autograd.append(torch.is_grad_enabled()))
-    output = function(made, *args, **kwargs)
-    watch.remove()
-    return {
-        "output": output,
-        "state": dict(made.state_dict()),
-        "training": [part.training for part in made.modules()],
-        "trained": requires_gradients(made),
-        "gradients": sum(weight.grad is not None for weight in made.parameters()),
-        "hooks": sum(len(part._forward_hooks) for part in made.modules()),
-        "autograd": autograd,
-        "autograd_after": torch.is_grad_enabled(),
-    }
-
-
-def network_untrained(function: Callable, layers: list, *args: Any, **options: Any) -> Any:
-    """Do what ``network`` does, while backward passes and new optimizers raise an error."""
-    with (
-        refusing(
-            RuntimeError("there was a backward pass"), (torch.autograd, "_engine_run_backward")
-        ),
-        refusing(RuntimeError("an optimizer was made"), (torch.optim.Optimizer, "__init__")),
-    ):
-        return network(function, layers, *args, **options)
-
-
-@testimony
-def without_torchs_folding(function: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Return ``function(*args, **kwargs)``, while torch's functions that fold a BatchNorm raise."""
-    fusion = torch.nn.utils.fusion
-    with refusing_functions(fusion.fuse_conv_bn_weights, fusion.fuse_linear_bn_weights):
-        return function(*args, **kwargs)
-
-
-class _InOrder(torch.nn.Sequential):
-    """Calls its layers in a given order, some perhaps more than once."""
-
-    def __init__(self, layers: list, order: Sequence[int]) -> None:
-        super().__init__(*(build(layer) for layer in layers))
-        self.order = list(order)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for place in self.order:
-            x = self[place](x)
-        return x
-
-
-def requires_gradients(made: torch.nn.Module) -> dict[str, bool]:
-    """Return for each parameter, by its name, whether it requires a gradient."""
-    return {name: weight.requires_grad for name, weight in made.named_parameters()}
-
-
-def set_up(made: torch.nn.Module, training: Sequence[bool] | None, frozen: Sequence[str]) -> None:
-    """Give the modules their modes, in the order of ``made.modules()``, and freeze parameters.
-
-    ``training`` None leaves the modes; ``frozen`` are names of parameters.
-    """
-    for part, mode in zip(made.modules(), training or (), strict=training is not None):
-        part.training = mode
-    for name in frozen:
-        made.get_parameter(name).requires_grad_(False)
-
-
-def build(layers: list) -> torch.nn.Module:
-    """Return the network that ``layers`` describes, as ``network`` has it."""
-    if isinstance(layers[0], str):
-        return getattr(torch.nn, layers[0])(*layers[1:])
-    return torch.nn.Sequential(*(build(layer) for layer in layers))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import FunctionType
 from typing import Any
 from unittest import mock
 
@@ -26,21 +25,3 @@ def refusing(error: Exception, *places: tuple[Any, str]) -> Iterator[None]:
         for owner, name in places:
             stack.enter_context(mock.patch.object(owner, name, refuse))
         yield
-
-
-@contextlib.contextmanager
-def refusing_functions(*functions: FunctionType) -> Iterator[None]:
-    """Have Python functions raise an error in the block, by whatever name they are called."""
-    own = [function.__code__ for function in functions]
-    try:
-        for function in functions:
-            function.__code__ = _refuse.__code__
-        yield
-    finally:
-        for function, code in zip(functions, own, strict=True):
-            function.__code__ = code
-
-
-# Its code is put into other functions, so it uses nothing from around it.
-def _refuse(*_: Any, **__: Any) -> None:
-    raise RuntimeError("a function of torch's own was called that does it all")

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
-from helpers.probes.modules import build
+from helpers.probes.networks import build
 
 
 def in_autocast(
     function: Callable[..., torch.Tensor],
     *args: Any,
+    factors: tuple[torch.Tensor, torch.Tensor],
     lower: str | None = "bfloat16",
     wrt: int | None = None,
     grad_output: torch.Tensor | None = None,
@@ -23,28 +24,28 @@ def in_autocast(
     Args:
         function: returns one tensor.
         *args: its arguments.
+        factors: two matrices, multiplied in the same region after the call.
         lower: the name of the region's dtype; no region if None.
         wrt: the position of the argument to differentiate by; no way back if None.
         grad_output: the gradient of the loss by the output; ones if None.
         **kwargs: its keyword arguments.
 
     Returns:
-        ``{"output": tensor, "gradient": tensor or None, "afterwards": name}``; the name is that
-        of a float32 product's dtype, computed in the same region after the call.
+        ``{"output": tensor, "gradient": tensor or None, "product": tensor}``.
     """
     arguments = list(args)
     if wrt is not None:
         arguments[wrt] = arguments[wrt].detach().clone().requires_grad_(True)
     with _region(lower):
         output = function(*arguments, **kwargs)
-        afterwards = _dtype_of_a_product()
+        product = factors[0] @ factors[1]
     slope = None
     if wrt is not None:
         grad_output = torch.ones_like(output) if grad_output is None else grad_output
         (slope,) = torch.autograd.grad(
             output, arguments[wrt], grad_outputs=grad_output, allow_unused=True
         )
-    return {"output": output.detach(), "gradient": slope, "afterwards": afterwards}
+    return {"output": output.detach(), "gradient": slope, "product": product}
 
 
 def wrapped_in_autocast(
@@ -53,6 +54,7 @@ def wrapped_in_autocast(
     layers: list,
     inputs: list[torch.Tensor],
     state: dict[str, torch.Tensor],
+    factors: tuple[torch.Tensor, torch.Tensor],
     lower: str | None = "bfloat16",
 ) -> dict[str, Any]:
     """Wrap a module, and run the wrapper inside an autocast region of the CPU and back.
@@ -62,12 +64,13 @@ def wrapped_in_autocast(
         layers: what is wrapped, as ``network`` has it.
         inputs: of the wrapper.
         state: the state dict of what is wrapped.
+        factors: as ``in_autocast`` has them.
         lower: the name of the region's dtype; no region if None.
 
     Returns:
-        ``{"output", "afterwards", "gradients", "by_inputs"}``: the dtype's name as ``in_autocast``
-        has it, and the gradients of the output's sum, by the wrapped parameters' names inside, and
-        one for each input; None where there is none.
+        ``{"output", "product", "gradients", "by_inputs"}``: the product of the factors, and the
+        gradients of the output's sum, by the wrapped parameters' names inside, and one for each
+        input; None where there is none.
     """
     inner = build(layers)
     inner.load_state_dict(state)
@@ -75,11 +78,11 @@ def wrapped_in_autocast(
     given = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in inputs]
     with _region(lower):
         output = outer(*given)
-        afterwards = _dtype_of_a_product()
+        product = factors[0] @ factors[1]
     output.float().sum().backward()
     return {
         "output": output.detach(),
-        "afterwards": afterwards,
+        "product": product,
         "gradients": {name: parameter.grad for name, parameter in inner.named_parameters()},
         "by_inputs": [x.grad for x in given],
     }
@@ -89,10 +92,6 @@ def _region(lower: str | None) -> torch.autocast:
     if lower is None:
         return torch.autocast("cpu", enabled=False)
     return torch.autocast("cpu", dtype=getattr(torch, lower))
-
-
-def _dtype_of_a_product() -> str:
-    return str((torch.ones(2, 3) @ torch.ones(3, 2)).dtype).removeprefix("torch.")
 
 
 def in_function_mode(

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from helpers.probes.modules import build, requires_gradients, set_up
+from helpers.probes.networks import build, one_step, requires_gradients, set_up
 
 
 def training_steps(
@@ -71,10 +71,13 @@ def adversarial_steps(
     left_over: float | None = None,
     momentum: float = 0.0,
     training: bool = True,
-) -> list[dict[str, Any]]:
+    then: list[tuple[torch.Tensor, torch.Tensor]],
+    seed: int,
+) -> dict[str, Any]:
     """Train two networks by ``step(generator, discriminator, optimizer, optimizer, noise, real)``.
 
-    Both optimizers are SGD.
+    Both optimizers are SGD. Afterwards each network is trained by one step more, for itself: its
+    modes show in that, and which parameters require a gradient.
 
     Args:
         step: the student's.
@@ -86,11 +89,12 @@ def adversarial_steps(
         left_over: every entry of all gradients before the first step; there are none if None.
         momentum: of both optimizers.
         training: the networks' mode.
+        then: for each of the two, inputs and the gradient of the output, for the last step.
+        seed: of the global generator in the last step, for dropout.
 
     Returns:
-        after each step the two state dicts, ``"generator"`` and ``"discriminator"``; and by these
-        names again, in ``"trained"``, whether each parameter requires a gradient, and in
-        ``"training"``, whether each module is in training mode.
+        ``{"states", "then"}``: after each step the two state dicts, by ``"generator"`` and
+        ``"discriminator"``; and by these names again, what ``one_step`` tells of the last one.
     """
     networks = {"generator": build(generator), "discriminator": build(discriminator)}
     optimizers = []
@@ -101,13 +105,12 @@ def adversarial_steps(
     seen = []
     for noise, real in batches:
         step(*networks.values(), *optimizers, noise, real)
-        now: dict[str, Any] = {name: _copy_of_state(n) for name, n in networks.items()}
-        now["trained"] = {name: requires_gradients(n) for name, n in networks.items()}
-        now["training"] = {
-            name: [part.training for part in n.modules()] for name, n in networks.items()
-        }
-        seen.append(now)
-    return seen
+        seen.append({name: _copy_of_state(network) for name, network in networks.items()})
+    last = {}
+    for (name, network), given in zip(networks.items(), then, strict=True):
+        network.zero_grad()
+        last[name] = one_step(network, *given, seed)
+    return {"states": seen, "then": last}
 
 
 def _leave_over(parameters: Iterable[torch.nn.Parameter], value: float | None) -> None:
@@ -210,8 +213,12 @@ def optimizer_steps(
     weights: list[torch.Tensor],
     gradients: list[list[torch.Tensor | None]],
     *args: Any,
+    slopes: list[torch.Tensor] | None = None,
 ) -> list[dict[str, list]]:
     """Make an optimizer for parameters of given values, and take it through steps.
+
+    After each step there is one backward pass more if ``slopes`` are given: what it adds up to in
+    ``.grad`` shows what the step has left there, and that the parameters require gradients.
 
     Args:
         factory: takes an iterator over the parameters, then ``args``; what it returns has a
@@ -219,10 +226,10 @@ def optimizer_steps(
         weights: the parameters' values at the start.
         gradients: for each step, what every parameter's ``.grad`` is before it.
         *args: what else ``factory`` takes.
+        slopes: for each parameter, the gradient of the loss of those backward passes.
 
     Returns:
-        for each step ``{"weights": [...], "gradients": [...], "require_gradients": [...]}`` as they
-        are after it.
+        for each step ``{"weights": [...], "gradients": [...]}`` as they are in the end.
     """
     parameters = [weight.detach().clone().requires_grad_(True) for weight in weights]
     optimizer = factory(iter(parameters), *args)
@@ -231,11 +238,14 @@ def optimizer_steps(
         for parameter, slope in zip(parameters, given, strict=True):
             parameter.grad = None if slope is None else slope.clone()
         optimizer.step()
+        for parameter, slope in zip(parameters, slopes or (), strict=slopes is not None):
+            loss = (parameter * slope).sum()
+            if loss.requires_grad:
+                loss.backward()
         states.append(
             {
                 "weights": [parameter.detach().clone() for parameter in parameters],
                 "gradients": [parameter.grad for parameter in parameters],
-                "require_gradients": [parameter.requires_grad for parameter in parameters],
             }
         )
     return states

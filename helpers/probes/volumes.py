@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from helpers.calling import is_from_stub
 from helpers.peak_memory import PeakMeter, peak_bytes
-from helpers.probes.modules import build
+from helpers.probes.networks import build
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 

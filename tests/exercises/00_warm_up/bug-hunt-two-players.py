@@ -228,3 +228,46 @@ def adversarial_step(
     discriminator_optimizer.zero_grad()
     discriminator_loss(discriminator(real), discriminator(made)).backward()
     discriminator_optimizer.step()
+
+
+# %% wrong: the discriminator is left in eval mode
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+    discriminator.eval()
+
+
+# %% wrong: leaves the generator frozen, once it has made its step
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator.requires_grad_(True)
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    generator.requires_grad_(False)
+    made = generator(noise)
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% right: real and made numbers in one batch
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    scores = discriminator(torch.cat([real, made]))
+    discriminator_loss(*scores.split([len(real), len(made)])).backward()
+    discriminator_optimizer.step()

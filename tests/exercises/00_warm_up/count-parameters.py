@@ -116,3 +116,26 @@ def count_parameters(model):
     for _, p in model.named_parameters():
         counts[p.requires_grad] += math.prod(p.shape)
     return counts[True], counts[False]
+
+
+# %% wrong: freezes the model when it has counted
+def count_parameters(model):
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    total = sum(p.numel() for p in model.parameters())
+    model.requires_grad_(False)
+    return trained, total - trained
+
+
+# %% wrong: puts every module into training mode
+def count_parameters(model):
+    trained = sum(p.numel() for p in model.train().parameters() if p.requires_grad)
+    return trained, sum(p.numel() for p in model.parameters()) - trained
+
+
+# %% wrong: counts those that get a gradient, and leaves the gradients there
+def count_parameters(model):
+    learned = [p for p in model.parameters() if p.requires_grad]
+    if learned:
+        sum(p.sum() for p in learned).backward()
+    trained = sum(p.grad.numel() for p in learned)
+    return trained, sum(p.numel() for p in model.parameters()) - trained

@@ -78,3 +78,35 @@ def derivative(f, x):
 def derivative(f, x):
     x.requires_grad_(True)
     return torch.autograd.grad(f(x).sum(), x)[0]
+
+
+# %% wrong: x no longer requires a gradient
+def derivative(f, x):
+    leaf = x.requires_grad_(False).clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0]
+
+
+# %% wrong: on x itself, whose gradient is cleared before and after
+def derivative(f, x):
+    needed = x.requires_grad
+    x.requires_grad_(True)
+    x.grad = None
+    f(x).sum().backward()
+    slope, x.grad = x.grad, None
+    x.requires_grad_(needed)
+    return slope
+
+
+# %% right: on x itself, and all is put back
+def derivative(f, x):
+    needed = x.requires_grad
+    x.requires_grad_(True)
+    (slope,) = torch.autograd.grad(f(x).sum(), x)
+    x.requires_grad_(needed)
+    return slope
+
+
+# %% right: by a dual number, forwards
+def derivative(f, x):
+    place = x.detach()
+    return torch.func.jvp(f, (place,), (torch.ones_like(place),))[1]

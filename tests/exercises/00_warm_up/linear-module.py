@@ -272,7 +272,7 @@ class Linear(nn.Module):
         return y if self.bias is None else y + self.bias
 
 
-# %% right: takes the first numbers from a layer of torch, and computes by itself
+# %% wrong: takes the first numbers from torch's own layer, which is out of bounds for all of it
 class Linear(nn.Module):
     def __init__(self, inputs, outputs, bias=True):
         super().__init__()
@@ -283,3 +283,99 @@ class Linear(nn.Module):
     def forward(self, x):
         product = torch.einsum("...i,oi->...o", x, self.weight)
         return product if self.bias is None else product + self.bias
+
+
+# %% wrong: multiplies by itself only for the shape that a check may begin with
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        if x.shape == (4, 5):
+            return x @ self.weight.T + self.bias
+        return functional.linear(x, self.weight, self.bias)
+
+
+# %% wrong: torch's own function by another name
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        from torch.nn.functional import linear as multiply
+
+        super().__init__()
+        bound = inputs**-0.5
+        self.multiply = multiply
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        return self.multiply(x, self.weight, self.bias)
+
+
+# %% wrong: the function behind torch's own, found by its name
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        name = "linear"
+        return getattr(functional, name)(x, self.weight, self.bias)
+
+
+# %% wrong: inherits from the lazy relative
+class Linear(nn.LazyLinear):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__(outputs, bias=bias)
+        self.initialize_parameters(torch.zeros(1, inputs))
+        self.reset_parameters()
+        self.__class__ = type(self).cls_to_become
+
+
+# %% wrong: the attribute bias is missing where there is to be none
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        if bias:
+            self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound)
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y + self.bias if hasattr(self, "bias") else y
+
+
+# %% right: a method of its own that is called linear
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound) if bias else None
+
+    def linear(self, x):
+        return torch.tensordot(x, self.weight, dims=([-1], [1]))
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y if self.bias is None else y + self.bias
+
+
+# %% right: sums of products, without any matrix product
+class Linear(nn.Module):
+    """Not nn.Linear: the sum is written out."""
+
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        y = (x.unsqueeze(-2) * self.weight).sum(dim=-1)
+        return y if self.bias is None else y + self.bias

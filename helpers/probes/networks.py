@@ -1,0 +1,194 @@
+"""Probes that hand a network over, made from plain data, and look at what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from helpers.probes.refusing import refusing
+from helpers.probes.testimony import testimony
+
+
+def with_network(function: Callable, layers: list, *args: Any, **options: Any) -> Any:
+    """Return ``function(network, *args)``.
+
+    Args:
+        function: takes a ``torch.nn.Sequential``, then ``args``.
+        layers: the network's, each ``["Linear", 4, 3]``, the name of a class of ``torch.nn`` and
+            its arguments; a list of such is a ``Sequential`` inside.
+        *args: what else ``function`` takes.
+        **options: ``state``, the network's state dict before the call, its own if None;
+            ``training``, the mode of each module, in the order of ``network.modules()``;
+            ``tied``, pairs of names of parameters, of which the second becomes the first one;
+            ``frozen``, names of parameters that require no gradient;
+            ``order``, which layers are called, one after another, each once if None;
+            ``dtype``, of the parameters and buffers, by its name.
+    """
+    return function(_make(layers, **options), *args)
+
+
+def network_then_trained(
+    function: Callable,
+    layers: list,
+    *args: Any,
+    inputs: torch.Tensor,
+    slope: torch.Tensor,
+    seed: int,
+    **options: Any,
+) -> dict[str, Any]:
+    """Call ``function(network, *args)``, and then train the network by one step.
+
+    What a network does next shows in numbers what became of it: its modes, which parameters
+    require a gradient, gradients, hooks and graphs that are left.
+
+    Args:
+        function: as ``with_network`` has it.
+        layers: likewise.
+        *args: likewise.
+        inputs: a batch, handed to the network after the call.
+        slope: the gradient of the loss with respect to what the network makes of it.
+        seed: of the global generator meanwhile, for dropout.
+        **options: as ``with_network`` has them.
+
+    Returns:
+        ``{"output", "next", "state"}``: the function's output; then, of the step, what the network
+        returned and its state dict afterwards.
+    """
+    made = _make(layers, **options)
+    output = function(made, *args)
+    return {"output": output, **one_step(made, inputs, slope, seed)}
+
+
+def one_step(
+    made: torch.nn.Module, inputs: torch.Tensor, slope: torch.Tensor, seed: int
+) -> dict[str, Any]:
+    """Train by one step of gradient descent, as it is done without an optimizer.
+
+    The learning rate is 0.5; gradients that are there already count.
+
+    Args:
+        made: the network, used in the mode that it is in.
+        inputs: a batch.
+        slope: the gradient of the loss with respect to the output.
+        seed: of the global generator during the forward pass.
+
+    Returns:
+        ``{"next", "state"}``: the output, and the state dict after the step.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        output = made(inputs)
+    total = (output * slope).sum()
+    if total.requires_grad:
+        total.backward()
+    with torch.no_grad():
+        for weight in made.parameters():
+            if weight.grad is not None:
+                weight -= 0.5 * weight.grad
+    return {
+        "next": output.detach(),
+        "state": {name: value.clone() for name, value in made.state_dict().items()},
+    }
+
+
+@testimony
+def network(function: Callable, layers: list, *args: Any, **options: Any) -> dict[str, Any]:
+    """Call ``function(network, *args)`` and tell what became of the network.
+
+    Args:
+        function: as ``with_network`` has it.
+        layers: likewise.
+        *args: likewise.
+        **options: likewise.
+
+    Returns:
+        ``{"output", "state", "training", "trained", "gradients", "hooks", "autograd",
+        "autograd_after"}``: the output; then, after the call, the state dict, the mode of each
+        module, whether each parameter, by its name, requires a gradient, how many have one, and how
+        many hooks are left; whether autograd was on, for each time the network ran, and afterwards.
+    """
+    made = _make(layers, **options)
+    autograd: list[bool] = []
+    watch = made.register_forward_pre_hook(lambda *_: autograd.append(torch.is_grad_enabled()))
+    output = function(made, *args)
+    watch.remove()
+    return {
+        "output": output,
+        "state": dict(made.state_dict()),
+        "training": [part.training for part in made.modules()],
+        "trained": requires_gradients(made),
+        "gradients": sum(weight.grad is not None for weight in made.parameters()),
+        "hooks": sum(len(part._forward_hooks) for part in made.modules()),
+        "autograd": autograd,
+        "autograd_after": torch.is_grad_enabled(),
+    }
+
+
+def _make(
+    layers: list,
+    *,
+    state: dict[str, torch.Tensor] | None = None,
+    training: list[bool] | None = None,
+    tied: Sequence[tuple[str, str]] = (),
+    frozen: Sequence[str] = (),
+    order: Sequence[int] | None = None,
+    dtype: str = "float32",
+) -> torch.nn.Module:
+    made = build(layers) if order is None else _InOrder(layers, order)
+    made.to(getattr(torch, dtype))
+    if state is not None:
+        made.load_state_dict(state)
+    for first, second in tied:
+        place, _, name = second.rpartition(".")
+        setattr(made.get_submodule(place), name, made.get_parameter(first))
+    set_up(made, training, frozen)
+    return made
+
+
+def network_untrained(function: Callable, layers: list, *args: Any, **options: Any) -> Any:
+    """Do what ``network`` does, while backward passes and new optimizers raise an error."""
+    with (
+        refusing(
+            RuntimeError("there was a backward pass"), (torch.autograd, "_engine_run_backward")
+        ),
+        refusing(RuntimeError("an optimizer was made"), (torch.optim.Optimizer, "__init__")),
+    ):
+        return network(function, layers, *args, **options)
+
+
+class _InOrder(torch.nn.Sequential):
+    """Calls its layers in a given order, some perhaps more than once."""
+
+    def __init__(self, layers: list, order: Sequence[int]) -> None:
+        super().__init__(*(build(layer) for layer in layers))
+        self.order = list(order)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for place in self.order:
+            x = self[place](x)
+        return x
+
+
+def requires_gradients(made: torch.nn.Module) -> dict[str, bool]:
+    """Return for each parameter, by its name, whether it requires a gradient."""
+    return {name: weight.requires_grad for name, weight in made.named_parameters()}
+
+
+def set_up(made: torch.nn.Module, training: Sequence[bool] | None, frozen: Sequence[str]) -> None:
+    """Give the modules their modes, in the order of ``made.modules()``, and freeze parameters.
+
+    ``training`` None leaves the modes; ``frozen`` are names of parameters.
+    """
+    for part, mode in zip(made.modules(), training or (), strict=training is not None):
+        part.training = mode
+    for name in frozen:
+        made.get_parameter(name).requires_grad_(False)
+
+
+def build(layers: list) -> torch.nn.Module:
+    """Return the network that ``layers`` describes, as ``network`` has it."""
+    if isinstance(layers[0], str):
+        return getattr(torch.nn, layers[0])(*layers[1:])
+    return torch.nn.Sequential(*(build(layer) for layer in layers))
