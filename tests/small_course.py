@@ -1,7 +1,8 @@
 """A course with one small assignment, and a step that judges without running anything.
 
 What a submission's answer says is what happens to it: "points=2", "sleep=0.5", "die" (the process
-that judges it is killed), "raise" (a fault of our own), "eye" (a person should look at it).
+that judges it is killed), "raise" (a fault of our own), "eye" (a person should look at it),
+"wait=1" (a point waits for a person).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -67,10 +68,19 @@ def fake_step(content: bytes, assignment: Assignment, settings: FakeSettings) ->
     won = float(points[1]) if points else 0.0
     eye = "it looks odd" if "eye" in answer else ""
     verdict = Verdict.PASSED if won == 2 else Verdict.FAILED
-    results = (
-        ExerciseResult("one", verdict, won, 2.0, for_a_person=eye),
-        ExerciseResult("two", Verdict.PASSED, 3.0, 3.0),
-    )
+    one = ExerciseResult("one", verdict, won, 2.0, for_a_person=eye)
+    wait = re.search(r"wait=([\d.]+)", answer)
+    if wait:
+        doubt = "cell 1, line 1: gc"
+        one = replace(
+            one,
+            verdict=Verdict.WAITING,
+            waiting=float(wait[1]),
+            doubts=(doubt,),
+            code=f"code of {answer}",
+            for_a_person=f"{doubt}: {wait[1]} points wait",
+        )
+    results = (one, ExerciseResult("two", Verdict.PASSED, 3.0, 3.0))
     return Judged(results, judged_notebook(assignment, answer), ("a note",))
 
 

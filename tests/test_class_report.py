@@ -29,7 +29,7 @@ from helpers.grading.errors import GradingError, ReportError
 from helpers.grading.intake.intake import utc_now
 from helpers.grading.intake.receipts import Receipt, ReceiptBook, Status
 from helpers.grading.report import own_files, report
-from helpers.grading.report.class_picture import Picture
+from helpers.grading.report.class_picture import Picture, draw_class
 from helpers.grading.report.feedback import render_feedback
 from helpers.grading.report.marks import GradebookView, Marks
 from helpers.grading.report.report import Summary, summarize, write_report
@@ -37,7 +37,7 @@ from helpers.grading.report.senders import Sender, find_sender, read_senders
 from helpers.grading.report.tables import Row, canvas_table, grades_table, guard, moodle_table
 from helpers.grading.report.tally import Tally, without_numbers
 from helpers.grading.shown import embed_picture, printed, render_markdown, visible
-from helpers.grading.verdicts import Judged, PropertyResult, Verdict
+from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Verdict
 
 HOSTILE = (
     "=cmd|' /C calc'!A0",
@@ -636,6 +636,29 @@ def test_who_wrote_nothing_gave_no_wrong_answer() -> None:
         tally.add(GradebookView().marks("someone", Judged((result,))))
     assert [(wrong.reason, wrong.count) for wrong in tally.wrong_answers()] == [("it crashed", 1)]
     assert tally.unanswered(first.name) == 1
+
+
+def test_what_waits_for_a_person_is_no_wrong_answer() -> None:
+    tally, first = Tally(), invented.all_right().exercises[0]
+    held = PropertyResult("a", 1.0, "waiting", "gc in line 1 of cell 2")
+    for verdict in (Verdict.WAITING, Verdict.PARTLY):
+        waiting = replace(first, verdict=verdict, points=3.0, waiting=0.5, properties=(held,))
+        tally.add(GradebookView().marks("someone", Judged((waiting,))))
+    assert tally.wrong_answers() == []
+    assert tally.waiting == 2
+    (shared,) = tally.properties()
+    assert (shared.passed, shared.waiting) == (0, 2)
+    assert [(share.passed, share.waiting) for share in tally.exercises()] == [(0, 1)]
+    picture = draw_class(tally, "Title", str)
+    assert "More points wait for a person in 2 submissions." in picture.alt
+    assert b"waits for a person" in picture.svg
+    assert b"waits for a person" not in draw_class(_tally_of(first), "Title", str).svg
+
+
+def _tally_of(result: ExerciseResult) -> Tally:
+    tally = Tally()
+    tally.add(GradebookView().marks("someone", Judged((result,))))
+    return tally
 
 
 # What others wrote

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from helpers.grading.errors import GradingError
 from helpers.grading.intake.intake import collect
 from helpers.grading.locks import sole_holder
 from helpers.grading.records.class_list import ClassEntry, read_class
+from helpers.grading.records.decisions import Decision, Decisions
 from helpers.grading.records.results import ResultStore
 from helpers.grading.sandbox import sandbox
 from helpers.grading.verdicts import Verdict
@@ -159,6 +161,113 @@ def test_other_settings_are_another_result(course: Path) -> None:
     fill(course, ann="points=2")
     run(course)
     assert run(course, settings=FakeSettings()).judged == ["ann"]
+
+
+# --- What waits for a person
+
+
+def decide(course: Path, student: str, accepted: bool) -> None:
+    judged = next(e for e in read_class(course, ASSIGNMENT) if e.student == student).as_judged
+    about = student, "one", judged.exercises[0].code
+    Decisions(course / "judged" / ASSIGNMENT).change([Decision(*about, accepted)])
+
+
+def test_points_that_wait_are_counted_apart(course: Path) -> None:
+    fill(course, ann="points=1 wait=1", bob="points=0.5 wait=1.5", eve="points=2")
+    summary = run(course)
+    assert scores(course)["ann"] == HALF
+    assert summary.waiting() == {"ann": [1.0], "bob": [1.5]}
+    assert (
+        f"2 exercises of 2 students wait for a person, with 2.5 points: bits review {ASSIGNMENT}"
+        in summarize(summary)
+    )
+    plain = summary.to_plain()["results"]["bob"]
+    assert (plain["points"], plain["waiting"]) == (3.5, 1.5)
+    assert plain["exercises"]["one"]["waiting"] == 1.5
+    assert plain["exercises"]["one"]["verdict"] == "waiting"
+
+
+def test_a_decision_outlives_force_and_a_lost_result(course: Path) -> None:
+    fill(course, ann="points=1 wait=1", bob="points=1 wait=1")
+    run(course)
+    decide(course, "ann", True)
+    assert run(course).mended == ["ann"]
+    assert (scores(course)["ann"], scores(course)["bob"]) == (RIGHT, HALF)
+    assert run(course, force=True).waiting() == {"bob": [1.0]}
+    assert scores(course)["ann"] == RIGHT
+    for file in (course / "judged" / ASSIGNMENT).glob("*.*"):
+        file.unlink()
+    shutil.rmtree(course / "judged" / ASSIGNMENT / "students")
+    assert run(course).judged == ["ann", "bob"]
+    assert scores(course)["ann"] == RIGHT
+    assert run(course).unchanged == ["ann", "bob"]
+
+
+def test_other_code_waits_anew(course: Path) -> None:
+    fill(course, ann="points=1 wait=1")
+    run(course)
+    decide(course, "ann", True)
+    hand_in(course, "ann", "points=1 wait=1 # other")
+    assert run(course).waiting() == {"ann": [1.0]}
+    assert scores(course)["ann"] == HALF
+    hand_in(course, "ann", "points=1 wait=1")
+    run(course)
+    assert scores(course)["ann"] == RIGHT
+
+
+def test_damaged_decisions_stop_a_run_before_it_changes_a_grade(course: Path) -> None:
+    fill(course, ann="points=1 wait=1")
+    run(course)
+    decide(course, "ann", True)
+    run(course)
+    (course / "judged" / ASSIGNMENT / "review" / "decisions.json").write_text("{")
+    with pytest.raises(GradingError, match="is damaged and was renamed to"):
+        run(course)
+    assert scores(course)["ann"] == RIGHT
+
+
+# --- What others have written
+
+
+def grade_elsewhere(course: Path, points: dict[str, float]) -> None:
+    """Do what `nbgrader autograde` does to the exercise "one"."""
+    with small_course.open_gradebook(course) as gradebook:
+        for student, score in points.items():
+            gradebook.find_grade("test-one", "small", ASSIGNMENT, student).auto_score = score
+        gradebook.db.commit()
+
+
+def test_points_of_another_autograder_are_told_before_they_are_replaced(course: Path) -> None:
+    students = [f"s{number}" for number in range(7)]
+    fill(course, **dict.fromkeys(students, "points=1"))
+    said: list[str] = []
+    run(course, say=said.append)
+    grade_elsewhere(course, dict.fromkeys(students, 2.0))
+    found: list[dict] = []
+    summary = run(course, say=lambda line: (said.append(line), found.append(scores(course))))
+    assert said[0].startswith("Something else (nbgrader autograde?) has written points")
+    assert said[1] == "  s0, one: 2 points, where bits grade had written 1"
+    assert said[-1] == "  and 2 more, 7 in all"
+    assert len(said) == 7
+    assert found[0]["s0"] == RIGHT  # it is said first
+    assert set(scores(course)) == set(students)
+    assert all(points == HALF for points in scores(course).values())
+    assert len(summary.to_plain()["replaced"]) == 7
+    said.clear()
+    run(course, say=said.append)
+    assert said == []
+
+
+def test_a_score_by_hand_is_nobody_elses(course: Path) -> None:
+    fill(course, ann="points=1", bob="points=1")
+    run(course)
+    with small_course.open_gradebook(course) as gradebook:
+        gradebook.find_grade("test-one", "small", ASSIGNMENT, "ann").manual_score = 2.0
+        gradebook.db.commit()
+    grade_elsewhere(course, {"bob": 2.0})
+    said: list[str] = []
+    run(course, students=["ann"], say=said.append)
+    assert said == []
 
 
 # --- What is lost or damaged is mended

@@ -26,6 +26,7 @@ from helpers.grading.records.autograded import write_autograded
 from helpers.grading.records.gradebook import GradebookWriter, read_students
 from helpers.grading.records.registration import open_course
 from helpers.grading.records.results import Recorded
+from helpers.grading.records.settling import settle
 from helpers.grading.records.submissions import Submission, refuse
 from helpers.grading.records.transactions import GradebookError
 from helpers.grading.verdicts import Judged
@@ -146,6 +147,40 @@ def test_what_needs_a_person_is_listed_until_a_person_has_looked(
     assert grades(course)["test-one"] == (1.0, False)
     record(writer, course, "points=1 eye # again", before="points=1 eye")
     assert grades(course)["test-one"] == (1.0, True)
+    assert by_hand(course) == (1.5, 0.5, "see me")
+
+
+def test_points_that_wait_are_listed_until_it_is_decided_about_them(
+    course: Path, writer: GradebookWriter
+) -> None:
+    key, judged = recorded("points=1 wait=1"), judge(course, "points=1 wait=1")
+    about = judged.exercises[0].name, judged.exercises[0].code
+    writer.record(key, judged, None)
+    assert grades(course)["test-one"] == (1.0, True)
+    clear_mark(course)  # as formgrader does when a person saves a comment alone
+    writer.record(key, judged, key)
+    assert grades(course)["test-one"] == (1.0, True)
+    for accepted, points in ((True, 2.0), (False, 1.0)):
+        writer.record(key, settle(judged, {about: accepted}), key)
+        assert grades(course)["test-one"] == (points, False)
+        writer.record(key, judged, key)
+        assert grades(course)["test-one"] == (1.0, True)
+
+
+def clear_mark(course: Path) -> None:
+    with small_course.open_gradebook(course) as gradebook:
+        grade = gradebook.find_grade("test-one", "small", ASSIGNMENT, "ann")
+        grade.needs_manual_grade = False
+        gradebook.db.commit()
+
+
+def test_where_a_person_gave_points_nothing_is_listed_as_waiting(
+    course: Path, writer: GradebookWriter
+) -> None:
+    record(writer, course, "points=1 wait=1")
+    grade_by_hand(course)
+    record(writer, course, "points=1 wait=1", before="points=1 wait=1")
+    assert grades(course)["test-one"] == (1.0, False)
     assert by_hand(course) == (1.5, 0.5, "see me")
 
 

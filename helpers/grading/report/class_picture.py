@@ -27,7 +27,17 @@ _MOST_BARS = 20
 _DIM = "#8a8a8a"
 # Students' words are in here: a dollar sign in them starts no formula.
 _WORDS = {"parse_math": False}
-_WAITING = {"color": "white", "edgecolor": "#8a8a8a", "hatch": "...", "label": "waits for a person"}
+_WAITING = {"color": "white", "edgecolor": _DIM, "hatch": "...", "label": "waits for a person"}
+# Three entries, beside the title of a narrow panel.
+_LEGEND = {
+    "loc": "lower right",
+    "bbox_to_anchor": (1.0, 1.0),
+    "ncols": 3,
+    "frameon": False,
+    "fontsize": 8.5,
+    "columnspacing": 1.2,
+    "handlelength": 1.6,
+}
 
 
 @dataclass(frozen=True)
@@ -115,15 +125,17 @@ def _draw_exercises(axes: Axes, tally: Tally, label: Callable[[str], str]) -> No
     if any(waiting):
         axes.barh(rows, waiting, left=ends, **_WAITING)
     for row, parts in enumerate(zip(passed, partly, waiting, strict=True)):
-        words = " + ".join(f"{part:.0f} %" for part in (parts[0], *filter(_shows, parts[1:])))
-        axes.text(sum(parts) + 1, row, words, va="center", fontsize=8.5)
+        axes.text(sum(parts) + 1, row, _percents(*parts), va="center", fontsize=8.5)
     axes.set_yticks(rows, [_short(label(name), 38) for name in found], **_WORDS)
-    _finish_bars(axes, len(found), "Exercises", "exercise", tally, end=125)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
+    _finish_bars(axes, len(found), "Exercises", "exercise", tally, end=138 if any(waiting) else 125)
+    axes.legend(**_LEGEND)
 
 
-def _shows(percent: float) -> bool:
-    return percent >= 0.5
+def _percents(passed: float, partly: float, waiting: float) -> str:
+    words = [f"{passed:.0f} %"]
+    words += [f"{partly:.0f} %"] if partly >= 0.5 else []
+    words += [f"{waiting:.0f} %?"] if waiting >= 0.5 else []
+    return " + ".join(words)
 
 
 def _choose_properties(tally: Tally) -> tuple[list[Share], str]:
@@ -150,11 +162,10 @@ def _draw_properties(
     if waiting:
         widths = [100 * shares[row].waiting / tally.count for row in waiting]
         starts = [100 * shares[row].passed / tally.count for row in waiting]
-        axes.barh(waiting, widths, left=starts, **_WAITING)
+        axes.barh(waiting, widths, left=starts, **_WAITING | {"label": "waits"})
     for row, share in enumerate(shares):
         passed, held = (100 * count / tally.count for count in (share.passed, share.waiting))
-        words = f"{passed:.0f} %" + (f" + {held:.0f} %" if _shows(held) else "")
-        axes.text(passed + held + 1, row, words, va="center", fontsize=8.5)
+        axes.text(passed + held + 1, row, _percents(passed, 0, held), va="center", fontsize=8.5)
     names, before = [], None
     for row, share in enumerate(shares):
         if share.exercise != before and row:
@@ -165,7 +176,7 @@ def _draw_properties(
     axes.set_yticks(range(len(shares)), names, fontsize=8.5, **_WORDS)
     _finish_bars(axes, len(shares), title, "exercise · property", tally)
     if shares:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
+        axes.legend(**_LEGEND)
 
 
 def _draw_wrong_answers(axes: Axes, tally: Tally, label: Callable[[str], str]) -> None:

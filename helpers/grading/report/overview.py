@@ -40,6 +40,7 @@ def render_overview(
         label: turns an exercise's name into its title.
     """
     names = list(dict.fromkeys(mark.name for row in rows if row.marks for mark in row.marks.each))
+    waiting, _, command = "".join(tell_waiting(assignment, waiting_of(rows))).rpartition(": ")
     return pages.render(
         "overview.html",
         assignment=assignment,
@@ -49,7 +50,8 @@ def render_overview(
         picture=data_address("image/svg+xml", picture.svg),
         alt=visible(picture.alt),
         needing=_told(rows, lambda row: row.for_a_person),
-        waiting=" ".join(tell_waiting(assignment, waiting_of(rows))),
+        waiting=waiting,
+        command=command,
         notes=_told(rows, lambda row: row.notes),
         left_out=[(one_line(student), reason) for student, reason in left_out],
         wrong=[

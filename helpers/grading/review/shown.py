@@ -63,9 +63,10 @@ def show_outcome(outcome: Outcome) -> Iterator[RenderableType]:
     yield from map(_whole, tell_waiting(outcome.cases.assignment, _points(outcome.cases.open)))
 
 
-def _whole(line: str) -> Text:
+def _whole(line: str) -> RenderableType:
     """Return a line with a command or a path, which could not be copied if it were wrapped."""
-    return Text(line, no_wrap=True, overflow="ignore")
+    # rich joins bare texts into new ones, and forgets what they say of wrapping.
+    return Group(Text(line, no_wrap=True, overflow="ignore"))
 
 
 def to_plain(cases: Iterable[Case]) -> list[dict[str, Any]]:
