@@ -527,24 +527,6 @@ def test_a_network_calls_layers_in_order_in_a_dtype_and_tells_of_hooks() -> None
     assert (seen["hooks"], seen["gradients"]) == (1, 1)
 
 
-def test_a_network_is_not_trained_where_that_is_refused() -> None:
-    def goes_back(model: torch.nn.Module, x: torch.Tensor) -> None:
-        model(x).sum().backward()
-
-    def differentiates(model: torch.nn.Module, x: torch.Tensor) -> None:
-        torch.autograd.grad(model(x).sum(), list(model.parameters()))
-
-    def makes_an_optimizer(model: torch.nn.Module, x: torch.Tensor) -> None:
-        torch.optim.Adam(model.parameters())
-
-    layers, x = ["Linear", 2, 1], torch.ones(3, 2)
-    for function in (goes_back, differentiates, makes_an_optimizer):
-        with pytest.raises(RuntimeError, match=r"there was a backward pass|an optimizer was made"):
-            probes.network_untrained(function, layers, x)
-    seen = probes.network_untrained(lambda model, x: model(x).shape, layers, x)
-    assert (seen["autograd"], seen["autograd_after"]) == ([True], True)
-
-
 def test_saved_tensors_that_pile_up_are_counted() -> None:
     batches = [(torch.ones(3, 2), torch.zeros(3, 1)) for _ in range(4)]
     state = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
@@ -560,7 +542,16 @@ def test_saved_tensors_that_pile_up_are_counted() -> None:
     assert seen["output"] == 16.0
     assert seen["alive"][0] == 0
     assert seen["alive"][1] < seen["alive"][3]
-    modes = [False]
-    seen = probes.alive_while_looping(lets_go, layers, batches, state=state, training=modes)
-    assert seen["alive"] == [0, 0, 0, 0]
-    assert (seen["training"], seen["gradients"]) == ([False], 0)
+    seen = probes.alive_while_looping(lets_go, layers, batches, state=state)
+    assert seen == {"output": 16.0, "alive": [0, 0, 0, 0]}
+
+
+def test_gradients_that_are_there_before_a_call_count_afterwards() -> None:
+    layers, x, slope = ["Linear", 2, 1, False], torch.ones(1, 2), torch.ones(1, 1)
+    given = {"inputs": x, "slope": slope, "seed": 0, "state": {"weight": torch.zeros(1, 2)}}
+    for function, expected in (
+        (lambda model: None, [[-0.75, -0.75]]),
+        (lambda model: model.zero_grad(), [[-0.5, -0.5]]),
+    ):
+        seen = probes.network_then_trained(function, layers, left_over=0.5, **given)
+        assert seen["state"]["weight"].tolist() == expected

@@ -53,19 +53,35 @@ def restore(states: dict) -> None:
     torch.set_rng_state(states["torch"])
 
 
-@pytest.mark.parametrize("draws", [0, 1, 2])
-def test_restored_states_go_on_and_what_is_left_out_does_not(draws: int) -> None:
-    seen = probes.restored_draws(capture, restore, 7, draws)
-    assert seen["got"] == seen["again"] == seen["expected"]
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+def test_restored_states_go_on_and_what_is_left_out_does_not(rounds: int) -> None:
+    seen = probes.captured_states(capture, 7, rounds)
+    assert seen["next"] == probes.captured_states(capture, 7, rounds)["next"]
+    restored = probes.restored_draws(restore, seen["written"], 1)
+    assert restored == {"got": seen["next"], "again": seen["next"]}
 
     def forgets_numpy(states: dict) -> None:
         kept = np.random.get_state()
         restore(states)
         np.random.set_state(kept)
 
-    seen = probes.restored_draws(capture, forgets_numpy, 7, draws)
-    assert seen["got"]["torch"] == seen["expected"]["torch"]
-    assert seen["got"]["numpy"] != seen["expected"]["numpy"]
+    for restored in probes.restored_draws(forgets_numpy, seen["written"], 1).values():
+        assert restored["torch"] == seen["next"]["torch"]
+        assert restored["numpy"] != seen["next"]["numpy"]
+
+
+def test_a_capture_that_draws_moves_what_comes_next() -> None:
+    def draws() -> dict:
+        random.random()
+        return capture()
+
+    before = random.getstate(), np.random.get_state()[2], torch.get_rng_state()
+    quiet, moved = (probes.captured_states(function, 7, 3)["next"] for function in (capture, draws))
+    assert moved["random"] != quiet["random"]
+    assert moved["torch"] == quiet["torch"]
+    after = random.getstate(), np.random.get_state()[2], torch.get_rng_state()
+    assert before[:2] == after[:2]
+    assert torch.equal(before[2], after[2])
 
 
 def test_another_process_has_other_hashes_of_texts_and_the_same_of_numbers() -> None:

@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
 from helpers import probes
+
+COMPUTED = {
+    "numbers": torch.tensor([1.5, -2.0]),
+    "places": torch.tensor([2, 0]),
+    "size": 3,
+}
+
+
+def required(seen: dict) -> bool:
+    """Return whether results are those of deterministic algorithms; they are if not the others."""
+    if "put" in seen:
+        assert seen["put"].tolist() == [-2.0, 0.0, 1.5]
+        return False
+    assert seen["error"] == "RuntimeError"
+    assert seen["longer"][:2].tolist() == [1.5, -2.0]
+    return math.isnan(seen["longer"][2])
+
+
+def test_deterministic_algorithms_show_in_what_is_computed() -> None:
+    for before in (False, True):
+        for on in (False, True):
+            seen = probes.deterministic_results(
+                torch.use_deterministic_algorithms, on, before=before, **COMPUTED
+            )
+            assert (required(seen), seen["callable"]) == (on, True)
+        seen = probes.deterministic_results(lambda: None, before=before, **COMPUTED)
+        assert required(seen) is before
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_warning_in_the_place_of_an_error_shows() -> None:
+    def only_warns() -> None:
+        torch.use_deterministic_algorithms(True, warn_only=True)
+
+    with pytest.warns(UserWarning, match="put_ does not have"):
+        seen = probes.deterministic_results(only_warns, before=True, **COMPUTED)
+    assert not required(seen)
+    assert not torch.is_deterministic_algorithms_warn_only_enabled()
 
 
 def test_flags_are_read_and_left_as_they_were() -> None:
@@ -22,44 +62,32 @@ def test_flags_are_read_and_left_as_they_were() -> None:
         torch.use_deterministic_algorithms(on)
 
     before = cudnn.enabled, cudnn.benchmark, cudnn.deterministic
-    seen = probes.backend_flags(odd, True, before=False)
-    assert seen == {
-        "enabled": True,
-        "benchmark": False,
-        "deterministic": False,
-        "algorithms": True,
-        "only warns": False,
-        "callable": True,
-        "invented": ["torch.backends.cudnn.enable"],
-    }
-    seen = probes.backend_flags(odd, False, before=True)
-    assert (seen["benchmark"], seen["deterministic"], seen["algorithms"]) == (True, True, False)
+    seen = probes.backend_flags(odd, True, before=False, **COMPUTED)
+    assert required(seen)
+    assert (seen["enabled"], seen["benchmark"], seen["deterministic"]) == (True, False, False)
+    assert seen["invented"] == ["torch.backends.cudnn.enable"]
+    seen = probes.backend_flags(odd, False, before=True, **COMPUTED)
+    assert not required(seen)
+    assert (seen["enabled"], seen["benchmark"], seen["deterministic"]) == (True, True, True)
     assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == before
     assert not torch.are_deterministic_algorithms_enabled()
     assert not hasattr(cudnn, "enable")
 
 
-def test_a_function_that_was_replaced_is_told_and_put_back() -> None:
+@pytest.mark.parametrize("probe", [probes.deterministic_results, probes.backend_flags])
+def test_a_function_that_was_replaced_is_told_and_put_back(probe: Callable) -> None:
     own = torch.use_deterministic_algorithms
 
     def replaces(on: bool) -> None:
         torch.use_deterministic_algorithms = on
 
-    assert probes.backend_flags(replaces, True, before=False)["callable"] is False
+    seen = probe(replaces, True, before=False, **COMPUTED)
+    assert not required(seen)
+    assert seen["callable"] is False
     assert torch.use_deterministic_algorithms is own
-
-
-def test_a_loose_source_changes_the_result_every_so_many_runs() -> None:
-    def look(run: Callable, sources: list[str]) -> list:
-        return [[run(fixed)[0] for _ in range(4)] for fixed in (["b"], ["a"], sources, "a")]
-
-    loose, others, fixed, by_name = probes.with_sources(look, ["a", "b"], {"a": 2}, most=20)
-    assert [(value - 1.0) * 2.0**52 for value in loose] == [0.0, 1.0, 1.0, 2.0]
-    assert others == fixed == by_name == [1.0] * 4
-    with pytest.raises(RuntimeError, match="more than 14 times"):
-        probes.with_sources(look, ["a", "b"], {"a": 1}, most=7)
-    with pytest.raises(ValueError, match="no source called 'c'"):
-        probes.with_sources(lambda run, sources: run(["c"]), ["a"], {}, most=9)
+    torch.use_deterministic_algorithms = True  # as an experiment in another cell does
+    assert probe(lambda: None, before=False, **COMPUTED)["callable"]
+    assert torch.use_deterministic_algorithms is own
 
 
 class Walk:
@@ -80,21 +108,47 @@ class Walk:
         random.setstate(state["random"])
 
 
-def test_a_training_is_killed_and_goes_on_from_its_state() -> None:
+class Forgets(Walk):
+    """Loads less than it saves."""
+
+    def load_state_dict(self, state: dict) -> None:
+        self.place = state["place"]
+
+
+def part(seed: int, steps: int, state: torch.Tensor | None = None) -> dict:
+    return {"seed": seed, "steps": steps, "state": state}
+
+
+def test_a_training_goes_on_from_its_state_alone() -> None:
     before = random.getstate()
-    whole = probes.resumed_training(Walk, 3, stops=[], total=6)
-    assert len({step["place"] for step in whole}) == 6
-    for stops in ([0], [2], [5], [1, 1, 4]):
-        assert probes.resumed_training(Walk, 3, stops=stops, total=6) == whole
+    (whole,) = probes.trained_parts(Walk, [part(3, 6)])
+    places = [step["place"] for step in whole["trace"]]
+    assert len(set(places)) == 6
+    first, other = probes.trained_parts(Walk, [part(3, 2), part(4, 2)])
+    assert first["trace"] == whole["trace"][:2] != other["trace"]
+    (rest,) = probes.trained_parts(Walk, [part(9, 4, first["state"])])
+    assert first["trace"] + rest["trace"] == whole["trace"]
+    (rest,) = probes.trained_parts(Forgets, [part(9, 4, first["state"])])
+    assert rest["trace"] != whole["trace"][2:]
     assert random.getstate() == before
 
-    class Forgets(Walk):
-        def load_state_dict(self, state: dict) -> None:
-            self.place = state["place"]
 
-    got = probes.resumed_training(Forgets, 3, stops=[2], total=6)
-    assert got[:2] == whole[:2]
-    assert got[2] != whole[2]
+class Disk:
+    """Hands out contents in two halves, and notes where they go."""
+
+    def __init__(self, *fates: str) -> None:
+        self.fates = fates
+        self.targets: list[str] = []
+
+    def begin(self, target: str) -> str:
+        self.targets.append(target)
+        return f"{len(self.targets)}: "
+
+    def go_on(self) -> str | None:
+        fate = self.fates[len(self.targets) - 1]
+        if fate == "failed":
+            raise OSError("no space left")
+        return None if fate == "killed" else "whole"
 
 
 def straight(write: Callable, path: str) -> None:
@@ -106,21 +160,50 @@ def aside(write: Callable, path: str) -> None:
     os.replace(path + ".new", path)
 
 
-def test_a_write_that_is_cut_off_shows_who_wrote_where() -> None:
-    contents = [("old one", "written"), ("torn", "killed"), ("torn", "failed"), ("new", "written")]
-    torn = probes.writes(straight, contents)
-    assert [seen["during"] for seen in torn] == ["old", "to", "to", "n"]
-    assert [seen["after"] for seen in torn] == ["old one", "to", "to", "new"]
-    assert [seen["raised"] for seen in torn] == ["", "Killed", "OSError", ""]
-    whole = probes.writes(aside, contents)
-    assert [seen["during"] for seen in whole] == [None, "old one", "old one", "old one"]
-    assert [seen["after"] for seen in whole] == ["old one", "old one", "old one", "new"]
-    assert all(seen["beside"] and seen["moved"] for seen in whole)
+FATES = ("written", "killed", "failed", "written")
+
+
+def test_a_write_that_is_cut_off_shows_what_the_path_holds() -> None:
+    torn = probes.writes(straight, (disk := Disk(*FATES)).begin, disk.go_on, 4)
+    assert [seen["after"] for seen in torn] == ["1: whole", "2: ", "3: ", "4: whole"]
+    assert [seen["raised"] for seen in torn] == ["", "KilledError", "OSError", ""]
+    assert torn[2]["said"] == "no space left"
+    assert disk.targets == [seen["path"] for seen in torn]
+    whole = probes.writes(aside, (disk := Disk(*FATES)).begin, disk.go_on, 4)
+    assert [seen["after"] for seen in whole] == ["1: whole", "1: whole", "1: whole", "4: whole"]
+    assert disk.targets == [seen["path"] + ".new" for seen in whole]
+    assert "moments" not in whole[0]
+
+
+def test_a_path_that_is_watched_tells_what_it_held_meanwhile() -> None:
+    def in_turn(write: Callable, path: str) -> None:
+        write(path + ".new")
+        if os.path.exists(path):
+            os.remove(path)
+        Path(path + ".new").rename(path)
 
     def copies(write: Callable, path: str) -> None:
         write(path + ".new")
         shutil.copyfile(path + ".new", path)
 
-    assert not probes.writes(copies, contents[:1])[0]["moved"]
-    elsewhere = probes.writes(lambda write, path: write(os.devnull), contents[:1])
-    assert not elsewhere[0]["beside"]
+    def watched(function: Callable) -> list[dict]:
+        return probes.writes_watched(
+            function, (disk := Disk("written", "written")).begin, disk.go_on, 2
+        )
+
+    first, second = watched(aside)
+    assert first["moments"] == [None, None, "1: whole"]
+    assert second["moments"] == ["1: whole", "1: whole", "2: whole"]
+    assert first["moved"]
+    assert second["moved"]
+    assert watched(straight)[1]["moments"] == ["2: "]
+    assert watched(in_turn)[1]["moments"] == ["1: whole", "1: whole", None, None, "2: whole"]
+    assert not watched(copies)[0]["moved"]
+
+
+def test_what_else_a_function_raises_is_its_own_affair() -> None:
+    def fails(write: Callable, path: str) -> None:
+        raise KeyError(path)
+
+    with pytest.raises(KeyError):
+        probes.writes(fails, (disk := Disk("written")).begin, disk.go_on, 1)

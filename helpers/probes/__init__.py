@@ -27,7 +27,6 @@ from helpers.probes.modules import is_none, module, saved_by_module
 from helpers.probes.networks import (
     network,
     network_then_trained,
-    network_untrained,
     with_network,
 )
 from helpers.probes.random_numbers import (
@@ -88,7 +87,6 @@ __all__ = [
     "module",
     "network",
     "network_then_trained",
-    "network_untrained",
     "operators",
     "optimizer_steps",
     "outcome",

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from helpers.probes.refusing import refusing
 from helpers.probes.testimony import testimony
 
 
@@ -23,6 +22,7 @@ def with_network(function: Callable, layers: list, *args: Any, **options: Any) -
             ``training``, the mode of each module, in the order of ``network.modules()``;
             ``tied``, pairs of names of parameters, of which the second becomes the first one;
             ``frozen``, names of parameters that require no gradient;
+            ``left_over``, every entry of all gradients, of which there are none if None;
             ``order``, which layers are called, one after another, each once if None;
             ``dtype``, of the parameters and buffers, by its name.
     """
@@ -133,6 +133,7 @@ def _make(
     training: list[bool] | None = None,
     tied: Sequence[tuple[str, str]] = (),
     frozen: Sequence[str] = (),
+    left_over: float | None = None,
     order: Sequence[int] | None = None,
     dtype: str = "float32",
 ) -> torch.nn.Module:
@@ -144,18 +145,10 @@ def _make(
         place, _, name = second.rpartition(".")
         setattr(made.get_submodule(place), name, made.get_parameter(first))
     set_up(made, training, frozen)
+    if left_over is not None:
+        for weight in made.parameters():
+            weight.grad = torch.full_like(weight, left_over)
     return made
-
-
-def network_untrained(function: Callable, layers: list, *args: Any, **options: Any) -> Any:
-    """Do what ``network`` does, while backward passes and new optimizers raise an error."""
-    with (
-        refusing(
-            RuntimeError("there was a backward pass"), (torch.autograd, "_engine_run_backward")
-        ),
-        refusing(RuntimeError("an optimizer was made"), (torch.optim.Optimizer, "__init__")),
-    ):
-        return network(function, layers, *args, **options)
 
 
 class _InOrder(torch.nn.Sequential):

@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from helpers.probes.runs import as_bytes
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
+
+# Whatever a notebook's defaults are.
+_PLAIN: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}
 
 
 @testimony
@@ -65,37 +69,46 @@ def seeded_draws(function: Callable[[int], Any], seeds: list[int]) -> list[dict[
     return seen
 
 
-def restored_draws(
-    capture: Callable[[], Any], restore: Callable[[Any], Any], seed: int, draws: int
-) -> dict[str, Any]:
-    """Draw, capture the states, draw on; then restore them in what is a new process to them.
+def captured_states(capture: Callable[[], Any], seed: int, rounds: int) -> dict[str, Any]:
+    """Draw numbers of every kind from the global generators, capture the states, and draw on.
 
-    What ``capture`` returns is written by ``torch.save`` and read by ``torch.load`` with
-    ``weights_only=True``. Numbers are drawn of every kind, an odd number of normal ones, of which
-    a generator keeps one back.
+    A round draws an odd number of normal ones, of which a generator keeps one back.
 
     Args:
         capture: returns the states.
-        restore: takes them.
         seed: of the generators at the start.
-        draws: how many rounds of numbers are drawn before.
+        rounds: how often numbers are drawn before.
 
     Returns:
-        ``{"expected", "got", "again"}``: the numbers that followed the capture, those that follow
-        when the states are restored, and those that follow when it is done once more.
+        ``{"written", "next"}``: what ``torch.save`` writes of the states, uint8 of shape (bytes,),
+        and the numbers of the round after the capture.
     """
     with globals_kept():
         seed_globals(seed)
-        for _ in range(draws):
+        for _ in range(rounds):
             _all_kinds()
-        written = io.BytesIO()
-        torch.save(capture(), written)
-        seen = {"expected": _all_kinds()}
+        return {"written": as_bytes(capture()), "next": _all_kinds()}
+
+
+def restored_draws(
+    restore: Callable[[Any], Any], written: torch.Tensor, seed: int
+) -> dict[str, Any]:
+    """Restore states, and draw a round of numbers; both once more.
+
+    Args:
+        restore: takes the states, as ``torch.load`` reads them with ``weights_only=True``.
+        written: what ``captured_states`` returned.
+        seed: of the global generators before.
+
+    Returns:
+        ``{"got", "again"}``: the numbers of the two rounds.
+    """
+    seen = {}
+    with globals_kept():
+        seed_globals(seed)
         for name in ("got", "again"):
-            seed_globals(seed + len(name))
             _all_kinds()
-            written.seek(0)
-            restore(torch.load(written, weights_only=True))
+            restore(torch.load(io.BytesIO(written.numpy().tobytes()), weights_only=True))
             seen[name] = _all_kinds()
     return seen
 
@@ -104,7 +117,7 @@ def _draws() -> dict[str, float]:
     return {
         "random": random.random(),
         "numpy": float(np.random.random()),
-        "torch": float(torch.rand(())),
+        "torch": torch.rand((), **_PLAIN).item(),
     }
 
 
@@ -112,5 +125,5 @@ def _all_kinds() -> dict[str, Any]:
     return {
         "random": [random.random(), random.gauss(0.0, 1.0)],
         "numpy": [float(np.random.random()), float(np.random.randn())],
-        "torch": [float(torch.rand(())), float(torch.randn(()))],
+        "torch": [torch.rand((), **_PLAIN).item(), torch.randn((), **_PLAIN).item()],
     }

@@ -1,4 +1,4 @@
-"""Probes for what keeps a run the same: its flags, its sources of difference, its checkpoints."""
+"""Probes for what keeps a run the same: its flags, its checkpoints, and how they are written."""
 
 from __future__ import annotations
 
@@ -16,45 +16,82 @@ from unittest import mock
 import numpy as np
 import torch
 
-from helpers.calling import is_from_stub
+from helpers.lending import KilledError
+from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
+# A student's experiment may have put something else in its place.
+_require_deterministic = torch.use_deterministic_algorithms
 
-def backend_flags(function: Callable, *args: Any, before: bool) -> dict[str, Any]:
-    """Set the flags that decide on reproducibility, call ``function(*args)``, and read them; then
-    they are again as they were.
+
+def deterministic_results(
+    function: Callable,
+    *args: Any,
+    numbers: torch.Tensor,
+    places: torch.Tensor,
+    size: int,
+    before: bool,
+) -> dict[str, Any]:
+    """Call ``function(*args)``, and compute what depends on deterministic algorithms; then the
+    flags are again as they were.
 
     Args:
         function: sets flags.
         *args: its arguments.
-        before: whether all of them are on before the call.
+        numbers: one axis.
+        places: where the numbers are put, in a tensor of ``size`` zeros.
+        size: how long ``numbers`` is made, with memory that nobody has written to behind it.
+        before: whether deterministic algorithms are required before the call.
 
     Returns:
-        ``{"enabled", "benchmark", "deterministic"}``, cuDNN's flags; ``"algorithms"``, whether
-        deterministic algorithms are required, and ``"only warns"``, whether a warning would do;
+        ``{"put": tensor}`` or ``{"error": class of an exception, by its name}``: torch has no
+        deterministic algorithm for it; ``"longer"``, the numbers and what is behind them; and
+        ``"callable"``, whether the function that requires them is still one.
+    """
+    with _flags_kept():
+        _require_deterministic(before)
+        function(*args)
+        seen = {"callable": callable(torch.use_deterministic_algorithms)}
+        return seen | _compute(numbers, places, size)
+
+
+@testimony
+def backend_flags(
+    function: Callable,
+    *args: Any,
+    numbers: torch.Tensor,
+    places: torch.Tensor,
+    size: int,
+    before: bool,
+) -> dict[str, Any]:
+    """Do what ``deterministic_results`` does, and read the flags of cuDNN as well.
+
+    Arguments as ``deterministic_results`` has them; ``before`` is for cuDNN's flags, too.
+
+    Returns:
+        besides, ``"enabled"``, ``"benchmark"`` and ``"deterministic"``, cuDNN's flags, and
         ``"invented"``, names that were set in ``torch``, ``torch.backends`` or its ``cudnn`` and
-        mean nothing there; and ``"callable"``, whether the function that sets them is still one.
+        mean nothing there.
     """
     cudnn = torch.backends.cudnn
-    if not callable(torch.use_deterministic_algorithms):
-        return {"callable": False}
     with _flags_kept():
         cudnn.benchmark = cudnn.deterministic = before
-        torch.use_deterministic_algorithms(before)
-        places = (torch, torch.backends, cudnn)
-        known = [set(vars(place)) for place in places]
+        _require_deterministic(before)
+        known = _names()
         function(*args)
         seen = {name: getattr(cudnn, name) for name in ("enabled", "benchmark", "deterministic")}
-        seen["algorithms"] = torch.are_deterministic_algorithms_enabled()
-        seen["only warns"] = torch.is_deterministic_algorithms_warn_only_enabled()
         seen["callable"] = callable(torch.use_deterministic_algorithms)
-        seen["invented"] = []
-        for place, names in zip(places, known, strict=True):
-            for name in sorted(set(vars(place)) - names):
-                if not isinstance(getattr(place, name), types.ModuleType):
-                    delattr(place, name)
-                    seen["invented"].append(f"{place.__name__}.{name}")
-    return seen
+        seen["invented"] = sorted(f"{place.__name__}.{name}" for place, name in _names() - known)
+        return seen | _compute(numbers, places, size)
+
+
+def _compute(numbers: torch.Tensor, places: torch.Tensor, size: int) -> dict[str, Any]:
+    longer = numbers.clone().resize_(size)
+    try:
+        put = torch.zeros(size, dtype=numbers.dtype).put_(places, numbers)
+    except RuntimeError as error:
+        return {"longer": longer, "error": type(error).__name__}
+    return {"longer": longer, "put": put}
 
 
 @contextlib.contextmanager
@@ -63,158 +100,163 @@ def _flags_kept() -> Iterator[None]:
     flags = cudnn.enabled, cudnn.benchmark, cudnn.deterministic
     required = torch.are_deterministic_algorithms_enabled()
     only_warn = torch.is_deterministic_algorithms_warn_only_enabled()
-    require = torch.use_deterministic_algorithms
+    torch.use_deterministic_algorithms = _require_deterministic
+    known = _names()
     try:
         yield
     finally:
+        for place, name in _names() - known:
+            delattr(place, name)
         cudnn.enabled, cudnn.benchmark, cudnn.deterministic = flags
-        torch.use_deterministic_algorithms = require
-        require(required, warn_only=only_warn)
+        torch.use_deterministic_algorithms = _require_deterministic
+        _require_deterministic(required, warn_only=only_warn)
 
 
-def with_sources(
-    function: Callable[[Callable[[Any], list[float]], list[str]], Any],
-    sources: list[str],
-    varying: dict[str, int],
-    *,
-    most: int,
-) -> Any:
-    """Call ``function(run, sources)`` with a ``run`` whose result varies.
-
-    ``run(fixed)`` takes names of sources and returns numbers. A source of ``varying`` that is not
-    fixed changes two of them by one unit in the last place, one up and one down, in the run of that
-    number, and again after as many.
-
-    Args:
-        function: the student's.
-        sources: all names.
-        varying: the sources that make a difference: every how many runs.
-        most: so many runs for each source are allowed, in all.
-
-    Raises:
-        RuntimeError: if there are more.
-    """
-    runs = dict.fromkeys(varying, 0)
-    left = most * len(sources)
-
-    def run(fixed: Any) -> list[float]:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise RuntimeError(f"run was called more than {most * len(sources)} times")
-        names = [fixed] if isinstance(fixed, str) else list(fixed)
-        unknown = [name for name in names if name not in sources]
-        if unknown:
-            raise ValueError(f"there is no source called {unknown[0]!r}")
-        numbers = []
-        for source, every in varying.items():
-            runs[source] += source not in names
-            shift = 0 if source in names else (runs[source] // every) * 2.0**-52
-            numbers += [1.0 + shift, 3.0 - 2 * shift]
-        return numbers
-
-    return function(run, list(sources))
+def _names() -> set[tuple[types.ModuleType, str]]:
+    """Return the names in the places of flags, other than those of modules."""
+    return {
+        (place, name)
+        for place in (torch, torch.backends, torch.backends.cudnn)
+        for name, value in vars(place).items()
+        if not isinstance(value, types.ModuleType)
+    }
 
 
-def resumed_training(
-    training_class: Callable[[], Any], seed: int, *, stops: list[int], total: int
+def trained_parts(
+    training_class: Callable[[], Any], parts: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Train step by step; kill the training, and go on with a new one from its state.
+    """Make a training for each of ``parts``, and let it make some steps.
 
-    What ``state_dict()`` returns is written by ``torch.save`` and read by ``torch.load`` with
-    ``weights_only=True``. Before a training is made, the global generators are seeded, each time
-    by another number, as a new process begins with other numbers.
+    Its state is written by ``torch.save`` and read by ``torch.load`` with ``weights_only=True``.
+    Two normal numbers are drawn of each global generator before a training is made: it keeps one
+    back.
 
     Args:
         training_class: its objects have ``step()``, ``state_dict()`` and ``load_state_dict()``;
             ``step()`` returns a dict.
-        seed: of the generators at the start.
-        stops: after so many steps in all the training is killed.
-        total: so many steps are made in all.
+        parts: each ``{"seed", "steps", "state"}``: the seed of the global generators, how many
+            steps are made, and the written state from which they go on, uint8 of shape (bytes,),
+            or None.
 
     Returns:
-        what each step returned.
-    """
-    trace: list[dict[str, Any]] = []
-    written: io.BytesIO | None = None
-    with globals_kept():
-        for part, stop in enumerate([*stops, total]):
-            seed_globals(seed + part)
-            # Each of them makes two normal numbers, and keeps one back.
-            random.gauss(0.0, 1.0), np.random.normal(), torch.randn(1)
-            training = training_class()
-            if written is not None:
-                written.seek(0)
-                training.load_state_dict(torch.load(written, weights_only=True))
-            while len(trace) < stop:
-                trace.append(training.step())
-            written = io.BytesIO()
-            torch.save(training.state_dict(), written)
-    return trace
-
-
-class _Killed(BaseException):
-    """What a write that is cut off raises: no handler of ordinary errors catches it."""
-
-
-def writes(
-    function: Callable[[Callable[[Any], None], str], Any], contents: list[tuple[str, str]]
-) -> list[dict[str, Any]]:
-    """Call ``function(write, path)`` for each of ``contents``, always with the same path.
-
-    ``write(target)`` writes a content to a file, in two halves.
-
-    Args:
-        function: the student's.
-        contents: what is written, and what becomes of it: "written"; "failed", an OSError between
-            the halves; or "killed", which no handler of errors sees.
-
-    Returns:
-        for each call ``{"called", "during", "moments", "after", "beside", "moved", "raised"}``:
-        whether ``write`` was called; what ``path`` held between the halves, before and after each
-        removal or renaming of a file, and after the call
-        (None: there is no such file); whether the file was written into the folder of ``path``, and
-        whether, if it was written, ``path`` is that very file; and the name of the class of the
-        exception that came out, "" if none did.
+        for each part ``{"trace", "state"}``: what each step returned, and the state in the end.
     """
     seen = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.pt"
-        for content, fate in contents:
-            seen.append(_one_write(function, path, content, fate))
+    with globals_kept():
+        for part in parts:
+            seed_globals(part["seed"])
+            random.gauss(0.0, 1.0), np.random.normal(), torch.randn(1)
+            training = training_class()
+            if part["state"] is not None:
+                written = io.BytesIO(part["state"].numpy().tobytes())
+                training.load_state_dict(torch.load(written, weights_only=True))
+            trace = [training.step() for _ in range(part["steps"])]
+            seen.append({"trace": trace, "state": as_bytes(training.state_dict())})
     return seen
 
 
-def _one_write(function: Callable, path: Path, content: str, fate: str) -> dict[str, Any]:
-    seen: dict[str, Any] = {"during": "never written", "beside": False, "raised": ""}
-    seen |= {"moments": [], "called": False}
+def as_bytes(state: Any) -> torch.Tensor:
+    """Return what ``torch.save`` writes of ``state``, as uint8 of shape (bytes,)."""
+    written = io.BytesIO()
+    torch.save(state, written)
+    return torch.frombuffer(bytearray(written.getvalue()), dtype=torch.uint8)
+
+
+def writes(
+    function: Callable[[Callable[[Any], None], str], Any],
+    begin: Callable[[str], str],
+    go_on: Callable[[], str | None],
+    times: int,
+) -> list[dict[str, Any]]:
+    """Call ``function(write, path)`` some times, always with the same path.
+
+    ``write(target)`` asks what to write, in two halves, only when it is called.
+
+    Args:
+        function: the student's.
+        begin: takes the target and returns the first half.
+        go_on: returns the second half; None if the process is killed there. What it raises,
+            ``write`` raises.
+        times: how many calls are made.
+
+    Returns:
+        for each call ``{"path", "after", "raised", "said"}``: the path, what it holds after the
+        call (None: there is no such file), the name of the class of the exception that came out,
+        "" if none did, and what it said.
+    """
+    told = _written(function, begin, go_on, times, contextlib.nullcontext)
+    return [{name: one[name] for name in ("path", "after", "raised", "said")} for one in told]
+
+
+@testimony
+def writes_watched(
+    function: Callable[[Callable[[Any], None], str], Any],
+    begin: Callable[[str], str],
+    go_on: Callable[[], str | None],
+    times: int,
+) -> list[dict[str, Any]]:
+    """Do what ``writes`` does, and look at the path meanwhile.
+
+    Arguments as ``writes`` has them.
+
+    Returns:
+        besides, ``"moments"``, what the path held between the halves, and before and after each
+        removal or renaming of a file; and ``"moved"``, whether the path is the very file that was
+        written, where one was written to the end.
+    """
+    return _written(function, begin, go_on, times, _looking_whenever_files_move)
+
+
+def _written(
+    function: Callable,
+    begin: Callable,
+    go_on: Callable,
+    times: int,
+    watching: Callable[[Callable[[], None]], contextlib.AbstractContextManager],
+) -> list[dict[str, Any]]:
+    seen = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder).resolve() / "run.pt"
+        for _ in range(times):
+            moments: list[str | None] = []
+
+            def look(moments: list = moments) -> None:
+                moments.append(_content(path))
+
+            with watching(look):
+                told = _write_once(function, begin, go_on, path, look)
+            seen.append({**told, "moments": moments})
+    return seen
+
+
+def _write_once(
+    function: Callable, begin: Callable, go_on: Callable, path: Path, look: Callable[[], None]
+) -> dict[str, Any]:
+    files: list[int] = []
 
     def write(target: Any) -> None:
         place = Path(target)
-        seen["called"] = True
-        seen["beside"] = place.resolve().parent == path.parent.resolve()
-        half = len(content) // 2
-        place.write_text(content[:half])
-        seen["during"] = _content(path)
-        if fate == "failed":
-            raise OSError("no space left on device")
-        if fate == "killed":
-            raise _Killed
-        place.write_text(content)
-        seen["file"] = place.stat().st_ino
+        half = begin(str(place.parent.resolve() / place.name))
+        place.write_text(half)
+        look()
+        rest = go_on()
+        if rest is None:
+            raise KilledError
+        place.write_text(half + rest)
+        files.append(place.stat().st_ino)
 
+    raised, said = "", ""
     try:
-        with _looking_whenever_files_move(lambda: seen["moments"].append(_content(path))):
-            function(write, str(path))
-    except _Killed:
-        seen["raised"] = "Killed"
-    except Exception as error:
-        if is_from_stub(error) or not (isinstance(error, OSError) or not seen["called"]):
-            raise
-        seen["raised"] = type(error).__name__
-    file = seen.pop("file", None)
-    moved = file is None or (path.exists() and path.stat().st_ino == file)
-    return {**seen, "after": _content(path), "moved": moved}
+        function(write, str(path))
+    except (OSError, KilledError) as error:
+        raised, said = type(error).__name__, str(error)
+    return {
+        "path": str(path),
+        "after": _content(path),
+        "moved": not files or (path.exists() and path.stat().st_ino == files[-1]),
+        "raised": raised,
+        "said": said,
+    }
 
 
 @contextlib.contextmanager

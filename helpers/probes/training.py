@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
-from helpers.probes.networks import build, one_step, requires_gradients, set_up
+from helpers.probes.networks import build, one_step
+from helpers.probes.testimony import testimony
 
 
 def training_steps(
@@ -124,15 +125,13 @@ def _copy_of_state(network: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in network.state_dict().items()}
 
 
+@testimony
 def alive_while_looping(
     function: Callable,
     layers: list,
     batches: list[tuple[torch.Tensor, torch.Tensor]],
     *,
     state: dict[str, torch.Tensor],
-    training: list[bool] | None = None,
-    frozen: Sequence[str] = (),
-    left_over: float | None = None,
 ) -> dict[str, Any]:
     """Call ``function(network, batches)``, and count what autograd keeps alive meanwhile.
 
@@ -141,50 +140,25 @@ def alive_while_looping(
         layers: the network's, as ``network`` has them.
         batches: pairs of input and target.
         state: the network's state dict.
-        training: the mode of each module; all in training if None.
-        frozen: names of parameters that require no gradient.
-        left_over: every entry of all gradients before the call; there are none if None.
 
     Returns:
-        ``{"output", "alive", "training_then", "training", "gradients", "trained",
-        "autograd_after"}``: the output; how many saved tensors were alive whenever the network was
-        called, and the mode of each module in the last of these calls; and, after the call, the
-        mode of each module, how many parameters have a gradient that nobody changed, which require
-        one, and whether autograd is on.
+        ``{"output", "alive"}``: the output, and how many saved tensors were alive whenever the
+        network was called.
     """
     made = build(layers)
     made.load_state_dict(state)
-    set_up(made, training, frozen)
-    _leave_over(list(made.parameters()), left_over)
     saved: weakref.WeakSet[_Saved] = weakref.WeakSet()
     alive: list[int] = []
-    modes: list[bool] = []
-
-    def look(*_: Any) -> None:
-        alive.append(len(saved))
-        modes[:] = [part.training for part in made.modules()]
 
     def pack(tensor: torch.Tensor) -> _Saved:
         kept = _Saved(tensor.detach())
         saved.add(kept)
         return kept
 
-    watch = made.register_forward_pre_hook(look)
+    made.register_forward_pre_hook(lambda *_: alive.append(len(saved)))
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept.tensor):
         output = function(made, batches)
-    watch.remove()
-    gradients = [weight.grad for weight in made.parameters() if weight.grad is not None]
-    return {
-        "output": output,
-        "alive": alive,
-        "training_then": modes,
-        "training": [part.training for part in made.modules()],
-        "gradients": sum(
-            left_over is None or bool((grad == left_over).all()) for grad in gradients
-        ),
-        "trained": list(requires_gradients(made).values()),
-        "autograd_after": torch.is_grad_enabled(),
-    }
+    return {"output": output, "alive": alive}
 
 
 class _Saved:

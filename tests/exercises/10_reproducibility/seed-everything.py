@@ -51,15 +51,22 @@ def seed_everything(seed):
     torch.manual_seed(seed)
 
 
-# %% right: NumPy's takes the seed in two halves
+# %% right: NumPy's takes a large seed in two halves
 def seed_everything(seed):
     torch.manual_seed(seed)
-    np.random.seed([seed % 2**32, seed // 2**32])
+    np.random.seed(seed if seed < 2**32 else [seed % 2**32, seed // 2**32])
     random.seed(seed)
 
 
-# %% right: one seed for all three, drawn from the given one
+# %% right: one seed for all three, drawn from the given one where that is too large
+def seed_everything(seed):
+    small = seed if seed < 2**32 else random.Random(seed).getrandbits(32)
+    for function in (random.seed, np.random.seed, torch.manual_seed, torch.cuda.manual_seed_all):
+        function(small)
+
+
+# %% wrong: another seed for all three, drawn from the given one
 def seed_everything(seed):
     small = random.Random(seed).getrandbits(32)
-    for function in (random.seed, np.random.seed, torch.manual_seed, torch.cuda.manual_seed_all):
+    for function in (random.seed, np.random.seed, torch.manual_seed):
         function(small)
