@@ -29,6 +29,7 @@ from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
 from helpers.lending import Lent, Stream, is_lent
 from helpers.plain import describe, plain_copy
+from helpers.process_state import course_defaults
 from helpers.random_numbers import globals_kept, seed_globals
 from helpers.students_process import OwnProcess, StudentsProcess
 
@@ -59,9 +60,17 @@ class _Call:
             result.came_back = _describe_safely(self.value)
 
 
-def rests_on_word(function: Callable) -> bool:
-    """Return whether what ``function`` returns tells how something was done: testimony."""
-    return bool(getattr(function, "is_testimony", False))
+def _what_it_rests_on(function: Callable) -> set[str]:
+    """Return what trust in ``function``'s answer rests on beside its value.
+
+    A probe that tells how something was done gives its "word"; any other "probe" gives values that
+    cannot be had without doing the work, unless somebody has changed the probe itself.
+    """
+    if getattr(function, "is_testimony", False):
+        return {"word"}
+    module = getattr(function, "__module__", None)
+    is_probe = isinstance(module, str) and module.startswith("helpers.probes")
+    return {"probe"} if is_probe else set()
 
 
 class Check:
@@ -103,7 +112,8 @@ class Check:
         result = report.Result(claim, weight)
         self._current = result
         try:
-            yield
+            with course_defaults():
+                yield
             result.outcome = "passed"
             if result.rests_on:
                 self._wait_if_doubtful(result)
@@ -120,7 +130,7 @@ class Check:
         finally:
             if self._is_blocked():
                 result.outcome = "not tried"
-            if result.outcome == "failed" and self._last_call is not None:
+            if result.outcome in ("failed", "waiting") and self._last_call is not None:
                 self._last_call.tell(result)
             self._results.append(result)
             self._current = self._last_call = None
@@ -135,8 +145,7 @@ class Check:
         if self._is_blocked():
             raise _NotTriedError
         result.calls += 1
-        if rests_on_word(function):
-            result.rests_on.add("word")
+        result.rests_on |= _what_it_rests_on(function)
         self._last_call = _Call(function, *_copy_arguments(args, kwargs))
         answer = self._process.call(function, *_copy_arguments(args, kwargs))
         result.printed += answer.printed

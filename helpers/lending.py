@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from helpers.plain import plain_copy
+from helpers.process_state import course_defaults
 
 
 class KilledError(BaseException):
@@ -33,7 +34,8 @@ class Lent:
         Raises:
             NotPlainError: an argument is not plain data.
         """
-        return plain_copy(self._function(*plain_copy(list(args)), **plain_copy(kwargs)))
+        with course_defaults():
+            return plain_copy(self._function(*plain_copy(list(args)), **plain_copy(kwargs)))
 
     def __repr__(self) -> str:
         return f"(the check's own function {self.__name__})"
@@ -55,7 +57,8 @@ class Stream:
         return self
 
     def __next__(self) -> Any:
-        item = next(self._items)
+        with course_defaults():
+            item = next(self._items)
         self.read += 1
         return plain_copy(item)
 

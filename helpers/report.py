@@ -30,7 +30,7 @@ class Result:
     printed: str = ""
     warned: list[str] = field(default_factory=list)
     not_written: bool = False
-    # What it rests on beside values: "word", a probe's testimony; "code", what was read there.
+    # What it rests on beside values: a "probe", a probe's "word", the "code" that was read.
     rests_on: set[str] = field(default_factory=set)
 
     def fail(self, reason: str) -> None:
@@ -51,13 +51,16 @@ class Result:
             return []
         if self.not_written:
             return [("", self.reason)]
+        expected = [("expected", self.expected)] if self.expected else []
+        return [*self.seen(), *expected, ("problem", self.reason)]
+
+    def seen(self) -> list[tuple[str, str]]:
+        """Return what was fed in and what came back, in rows as ``details`` has them."""
         rows = []
         if self.calls > 1:  # what was fed in may hold what came back before
             rows.append(("call", f"number {self.calls} of this property"))
         rows += [("fed in", f"{name} = {value}") for name, value in self.fed]
-        rows += [("came back", self.came_back)] if self.came_back else []
-        rows += [("expected", self.expected)] if self.expected else []
-        return [*rows, ("problem", self.reason)]
+        return rows + ([("came back", self.came_back)] if self.came_back else [])
 
 
 def count_points(exercise: Exercise, results: list[Result]) -> tuple[float, float]:
@@ -133,7 +136,9 @@ _BOX = (
     "padding:.5em .9em;border-radius:4px;max-width:60em"
 )
 _COLORS = {
-    "passed": "#009e73", "failed": "#d55e00", "not tried": "rgba(128,128,128,.9)",
+    "passed": "#009e73",
+    "failed": "#d55e00",
+    "not tried": "rgba(128,128,128,.9)",
     "waiting": "#0072b2",
 }
 _CODE_STYLE = "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere"

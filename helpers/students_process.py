@@ -39,9 +39,12 @@ class Reading:
         """Return why a property that holds has to wait; None if nothing is in doubt.
 
         Args:
-            rests_on: "word", a probe's testimony, or "code", what was read there.
+            rests_on: "word", a probe's testimony, or "code", what was read there: any doubt counts;
+                or "probe", other values of a probe: only code that reaches for the probe does.
         """
-        return next(iter(self.doubts), None) if rests_on else None
+        if not {"word", "code"}.isdisjoint(rests_on):
+            return next(iter(self.doubts), None)
+        return next((doubt for doubt in self.doubts if rests_on and doubt.is_grave), None)
 
 
 class StudentsProcess(Protocol):
@@ -82,6 +85,7 @@ class OwnProcess:
 
 def _read_history(exercise: Exercise) -> Reading:
     from helpers.reading import history, plain_code, reach
+    from helpers.reading.cells import Cell
 
     cells = history.cells_run()
     ours = find_chapter(exercise.chapter).cells

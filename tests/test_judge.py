@@ -122,16 +122,16 @@ def test_every_student_of_the_class_gets_what_the_work_deserves(
 def test_the_judged_notebook_says_what_nbgrader_reads(assignment: Assignment) -> None:
     wrong = next(v for v in variants(EXERCISES[0]) if 0 < deserved_points(EXERCISES[0], v.code) < 4)
     notebook = without_demos(solved(CHAPTER, {FIRST: wrong.code, SECOND: "import os; os._exit(1)"}))
-    notebook.cells.append(
-        v4.new_code_cell("import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()\nprint(1)\n2")
-    )
+    find_cell(
+        notebook, LAST
+    ).source += "\nimport matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()\nprint(1)\n2"
     result = judge_submission(to_bytes(notebook), assignment, QUICK)
     content = nbformat.reads(result.notebook.decode(), as_version=4)
     nbformat.validate(content)
     for exercise in result.exercises:
         cell = find_cell(content, f"test-{exercise.name}")
         assert determine_grade(cell) == (exercise.points, exercise.most)
-    kinds = [output.output_type for output in content.cells[-1].outputs]
+    kinds = [output.output_type for output in find_cell(content, LAST).outputs]
     assert sorted(kinds) == ["display_data", "execute_result", "stream"]
     assert result.points == sum(exercise.points for exercise in result.exercises)
     assert result.most == sum(FULL.values())
@@ -220,9 +220,7 @@ def test_one_exercise_ends_badly_and_the_others_are_judged(
     assert (results[FIRST].verdict, results[FIRST].points) == (verdict, 0.0), results[FIRST]
     assert words in results[FIRST].message
     assert "\n" not in results[FIRST].message
-    for result in list(results.values())[1:]:
-        without_testimony = result.name == THIRD and re.search(" exit|ctypes|signal|memfd", code)
-        assert result.verdict is (Verdict.PARTLY if without_testimony else Verdict.PASSED), result
+    assert all_right_but(results, FIRST)
 
 
 def test_partly_right_and_a_crash_later_keeps_what_was_won(judged: Judge) -> None:
@@ -327,7 +325,7 @@ def test_time_is_limited_for_a_cell_an_exercise_and_all(judged: Judge) -> None:
     assert {results[n].verdict for n in (FIRST, LAST)} == {Verdict.TIMED_OUT}
     assert all_right_but(results, FIRST, LAST)
     results = judged(
-        before={SECOND: "import time\ntime.sleep(99)"},
+        {SECOND: "import time\ntime.sleep(99)"},
         settings=replace(QUICK, cell_seconds=99.0, total_seconds=6.0),
     )
     assert results[FIRST].verdict is Verdict.PASSED
@@ -383,7 +381,7 @@ def test_testimony_counts_from_plain_code_alone(judged: Judge, forgery: str) -> 
     honest = judged({THIRD: AUTOGRAD})[THIRD]
     forged = judged({THIRD: textwrap.dedent(forgery) + AUTOGRAD})[THIRD]
     assert forged.points <= honest.points < FULL[THIRD]
-    assert "proves nothing" in forged.for_a_person
+    assert forged.for_a_person
     assert honest.for_a_person == ""
 
 

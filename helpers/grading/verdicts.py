@@ -14,6 +14,7 @@ class Verdict(StrEnum):
 
     PASSED = "passed"
     PARTLY = "partly"
+    WAITING = "waiting"
     FAILED = "failed"
     UNANSWERED = "not answered"
     CRASHED = "crashed"
@@ -30,7 +31,8 @@ class PropertyResult:
     Attributes:
         claim: what the property says.
         weight: its share of the exercise's points, against the other properties' weights.
-        outcome: "passed", "failed" or "not tried".
+        outcome: "passed", "failed", "not tried", or "waiting": it holds, and its points wait until a
+            person has looked at the code.
         reason: one sentence on a failure; "" otherwise.
         details: rows under a failure, a heading and a value each: what was fed in, what came
             back, what was expected.
@@ -57,6 +59,9 @@ class ExerciseResult:
         message: one sentence for the student; "" where all is well.
         properties: one for each property of the check that was reached.
         for_a_person: why a person should look at it; "" if nobody needs to.
+        waiting: points that are not counted before a person has looked; not among ``points``.
+        doubts: what a person should look at: where, and what stands there.
+        code: a SHA-256 of the code that was judged; what a person decides holds for that code.
     """
 
     name: str
@@ -66,6 +71,9 @@ class ExerciseResult:
     message: str = ""
     properties: tuple[PropertyResult, ...] = ()
     for_a_person: str = ""
+    waiting: float = 0.0
+    doubts: tuple[str, ...] = ()
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,11 @@ class Judged:
         """All points that there are."""
         return sum(exercise.most for exercise in self.exercises)
 
+    @property
+    def waiting(self) -> float:
+        """All points that wait for a person."""
+        return round(sum(exercise.waiting for exercise in self.exercises), 2)
+
 
 def to_plain(judged: Judged) -> dict[str, Any]:
     """Return ``judged`` without its notebook as what JSON can hold."""
@@ -117,5 +130,10 @@ def _exercise_from_plain(plain: Mapping[str, Any]) -> ExerciseResult:
         for p in plain["properties"]
     )
     return ExerciseResult(
-        **{**plain, "verdict": Verdict(plain["verdict"]), "properties": properties}
+        **{
+            **plain,
+            "verdict": Verdict(plain["verdict"]),
+            "properties": properties,
+            "doubts": tuple(map(str, plain["doubts"])),
+        }
     )

@@ -6,16 +6,21 @@ service to honest code, and hostile code can at worst make it answer nonsense.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import inspect
 import random
+import signal
 import socket
 import sys
+import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
+import wanting
 import wire
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
@@ -27,7 +32,12 @@ from traitlets.config import Config
 from helpers import probes
 from helpers.calling import Answer, call_here
 from helpers.guard import CallTimeoutError, CappedText, time_limit
+from helpers.lending import KilledError
+from helpers.plain import plain_copy
+from helpers.process_state import course_defaults
 
+# Taken before anybody's code has run: what a notebook puts in a probe's place is not asked.
+_PROBES = {name: getattr(probes, name) for name in probes.__all__}
 # The kinds that are safe to show to somebody else.
 _SHOWN = ("text/plain", "image/png")
 _MOST_SHOWN_BYTES = 2 * 2**20
@@ -111,6 +121,7 @@ def make_shell() -> InteractiveShell:
     sys.modules["__main__"] = main
     InteractiveShell.clear_instance()
     shell = _Shell.instance(config=settings, user_module=main, user_ns=main.__dict__)
+    shell.ast_transformers.append(wanting.ImportsMayFail())
     configure_inline_support(shell, "inline")  # figures are shown after a cell, as pictures
     # From here on, whoever asks for a shell gets this one, as in a notebook.
     shell.run_cell("None", store_history=False)  # loads what the first cell would load
@@ -122,8 +133,7 @@ def rehearse(shell: InteractiveShell) -> None:
     torch fills, need not be made again in each. Random numbers are seeded afresh by each.
     """
     numbers = torch.randn(2, 3)
-    for probe in ("gradient", "operators", "functions", "after_call"):
-        _call(shell, wire.Probe(probe), [torch.exp, numbers], {})
+    _call(shell, wire.Probe("gradient"), [torch.exp, numbers], {})
     frame = wire.encode({"value": [numbers, numbers.numpy(), 1.0]})
     text, blob = wire.lengths(frame[: wire.HEADER.size])
     start = wire.HEADER.size + text
@@ -134,9 +144,16 @@ def rehearse(shell: InteractiveShell) -> None:
 
 def serve(channel: socket.socket, shell: InteractiveShell) -> None:
     """Answer messages on ``channel`` until it is closed."""
+    lender = _Lender(channel)
     while (message := _receive(channel)) is not None:
-        handle = {"begin": _begin, "run": _run, "call": _call}[message.pop("do")]
-        channel.sendall(handle(shell, **message))
+        match message.pop("do"):
+            case "begin":
+                answer = _begin(shell, **message)
+            case "run":
+                answer = _run(shell, **message)
+            case "call":
+                answer = _call(shell, lender=lender, **message)
+        channel.sendall(answer)
 
 
 def _receive(channel: socket.socket) -> dict[str, Any] | None:
@@ -144,7 +161,14 @@ def _receive(channel: socket.socket) -> dict[str, Any] | None:
     if header is None:
         return None
     text, blob = wire.lengths(header)
-    return wire.decode(_read(channel, text), _read(channel, blob), keep_strides=True)
+    content = _read(channel, text), _read(channel, blob)
+    with course_defaults():
+        return wire.decode(*content, keep_strides=True)
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    with course_defaults():  # not what a notebook's cell has set
+        return wire.encode(message)
 
 
 def _read(channel: socket.socket, count: int) -> bytes | None:
@@ -162,13 +186,14 @@ def _begin(shell: InteractiveShell, seed: int) -> bytes:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
-    return wire.encode({})
+    return _encode({})
 
 
 def _run(shell: InteractiveShell, code: str, seconds: float) -> bytes:
     outputs, stream = Outputs(), CappedText()
     shell.outputs = shell.display_pub.outputs = shell.displayhook.outputs = outputs
     error, timed_out = None, False
+    shell.user_ns[wanting.NAME] = wanting.Wanting
     try:
         with _written_to(stream), time_limit(seconds):
             result = shell.run_cell(code, store_history=True)
@@ -181,7 +206,7 @@ def _run(shell: InteractiveShell, code: str, seconds: float) -> bytes:
     kept = outputs.kept
     if stream.kept():
         kept = [{"kind": "stream", "text": stream.kept()}, *kept]
-    return wire.encode({"outputs": kept, "timed_out": timed_out})
+    return _encode({"outputs": kept, "timed_out": timed_out})
 
 
 @contextlib.contextmanager
@@ -190,9 +215,11 @@ def _written_to(stream: CappedText) -> Iterator[None]:
         yield
 
 
-def _call(shell: InteractiveShell, function: Any, args: list, kwargs: dict) -> bytes:
+def _call(
+    shell: InteractiveShell, function: Any, args: list, kwargs: dict, lender: _Lender | None = None
+) -> bytes:
     try:
-        resolved = [_resolve(shell, value) for value in (function, args, kwargs)]
+        resolved = [_resolve(shell, value, lender) for value in (function, args, kwargs)]
     except NameError as error:
         return _answer(Answer(problem=str(error)))
     answer = call_here(*resolved)
@@ -204,7 +231,7 @@ def _call(shell: InteractiveShell, function: Any, args: list, kwargs: dict) -> b
 
 
 def _answer(answer: Answer) -> bytes:
-    return wire.encode(
+    return _encode(
         {
             "value": answer.value,
             "problem": answer.problem,
@@ -216,15 +243,78 @@ def _answer(answer: Answer) -> bytes:
     )
 
 
-def _resolve(shell: InteractiveShell, value: Any) -> Any:
+def _resolve(shell: InteractiveShell, value: Any, lender: _Lender | None) -> Any:
     if isinstance(value, wire.Name):
         if value.name not in shell.user_ns:
             raise NameError(f"{value.name} is not defined")
         return shell.user_ns[value.name]
     if isinstance(value, wire.Probe):
-        return getattr(probes, value.name)
+        return _PROBES[value.name]
+    if isinstance(value, wire.Lent) and lender is not None:
+        return lender.make(value)
     if isinstance(value, list):
-        return [_resolve(shell, item) for item in value]
+        return [_resolve(shell, item, lender) for item in value]
     if isinstance(value, dict):
-        return {key: _resolve(shell, item) for key, item in value.items()}
+        return {key: _resolve(shell, item, lender) for key, item in value.items()}
     return value
+
+
+class _Lender:
+    """Makes functions and iterators that ask the judge, which has lent them."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+
+    def make(self, lent: wire.Lent) -> Callable | Iterator:
+        """Return what stands here for ``lent``."""
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            return self._ask(lent.number, list(args), kwargs)
+
+        if lent.kind == "stream":
+            return _LentStream(ask)
+        ask.__name__ = lent.name
+        return ask
+
+    def _ask(self, number: int, args: list, kwargs: dict[str, Any]) -> Any:
+        question = _encode({"lent": number, "args": plain_copy(args), "kwargs": plain_copy(kwargs)})
+        with self._lock, _alarm_held():  # a ring between question and answer would mix them up
+            self._channel.sendall(question)
+            answer = _receive(self._channel)
+        if "error" not in answer:
+            return answer["value"]
+        raise _error_called(answer["error"])(*answer["message"])
+
+
+class _LentStream:
+    """An iterator whose items come from the judge."""
+
+    def __init__(self, ask: Callable) -> None:
+        self._ask = ask
+
+    def __iter__(self) -> _LentStream:
+        return self
+
+    def __next__(self) -> Any:
+        return self._ask()
+
+
+@contextlib.contextmanager
+def _alarm_held() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+def _error_called(name: str) -> type[BaseException]:
+    if name == "KilledError":
+        return KilledError
+    found = getattr(builtins, name, None)
+    is_error = inspect.isclass(found) and issubclass(found, Exception)
+    return found if is_error else RuntimeError

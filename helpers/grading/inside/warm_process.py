@@ -46,7 +46,7 @@ _LOADED_LATE = (
     "torch.utils._python_dispatch",
     "torch.utils.checkpoint",
 )
-_OWN_MODULES = ("wire", "namespaces", "pages", "kernel", "warm_process")
+_OWN_MODULES = ("wire", "wanting", "namespaces", "pages", "kernel", "warm_process")
 
 
 def main() -> None:

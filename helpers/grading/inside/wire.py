@@ -2,7 +2,8 @@
 tensors and arrays. Nothing on this wire is ever executed, and what arrives is checked.
 
 A message is a dict of plain data (see ``helpers.plain``); beyond it, ``Name`` and ``Probe`` stand
-for a function that the receiver has under that name. A frame is two lengths, then the JSON, then
+for a function that the receiver has under that name, and ``Lent`` for one that the sender keeps and
+will be asked for (see ``helpers.lending``). A frame is two lengths, then the JSON, then
 the tensors.
 """
 
@@ -44,6 +45,15 @@ class Name:
 class Probe:
     """A function of ``helpers.probes``: "gradient"."""
 
+    name: str
+
+
+@dataclass(frozen=True)
+class Lent:
+    """What stays with the judge: a "function" or a "stream", by its number in the call."""
+
+    number: int
+    kind: str
     name: str
 
 
@@ -129,6 +139,8 @@ def _encode(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
         return {"array": _encode_tensor(torch.from_numpy(value.copy()), tensors)}
     if kind is Name or kind is Probe:
         return {kind.__name__.lower(): value.name}
+    if kind is Lent:
+        return {"lent": [value.number, value.kind, value.name]}
     raise WireError(f"a value of type {kind.__name__} is not plain data")
 
 
@@ -142,10 +154,12 @@ def _encode_integer(value: int) -> Any:
 
 
 def _encode_tensor(tensor: torch.Tensor, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    if tensor.device.type != "cpu":
+        raise WireError(f"a tensor on {tensor.device} came back, expected one on the CPU")
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise WireError(f"a tensor with layout {tensor.layout} is not plain data")
     about: dict[str, Any] = {"key": str(len(tensors))}
-    dense = tensor.detach().cpu().resolve_conj().resolve_neg()
+    dense = tensor.detach().resolve_conj().resolve_neg()
     if not dense.is_contiguous():
         # As a copy has them: an expanded tensor becomes one that can be written.
         about["strides"] = list(torch.empty_like(dense).stride())
@@ -172,6 +186,7 @@ class _Decoder:
             "complex": self._complex,
             "name": Name,
             "probe": Probe,
+            "lent": lambda parts: Lent(*parts),
             "tensor": self._tensor,
             "array": self._array,
         }

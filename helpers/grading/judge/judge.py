@@ -7,35 +7,32 @@ comes out depends on what goes in, and on the inputs that the tests draw.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 import nbformat
 import torch
 from nbformat.notebooknode import NotebookNode
 
-from helpers import report
-from helpers.calling import Answer
-from helpers.catalogue import Exercise, find_exercise
-from helpers.checks import Check
+from helpers.catalogue import find_exercise
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge import written
-from helpers.grading.judge.demos import find_needed_demos
-from helpers.grading.judge.plain_code import find_reach
-from helpers.grading.judge.sanitize import SKIP, Sanitized, comparable, sanitize
+from helpers.grading.judge.reaches import Notebook, Reach
+from helpers.grading.judge.sanitize import Sanitized, comparable, sanitize
 from helpers.grading.judge.session import Session, WarmPool, running
-from helpers.grading.judge.trusted import Proxy, TrustedCells, defined_names
+from helpers.grading.judge.trial import Judgment, try_exercise
+from helpers.grading.judge.trusted import TrustedCells, defined_names
 from helpers.grading.judge.warm import WarmProcessLostError
 from helpers.grading.settings import Settings
 from helpers.grading.soundness import MalformedError
-from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Verdict
+from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 _ATTEMPTS = 3
-_TEST = "test-"
 _NOTHING_THERE = "none of the chapter's exercises is in the notebook: is it of another chapter?"
 # Where IPython says that a cell is no Python, it names a file that the student has never seen.
 _IN_FILE = re.compile(r" \((?:<[^<>]*>|[^()]*\.py), line (\d+)\)$")
@@ -64,9 +61,10 @@ def judge_submission(content: bytes, assignment: Assignment, settings: Settings)
         return _malformed(assignment, str(error))
     trusted = _trusted_cells(assignment.digest, _Kept(assignment))
     for _ in range(_ATTEMPTS):
+        deadline = time.monotonic() + settings.total_seconds
+        open_session = functools.partial(running, _pool(), assignment, settings, deadline)
         try:
-            with running(_pool(), assignment, settings) as session:
-                return _Judging(assignment, sanitized, trusted, session).judge()
+            return _Judging(assignment, sanitized, trusted, open_session).judge()
         except WarmProcessLostError:
             continue
     raise JudgingError(
@@ -108,179 +106,158 @@ class _Kept:
 
 
 class _Judging:
-    """The judging of one submission."""
+    """The judging of one submission.
+
+    Every exercise is judged with what it reaches. Where that is not all of the points and there is
+    more in the notebook, it is tried once more with everything: what is gained by that waits for a
+    person, who may see that the reach was read too narrowly.
+    """
 
     def __init__(
         self,
         assignment: Assignment,
         sanitized: Sanitized,
         trusted: TrustedCells,
-        session: Session,
+        open_session: Callable[[], contextlib.AbstractContextManager[Session]],
     ) -> None:
         self._assignment = assignment
-        self._missing = sanitized.missing
-        self._notes = sanitized.notes
-        self._notebook = sanitized.notebook
+        self._sanitized = sanitized
+        self._cells = sanitized.notebook.cells
         self._trusted = trusted
-        self._session = session
-        self._reach = ""
-        # Why a name is not defined, and what ended the cells that should have defined it.
-        self._undefined: dict[str, str] = {}
-        self._causes: dict[str, str] = {}
-        self._results: list[ExerciseResult] = []
+        self._open_session = open_session
+        stubs = {cell.name: cell.source for cell in assignment.cells if cell.solution}
+        self._defines = {name: defined_names(stubs[name]) for name in assignment.exercises}
+        self._notebook = Notebook(self._cells, self._defines, sanitized.missing, sanitized.places)
+        self._judgments: dict[str, Judgment] = {}
+        self._notes = list(sanitized.notes)
 
     def judge(self) -> Judged:
-        self._reach = find_reach(self._code(students=True), self._code(students=False))
-        for cell in self._running_cells():
-            self._take(cell)
-        if all(result.verdict is Verdict.MISSING for result in self._results):
-            self._results = [replace(r, for_a_person=_NOTHING_THERE) for r in self._results]
+        reaches = {name: self._notebook.find_reach(name) for name in self._assignment.exercises}
+        plain = [name for name, reach in reaches.items() if not reach.doubts]
+        groups = [plain] * bool(plain) + [[name] for name in reaches if name not in plain]
+        ran = {}
+        for names in groups:
+            reached = {place for name in names for place in reaches[name].places}
+            places = self._notebook.with_courses_cells(reached)
+            self._judgments |= self._run(places, {name: reaches[name] for name in names})
+            ran |= dict.fromkeys(names, places)
+        self._try_with_everything(reaches, ran)
+        for name, judgment in self._judgments.items():
+            points = judgment.result.points
+            cell = self._cells[self._notebook.tests[name]]
+            cell.outputs = written.write_report(judgment.text, judgment.html, points)
+        results = [self._judgments[name].result for name in self._assignment.exercises]
+        if all(result.verdict is Verdict.MISSING for result in results):
+            results = [replace(r, for_a_person=_NOTHING_THERE) for r in results]
         self._disarm_texts()
-        content = nbformat.v4.writes(self._notebook).encode()
-        return Judged(tuple(self._results), content, tuple(self._notes))
+        content = nbformat.v4.writes(self._sanitized.notebook).encode()
+        return Judged(tuple(results), content, tuple(self._notes))
+
+    def _run(self, places: Sequence[int], reaches: Mapping[str, Reach]) -> dict[str, Judgment]:
+        """Run the cells at ``places``, and the tests of ``reaches`` where they stand."""
+        judgments = {}
+        tests = {self._notebook.tests[name]: name for name in reaches}
+        run = _Run(self._assignment)
+        with self._open_session() as session:
+            for place in sorted({*places, *tests}):
+                if place > max(tests):
+                    break
+                if place in tests:
+                    name = tests[place]
+                    judgments[name] = try_exercise(
+                        find_exercise(name),
+                        self._trusted,
+                        session,
+                        reaches[name],
+                        undefined=run.undefined,
+                        cause=run.causes.get(name, ""),
+                        is_missing=name in self._sanitized.missing,
+                    )
+                else:
+                    run.take(session, self._cells[place], self._notebook.python(place))
+        return judgments
+
+    def _try_with_everything(
+        self, reaches: Mapping[str, Reach], ran: Mapping[str, Sequence[int]]
+    ) -> None:
+        short = {
+            name: reaches[name]
+            for name, judgment in self._judgments.items()
+            if _could_be_more(judgment.result) and self._notebook.has_more(name, ran[name])
+        }
+        if not short:
+            return
+        for name, whole in self._run(self._notebook.all_places(), short).items():
+            before = self._judgments[name]
+            more = whole.result.points + whole.result.waiting
+            gained = round(more - before.result.points - before.result.waiting, 2)
+            if gained > 0:
+                self._judgments[name] = _with_more_to_look_at(before, whole, gained)
 
     def _disarm_texts(self) -> None:
-        for cell in self._notebook.cells:
-            is_ours = _grading(cell).get("locked") or comparable(cell.source) in self._trusted.texts
+        for cell in self._cells:
+            grading = cell.metadata.get("nbgrader", {})
+            is_ours = grading.get("locked") or comparable(cell.source) in self._trusted.texts
             if cell.cell_type != "code" and not is_ours:
                 # nbconvert copies raw cells into a page as they are.
                 cell.source = written.disarm(cell.source, raw=cell.cell_type == "raw")
                 cell.cell_type = "markdown"
 
-    def _running_cells(self) -> list[NotebookNode]:
-        code = [cell for cell in self._notebook.cells if cell.cell_type == "code"]
-        demos = [cell for cell in code if cell.metadata.get(SKIP)]
-        running = [cell.source for cell in code if not (cell.metadata.get(SKIP) or _is_test(cell))]
-        needed = find_needed_demos(running, [cell.source for cell in demos])
-        left_out = {id(cell) for i, cell in enumerate(demos) if i not in needed}
-        return [cell for cell in code if id(cell) not in left_out]
 
-    def _code(self, *, students: bool) -> Iterator[str]:
-        for cell in self._notebook.cells:
-            is_ours = bool(cell.metadata.get(SKIP) or _grading(cell).get("locked"))
-            if cell.cell_type == "code" and is_ours is not students:
-                yield cell.source
+class _Run:
+    """What running the cells of one session came to.
 
-    def _take(self, cell: NotebookNode) -> None:
-        grading = _grading(cell)
-        name = grading.get("grade_id", "")
-        if _is_test(cell):
-            self._judge_test(cell, name)
-        elif name not in self._missing:  # a stub that was put back would undo a solution elsewhere
-            self._run(cell, name if grading.get("solution") else "")
+    Attributes:
+        undefined: names that solution cells should have defined and have not, and why.
+        causes: what ended the solution cells of exercises.
+    """
 
-    def _run(self, cell: NotebookNode, exercise: str) -> None:
-        run = self._session.run(cell.source)
+    def __init__(self, assignment: Assignment) -> None:
+        self._stubs = {cell.name: cell.source for cell in assignment.cells if cell.solution}
+        self.undefined: dict[str, str] = {}
+        self.causes: dict[str, str] = {}
+
+    def take(self, session: Session, cell: NotebookNode, code: str) -> None:
+        """Run ``cell``, whose text as Python is ``code``, and write down its outputs."""
+        run = session.run(code)
         cell.outputs = written.write_outputs(run.outputs)
         if run.cause:
             cell.outputs.append(written.write_end(run.cause, run.message))
+        grading = cell.metadata.get("nbgrader", {})
+        exercise = grading.get("grade_id", "") if grading.get("solution") else ""
         if not exercise:
             return
         problem = run.message
         if run.cause:
-            self._causes[exercise] = run.cause
+            self.causes[exercise] = run.cause
         elif error := next((o for o in cell.outputs if o.output_type == "error"), None):
             said = _IN_FILE.sub(r" (line \1)", error.evalue)
             problem = f"it raised {error.ename}: {said}".rstrip(": ")
         if problem:
-            stub = next(c.source for c in self._assignment.cells if c.name == exercise)
-            self._undefined |= dict.fromkeys(defined_names(stub), problem)
-
-    def _judge_test(self, cell: NotebookNode, name: str) -> None:
-        exercise = find_exercise(name.removeprefix(_TEST))
-        trial = _Trial(self._session, self._undefined, self._reach)
-        self._session.begin_exercise()
-        first_cause = len(self._session.causes)
-        points = self._trusted.run_test(
-            name, partial(Check, call=trial.call, publish=trial.publish)
-        )
-        causes = self._session.causes[first_cause:]
-        if exercise.name in self._causes:
-            causes.insert(0, self._causes[exercise.name])
-        cell.outputs = written.write_report(trial.text, trial.html, points)
-        is_missing = exercise.name in self._missing
-        self._results.append(_conclude(exercise, points, trial, causes, is_missing))
+            self.undefined |= dict.fromkeys(defined_names(self._stubs[exercise]), problem)
 
 
-class _Trial:
-    """One test cell's way to the student's process, and what it reported."""
-
-    def __init__(self, session: Session, undefined: dict[str, str], reach: str) -> None:
-        self._session = session
-        self._undefined = undefined
-        self._reach = reach
-        self.for_a_person = ""
-        self.results: list[report.Result] = []
-        self.text = self.html = ""
-
-    def call(self, function: Proxy, args: list, kwargs: dict[str, Any]) -> Answer:
-        if isinstance(function, Proxy) and function.is_testimony and self._reach:
-            self.for_a_person = (
-                f"one of the cells has {self._reach!r}, so what a probe saw proves nothing"
-            )
-            return Answer(
-                problem=f"not counted until a person has looked at it: {self.for_a_person}"
-            )
-        answer = self._session.call(function, args, kwargs)
-        for name, reason in self._undefined.items():
-            if answer.problem == f"{name} is not defined":
-                answer.problem += f": its cell did not get that far ({reason})"
-        return answer
-
-    def publish(self, exercise: Exercise, results: list[report.Result], points: float) -> None:
-        self.results = results
-        self.text = report.as_text(exercise, results, points)
-        self.html = report.as_html(exercise, results, points)
+def _could_be_more(result: ExerciseResult) -> bool:
+    """Return whether other cells of the notebook may be what an exercise lacks."""
+    is_short = result.points + result.waiting < result.most
+    return is_short and result.verdict is not Verdict.UNANSWERED
 
 
-def _conclude(
-    exercise: Exercise, points: float, trial: _Trial, causes: list[str], is_missing: bool
-) -> ExerciseResult:
-    properties = tuple(
-        PropertyResult(
-            claim=result.claim,
-            weight=result.weight,
-            outcome=result.outcome,
-            reason=result.reason,
-            details=tuple(result.details()),
-            hidden=number >= exercise.visible,
-        )
-        for number, result in enumerate(trial.results)
+def _with_more_to_look_at(before: Judgment, whole: Judgment, gained: float) -> Judgment:
+    waiting = round(before.result.waiting + gained, 2)
+    told = (
+        f"with all cells of the notebook it comes to {whole.result.points:g} points, with those "
+        f"that it uses to {before.result.points:g}"
     )
-    failed = next((result for result in trial.results if result.outcome == "failed"), None)
-    is_unwritten = failed is not None and failed.not_written
-    return ExerciseResult(
-        name=exercise.name,
-        verdict=_decide(points, exercise.points, causes, is_missing, is_unwritten),
-        points=points,
-        most=float(exercise.points),
-        message=f"{failed.claim}: {failed.reason}" if failed else "",
-        properties=properties,
-        for_a_person=trial.for_a_person,
+    result = replace(
+        whole.result,
+        points=before.result.points,
+        waiting=waiting,
+        verdict=Verdict.WAITING,
+        for_a_person=told,
+        doubts=(told, *before.result.doubts),
     )
-
-
-def _decide(
-    points: float, most: float, causes: list[str], is_missing: bool, is_unwritten: bool
-) -> Verdict:
-    if points >= most:
-        return Verdict.PASSED
-    if is_missing and points == 0:
-        return Verdict.MISSING
-    if causes:
-        return Verdict(causes[0])
-    if points > 0:
-        return Verdict.PARTLY
-    return Verdict.UNANSWERED if is_unwritten else Verdict.FAILED
-
-
-def _grading(cell: NotebookNode) -> dict[str, Any]:
-    return cell.metadata.get("nbgrader", {})
-
-
-def _is_test(cell: NotebookNode) -> bool:
-    grading = _grading(cell)
-    return bool(grading.get("grade")) and not grading.get("solution")
+    return replace(before, result=result)
 
 
 def _malformed(assignment: Assignment, reason: str) -> Judged:

@@ -8,17 +8,19 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from helpers.calling import SECONDS_PER_CALL, Answer
 from helpers.grading.assignment import Assignment
 from helpers.grading.inside.wire import WireError
+from helpers.grading.judge.lending_desk import LendingDesk
 from helpers.grading.judge.trusted import CourseError, Proxy
 from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
 from helpers.grading.judge.written import clean
 from helpers.grading.settings import Settings
+from helpers.lending import is_lent
 from helpers.plain import one_line
 
 # A kernel stops a cell or a call itself when its time is over; if it does not, it is ended.
@@ -47,12 +49,14 @@ class CellRun:
 class Session:
     """The running notebook of one submission."""
 
-    def __init__(self, pool: WarmPool, assignment: Assignment, settings: Settings) -> None:
-        """Begin; nothing is started before it is needed."""
+    def __init__(
+        self, pool: WarmPool, assignment: Assignment, settings: Settings, deadline: float
+    ) -> None:
+        """Begin; nothing is started before it is needed, and nothing runs after ``deadline``."""
         self._pool = pool
         self._assignment = assignment
         self._settings = settings
-        self._deadline = time.monotonic() + settings.total_seconds
+        self._deadline = deadline
         self._exercise_deadline = self._deadline
         self._warm: WarmProcess | None = None
         self._kernel: Kernel | None = None
@@ -88,15 +92,16 @@ class Session:
         """
         if not isinstance(function, Proxy):
             raise CourseError("a test cell calls something that is not the student's")
+        desk = LendingDesk()
         message = {
             "do": "call",
             "function": function.reference,
-            "args": [_refer(value) for value in args],
-            "kwargs": {name: _refer(value) for name, value in kwargs.items()},
+            "args": [_refer(value, desk) for value in args],
+            "kwargs": {name: _refer(value, desk) for name, value in kwargs.items()},
         }
         try:
             seconds = self._seconds(SECONDS_PER_CALL, self._exercise_deadline)
-            answer = _read_answer(self._ask(message, seconds))
+            answer = _read_answer(self._ask(message, seconds, desk.answer))
         except KernelEndedError as end:
             answer = Answer(problem=str(end), timed_out=end.cause == "timed out")
             self.causes.append(end.cause)
@@ -108,6 +113,12 @@ class Session:
         elif any(words in answer.problem for words in _SAID_OF_MEMORY):
             self.causes.append("out of memory")
         return answer
+
+    def restart(self) -> None:
+        """End the kernel; the next call starts another, in which what had run is run again."""
+        if self._kernel is not None:
+            self._kernel.close()
+        self._kernel = None
 
     def close(self) -> None:
         """End the kernel and give the warm process back."""
@@ -123,11 +134,16 @@ class Session:
             raise KernelEndedError("timed out", "there was no time left for it")
         return min(wanted, left)
 
-    def _ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def _ask(
+        self,
+        message: dict[str, Any],
+        seconds: float,
+        lent: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
         try:
             if self._kernel is None:
                 self._start_kernel()
-            return self._kernel.request(message, seconds + _SECONDS_OF_GRACE)
+            return self._kernel.request(message, seconds + _SECONDS_OF_GRACE, lent)
         except KernelEndedError:
             if self._kernel is not None:
                 self._kernel.close()
@@ -211,16 +227,27 @@ class WarmPool:
 
 
 @contextlib.contextmanager
-def running(pool: WarmPool, assignment: Assignment, settings: Settings) -> Iterator[Session]:
-    """Give a session, and end it."""
-    session = Session(pool, assignment, settings)
+def running(
+    pool: WarmPool, assignment: Assignment, settings: Settings, deadline: float
+) -> Iterator[Session]:
+    """Give a session, and end it.
+
+    Args:
+        pool: where its process comes from.
+        assignment: whose notebook it runs.
+        settings: how it is run.
+        deadline: the time, by the monotonic clock, at which nothing of it runs any more.
+    """
+    session = Session(pool, assignment, settings, deadline)
     try:
         yield session
     finally:
         session.close()
 
 
-def _refer(value: Any) -> Any:
+def _refer(value: Any, desk: LendingDesk) -> Any:
+    if is_lent(value):
+        return desk.register(value)
     return value.reference if isinstance(value, Proxy) else value
 
 

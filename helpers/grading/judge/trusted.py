@@ -43,6 +43,8 @@ class Proxy:
         """Stand for ``reference``; a report takes the names of arguments from ``signature``."""
         self.reference = reference
         self.is_testimony = is_testimony
+        if isinstance(reference, Probe):
+            self.__module__ = probes.__name__
         if signature is not None:
             self.__signature__ = signature
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -208,8 +208,18 @@ class Kernel:
         self._pid = 0
         channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
-    def request(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def request(
+        self,
+        message: dict[str, Any],
+        seconds: float,
+        lent: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
         """Send ``message`` and return the answer.
+
+        Args:
+            message: what to do.
+            seconds: the time for it, what is asked meanwhile included.
+            lent: answers what the kernel asks of what it was lent; None if it was lent nothing.
 
         Raises:
             KernelEndedError: it did not answer within ``seconds``, or not with a message, or it
@@ -220,8 +230,9 @@ class Kernel:
         try:
             self._refuse_what_nobody_asked_for()
             self._send(wire.encode(message), deadline)
-            text, blob = wire.lengths(self._read_header(deadline))
-            return wire.decode(self._read(text, deadline), self._read(blob, deadline))
+            while "lent" in (answer := self._receive(deadline)) and lent is not None:
+                self._send(wire.encode(lent(answer)), deadline)
+            return answer
         except TimeoutError:
             self.close()
             raise KernelEndedError("timed out", "it did not stop within its time") from None
@@ -287,6 +298,10 @@ class Kernel:
         # There is also something to read at its end.
         if poll.poll(0) and self._channel.recv(1, socket.MSG_PEEK):
             raise wire.WireError("it answered before it was asked")
+
+    def _receive(self, deadline: float) -> dict[str, Any]:
+        text, blob = wire.lengths(self._read_header(deadline))
+        return wire.decode(self._read(text, deadline), self._read(blob, deadline))
 
     def _send(self, frame: bytes, deadline: float) -> None:
         view = memoryview(frame)
