@@ -1375,12 +1375,30 @@ def draw_views(rows, features):
     )
 
 
+def draw_factors():
+    """Two matrices: their product tells in which dtype it is computed."""
+    rows, columns = check.draw.integer(2, 6), check.draw.integer(7, 12)
+    return check.draw.normal(rows, 6, equal_sizes=True), check.draw.normal(6, columns)
+
+
+def same_region(product, factors, lower):
+    """Require the product that a region computes in ``lower``, and float32 has outside of one."""
+    dtype = torch.float32 if lower is None else getattr(torch, lower)
+    left, right = (factor.to(dtype).double() for factor in factors)
+    atol = 4 * torch.finfo(dtype).eps * (left.abs() @ right.abs()).max().item()
+    what = f"a product after the call, region {lower}"
+    check.close(product, (left @ right).to(dtype), atol=atol, what=what)
+
+
 def keeps_digits(a, b, temperature, lower, wrt=None):
-    got = check.call(probes.in_autocast, matching_loss, a, b, temperature, lower=lower, wrt=wrt)
+    factors = draw_factors()
+    options = {"factors": factors, "lower": lower, "wrt": wrt}
+    got = check.call(probes.in_autocast, matching_loss, a, b, temperature, **options)
     loss, slopes = true_loss_and_gradients(a, b, temperature)
     region = f"in a {lower} region" if lower else "outside of a region"
     check.close(got["output"], loss, rtol=3e-4, what=f"the loss {region}")
     if wrt is None:
+        same_region(got["product"], factors, lower)
         return
     # Casts of 16-bit inputs add up 16-bit gradients; a float32 gradient has nothing to add up.
     share = 1e-3 if slopes[wrt].dtype == torch.float32 else 2e-2
@@ -1405,10 +1423,9 @@ with check.property("entries as large as float16 allows, in either argument"):
     keeps_digits(a, b, 0.02, None)
     keeps_digits(b, a, 0.02, None)
 with check.property("the region is what it was afterwards"):
-    a, b = draw_views(7, 5)
-    for lower, product in (("bfloat16", "bfloat16"), ("float16", "float16"), (None, "float32")):
-        got = check.call(probes.in_autocast, matching_loss, a, b, 0.1, lower=lower)
-        check.equal(got["afterwards"], product, what=f"a product after the call, region {lower}")
+    for lower in ("bfloat16", "float16", None):
+        rows = check.draw.integer(10, 18)
+        keeps_digits(*draw_views(rows, check.draw.integer(5, 10)), 0.1, lower)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("large float16 entries beside float32 ones, in a float16 region"):
@@ -1540,13 +1557,29 @@ def draw_linear(inputs, outputs):
     }
 
 
-def on_island(layers, state, *inputs, lower="bfloat16"):
+def draw_factors():
+    """Two matrices: their product tells in which dtype it is computed."""
+    rows, columns = check.draw.integer(2, 6), check.draw.integer(7, 12)
+    return check.draw.normal(rows, 6, equal_sizes=True), check.draw.normal(6, columns)
+
+
+def same_region(product, factors, lower):
+    """Require the product that a region computes in ``lower``, and float32 has outside of one."""
+    dtype = torch.float32 if lower is None else getattr(torch, lower)
+    left, right = (factor.to(dtype).double() for factor in factors)
+    atol = 4 * torch.finfo(dtype).eps * (left.abs() @ right.abs()).max().item()
+    what = f"a product after the call, region {lower}"
+    check.close(product, (left @ right).to(dtype), atol=atol, what=what)
+
+
+def on_island(layers, state, *inputs, lower="bfloat16", factors=None):
     return check.call(
         probes.wrapped_in_autocast,
         Float32Island,
         layers=layers,
         inputs=list(inputs),
         state=state,
+        factors=factors or draw_factors(),
         lower=lower,
     )
 
@@ -1605,10 +1638,13 @@ with check.property("integers reach the module inside as they are"):
     got = on_island(["Embedding", 9, 4], state, ids)
     check.equal(got["output"], state["weight"][ids], what="rows of an embedding")
 with check.property("the region is what it was afterwards"):
-    state, x = draw_linear(3, 2), check.draw.normal(4, 3)
-    for lower, product in (("bfloat16", "bfloat16"), ("float16", "float16"), (None, "float32")):
-        got = on_island(["Linear", 3, 2], state, x, lower=lower)
-        check.equal(got["afterwards"], product, what=f"a product after the call, region {lower}")
+    for lower in ("bfloat16", "float16", None):
+        size = check.draw.integer(3, 8)
+        state, x, factors = draw_linear(size, 2), check.draw.normal(9, size), draw_factors()
+        got = on_island(["Linear", size, 2], state, x, lower=lower, factors=factors)
+        expected = functional.linear(x.double(), state["weight"].double(), state["bias"].double())
+        check.close(got["output"], expected.float(), atol=1e-5, what=f"the output, region {lower}")
+        same_region(got["product"], factors, lower)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("two inputs of different 16-bit dtypes, and back to both"):
@@ -1923,6 +1959,38 @@ def exact_angles(positions, frequencies):
     return torch.tensor([[p * f for f in frequencies.tolist()] for p in positions.tolist()])
 
 
+def draw_factors():
+    """Two matrices: their product tells in which dtype it is computed."""
+    rows, columns = check.draw.integer(2, 6), check.draw.integer(7, 12)
+    return check.draw.normal(rows, 6, equal_sizes=True), check.draw.normal(6, columns)
+
+
+def same_region(product, factors, lower):
+    """Require the product that a region computes in ``lower``, and float32 has outside of one."""
+    dtype = torch.float32 if lower is None else getattr(torch, lower)
+    left, right = (factor.to(dtype).double() for factor in factors)
+    atol = 4 * torch.finfo(dtype).eps * (left.abs() @ right.abs()).max().item()
+    what = f"a product after the call, region {lower}"
+    check.close(product, (left @ right).to(dtype), atol=atol, what=what)
+
+
+def angles_in_region(positions, frequencies, lower="bfloat16", wrt=None, grad_output=None):
+    factors = draw_factors()
+    got = check.call(
+        probes.in_autocast,
+        position_angles,
+        positions,
+        frequencies,
+        factors=factors,
+        lower=lower,
+        wrt=wrt,
+        grad_output=grad_output,
+    )
+    expected = exact_angles(positions, frequencies)
+    check.close(got["output"], expected, rtol=1e-6, what=f"the angles, region {lower}")
+    return got, factors
+
+
 with check.property("is position times frequency, outside of a region"):
     positions, frequencies = 5 + check.draw.permutation(7), check.draw.uniform(4, low=0.6)
     got = check.call(position_angles, positions, frequencies)
@@ -1930,40 +1998,32 @@ with check.property("is position times frequency, outside of a region"):
 with check.property("neighbors beyond 1000 keep apart in a bfloat16 region", weight=4):
     positions = torch.arange(6) + 1001 + 2 * check.draw.integer(0, 500)
     frequencies = check.draw.uniform(3, low=0.01)
-    got = check.call(probes.in_autocast, position_angles, positions, frequencies)
-    check.close(got["output"], exact_angles(positions, frequencies), rtol=1e-6, what="the angles")
+    angles_in_region(positions, frequencies)
 with check.property("positions near a million, in a float16 region", weight=2):
     positions = torch.arange(5) + 999_001 + check.draw.integer(0, 900)
     frequencies = check.draw.uniform(8, low=1e-5)
     for given in (positions, positions.float()):
-        got = check.call(probes.in_autocast, position_angles, given, frequencies, lower="float16")
-        check.close(
-            got["output"], exact_angles(positions, frequencies), rtol=1e-6, what="the angles"
-        )
+        angles_in_region(given, frequencies, lower="float16")
 with check.property("autograd goes to the frequencies, and the region is what it was"):
-    positions, frequencies = check.draw.permutation(6), check.draw.uniform(3, low=0.1)
-    for lower, product in (("bfloat16", "bfloat16"), (None, "float32")):
-        got = check.call(
-            probes.in_autocast, position_angles, positions, frequencies, lower=lower, wrt=1
-        )
-        region = f"region {lower}"
+    for lower in ("bfloat16", None):
+        positions = check.draw.permutation(check.draw.integer(6, 12))
+        frequencies = check.draw.uniform(3, low=0.1)
+        got, factors = angles_in_region(positions, frequencies, lower, wrt=1)
         expected = torch.full((3,), positions.sum().item() * 1.0)  # the sum of the positions
-        check.close(got["gradient"], expected, rtol=2e-2, what=f"the gradient, {region}")
-        check.equal(got["afterwards"], product, what=f"a product after the call, {region}")
+        check.close(got["gradient"], expected, rtol=2e-2, what=f"the gradient, region {lower}")
+        same_region(got["product"], factors, lower)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("the gradient by the frequencies, at large positions"):
     positions, frequencies = 2001 + check.draw.permutation(6), check.draw.uniform(3, low=0.1)
     grad_output = check.draw.normal(6, 3)
-    got = check.call(
-        probes.in_autocast, position_angles, positions, frequencies, wrt=1, grad_output=grad_output
-    )
+    got, _ = angles_in_region(positions, frequencies, wrt=1, grad_output=grad_output)
     expected = (positions.double()[:, None] * grad_output.double()).sum(dim=0).float()
     check.close(got["gradient"], expected, rtol=1e-4, atol=1e-2, what="the gradient")
 with check.property("it leaves a float16 region as it found it"):
-    positions, frequencies = check.draw.permutation(5).float(), check.draw.uniform(3)
-    got = check.call(probes.in_autocast, position_angles, positions, frequencies, lower="float16")
-    check.equal(got["afterwards"], "float16", what="a product after the call")
+    positions = check.draw.permutation(check.draw.integer(5, 11)).float()
+    got, factors = angles_in_region(positions, check.draw.uniform(3), lower="float16")
+    same_region(got["product"], factors, "float16")
 ### END HIDDEN TESTS
 check.score()
 

@@ -130,3 +130,19 @@ def position_angles(positions, frequencies):
 # %% right: broadcasts integers by floats as they are
 def position_angles(positions, frequencies):
     return positions[:, None] * frequencies
+
+
+# %% wrong: makes every region one of bfloat16
+def position_angles(positions, frequencies):
+    torch.set_autocast_dtype("cpu", torch.bfloat16)
+    return positions.float().unsqueeze(1) * frequencies
+
+
+# %% right: switches autocast off by hand, and puts it back whatever happens
+def position_angles(positions, frequencies):
+    enabled = torch.is_autocast_enabled("cpu")
+    torch.set_autocast_enabled("cpu", False)
+    try:
+        return torch.outer(positions.float(), frequencies)
+    finally:
+        torch.set_autocast_enabled("cpu", enabled)
