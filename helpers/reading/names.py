@@ -1,0 +1,188 @@
+"""What the names in students' code stand for, as far as they were imported."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import helpers
+from helpers.reading import tables
+
+
+def chain_of(node: ast.AST) -> tuple[str, list[str]]:
+    """Return the name that a name with dots begins with, "" if it is none, and the parts behind."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    return (node.id if isinstance(node, ast.Name) else ""), attributes[::-1]
+
+
+class Names:
+    """The names of some cells.
+
+    Attributes:
+        own: global names that the code binds itself, other than by an import.
+        own_classes: the classes that it defines.
+        own_attributes: names of the methods that it defines, and of attributes that it assigns.
+        hands_on_classes: whether it hands a library's class to a function of its own.
+    """
+
+    def __init__(self, given: Sequence[ast.Module], own: Sequence[ast.Module]) -> None:
+        """Read the course's trees, ``given``, and the student's ``own``."""
+        self._paths: dict[str, str] = {}
+        self._modules: set[str] = set()
+        self._aliases: set[ast.AST] = set()
+        self.own: set[str] = set()
+        self.own_classes: set[str] = set()
+        self.own_attributes: set[str] = set()
+        self._constants: dict[str, list[ast.AST]] = defaultdict(list)
+        for tree in (*given, *own):
+            for node in ast.walk(tree):
+                self._read(node)
+        for tree in own:
+            self._read_own(tree)
+        self.hands_on_classes = any(map(self._hands_on_a_class, own))
+
+    def path(self, name: str, attributes: Sequence[str] = ()) -> str:
+        """Return what a global name stands for: "torch.nn" for "nn"; "" if it was not imported."""
+        path = self._paths.get(name, "")
+        for attribute in attributes if path else ():
+            path = self.part(path, attribute)
+        return path
+
+    def part(self, path: str, attribute: str) -> str:
+        """Return the path of a part; a path does not go on for ever."""
+        return path if len(path) > 120 else f"{path}.{attribute}"
+
+    def is_module(self, path: str) -> bool:
+        """Tell whether a path is that of a module."""
+        return path in self._modules or path in tables.MODULES
+
+    def texts(self, name: str) -> list[ast.AST]:
+        """Return what is assigned to a global name, as far as it stands there."""
+        return self._constants.get(name, [])
+
+    def bound_to_paths(self, body: Sequence[ast.AST]) -> set[str]:
+        """Return the names that a function's body binds to imports."""
+        found = set()
+        for part in body:
+            for node in ast.walk(part):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    found |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+                elif node in self._aliases:
+                    found.add(node.targets[0].id)
+        return found
+
+    def doubt_of_import(self, module: str, name: str = "") -> str:
+        """Return what is not plain about an import, "" if it is plain."""
+        shown = f"`from {module} import {name}`" if name else f"`import {module}`"
+        first, *rest = module.split(".")
+        if not first:
+            return shown
+        if not tables.is_known(first) and first not in (*tables.LIBRARIES, "helpers"):
+            return ""  # not installed: it fails
+        path = first
+        for part in rest:
+            if not self.has_plain_part(path, part):
+                return shown
+            path = f"{path}.{part}"
+        is_plain = self.has_plain_part(path, name) if name else self._is_plain_module(path)
+        return "" if is_plain else shown
+
+    def has_plain_part(self, path: str, name: str) -> bool:
+        """Tell whether a part of something that was imported is plain."""
+        first = path.split(".")[0]
+        if path == "helpers":
+            return name in helpers.__all__ and name != "probes"
+        if path in tables.PARTS:
+            return name in tables.PARTS[path]
+        if name.startswith("__"):
+            return name in tables.SPECIAL_NAMES
+        if name.startswith("_"):
+            return name in tables.PRIVATE_PARTS
+        if name in tables.ON_OBJECTS and f"{path}.{name}" not in tables.MODULES:
+            return False
+        if first in tables.LIBRARIES:
+            is_module = f"{path}.{name}" in tables.MODULES
+            return (
+                is_module
+                or (name not in tables.OF_LIBRARIES and name != "*")
+                or (name == "*" and path in _ALL_PLAIN)
+            )
+        if path in tables.WHOLE:
+            return name not in tables.OF_LIBRARIES or name in _OWN_NAMES
+        return True
+
+    def _hands_on_a_class(self, tree: ast.Module) -> bool:
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Name(id=name), args=parts) if name in self.own:
+                    for path in (self.path(*chain_of(part)) for part in parts):
+                        if path.rpartition(".")[2][:1].isupper():
+                            return True
+        return False
+
+    def _is_plain_module(self, path: str) -> bool:
+        first = path.split(".")[0]
+        return path in tables.WHOLE or path in tables.PARTS or first in tables.LIBRARIES
+
+    def _read(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import(names=some):
+                for alias in some:
+                    first = alias.name.split(".")[0]
+                    path = alias.name if alias.asname else first
+                    self._bind(alias.asname or first, path)
+                    self._modules.add(path)
+            case ast.ImportFrom(module=str(module), names=some):
+                for alias in some:
+                    self._bind(alias.asname or alias.name, f"{module}.{alias.name}")
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() | ast.Name()):
+                first, attributes = chain_of(node.value)
+                path = self.path(first, attributes)
+                if path and first != name:
+                    self._bind(name, path)
+                    self._aliases.add(node)
+
+    def _bind(self, name: str, path: str) -> None:
+        # Of two meanings the one counts that says more about what is allowed.
+        known = self._paths.get(name)
+        if known is None or self.is_module(path) or not self.is_module(known):
+            self._paths[name] = path
+
+    def _read_own(self, tree: ast.Module) -> None:
+        for node in ast.walk(tree):
+            match node:
+                case ast.FunctionDef(name=name) | ast.Attribute(attr=name, ctx=ast.Store()):
+                    self.own_attributes.add(name)
+                case ast.ClassDef(name=name):
+                    self.own_classes.add(name)
+                    self.own_attributes.update(_assigned(node.body))
+                case ast.Assign(targets=[ast.Name(id=name)]):
+                    self._constants[name].append(node.value)
+        self.own.update(_bound_at_top(tree.body))
+
+
+# What modules hold that go by the name of another module.
+_OWN_NAMES = frozenset({"array", "copy", "glob", "random", "time"})
+# Of these even all is plain: what they hold is functions on tensors and numbers.
+_ALL_PLAIN = frozenset({"torch.nn.functional", "torch.nn", "math", "cmath"})
+
+
+def _assigned(body: Sequence[ast.stmt]) -> Iterator[str]:
+    for part in body:
+        match part:
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                yield name
+
+
+def _bound_at_top(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Return what a cell binds whenever it runs to its end."""
+    for part in body:
+        match part:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                yield name

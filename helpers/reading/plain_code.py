@@ -1,0 +1,400 @@
+"""Whether code is plain: arithmetic on tensors, nothing that reaches for the machinery around it.
+
+Some probes tell *how* a result came about ("the argument was left alone"). No process can prove
+this of code that runs beside the probe: the code could change the probe. Plain code cannot; where
+code is not plain, what rests on a probe's word waits for a person.
+
+Four things keep plain code away from the machinery:
+
+- **Modules stay where they are.** Only known modules are imported, of each only known parts are
+  used, and no module is handed to a function or kept in a list. So every way that leads through a
+  module can be read.
+- **Libraries are not changed.** Nothing is assigned to an attribute of what was imported, by
+  whatever name.
+- **Special names are few.** Frames, a function's globals, a class's bases and torch's own hooks all
+  have names by which they are found, and text that is no constant names no attribute.
+- **Nothing runs unseen**: no text run as code, no other process, no thread, no coroutine, and no
+  object of the student's own whose methods torch calls in the middle of its own work.
+
+It errs towards doubt. A doubt costs nobody a point; it makes a few points wait.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from helpers.reading import plain_calls, tables
+from helpers.reading.cells import Cell, left_out, parse
+from helpers.reading.doubts import Doubt, quoted
+from helpers.reading.names import Names, chain_of
+from helpers.reading.uses import all_arguments, find_locals
+from helpers.reading.words import words
+
+__all__ = ["Doubt", "find_doubts"]
+
+# Lines that end here for IPython, and go on for Python.
+_ODD_LINE_BREAKS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+# What IPython runs that looks at the machine, or shows something.
+_HARMLESS = re.compile(
+    r"""
+      !{1,2}[ ]*(?:nvidia-smi|ls|pwd|lscpu|free|which|df|date|uname|python|python3)
+          (?:[ ]+[\w./=-]+)*
+    | [!%]{1,2}[ ]*pip3?[ ]+(?:install|list|show|freeze)(?:[ ]+[\w=.,\[\]-]+)*
+    | %(?:matplotlib|precision|xmode|pwd|ls|who|whos|who_ls|lsmagic|timeit|time|pdb|cd|autoreload
+          |load_ext[ ]+autoreload|pylab|pprint|reset_selective)\b[ \w./-]*
+    | %config[ ]+InlineBackend\.\w+[ ]*=[ ]*[\w'",{}\[\] ]+
+    | %%(?:time|timeit|capture|prun)\b[ \w.-]*
+    | %%(?:html|HTML|latex|markdown|svg|javascript|js|md)\b.*
+    | \?{0,2}[\w.*%]*\?{0,2}
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_PYTHON_FILE = (".py", ".pyc", ".so", ".pyi")
+_OWN = words("self cls ctx")
+_DATA = words("bool bytes complex dict float frozenset int list set str tuple")
+_TENSORS = words("torch.Tensor torch.nn.Parameter torch.nn.parameter.Parameter")
+_METACLASSES = words("type abc.ABCMeta enum.EnumMeta enum.EnumType")
+_SHOW_MODULES = words("dir help hasattr isinstance print type id repr str getattr")
+
+
+def find_doubts(cells: Sequence[Cell], given: Sequence[Cell] = ()) -> list[Doubt]:
+    """Return what in the cells is not plain, the first of each line; nothing if all is plain.
+
+    Args:
+        cells: the student's.
+        given: the course's, of which only what they import and bind matters.
+    """
+    trees = [(cell, parse(cell.code)) for cell in cells]
+    known = [tree for _, tree in trees if tree is not None]
+    course = [tree for tree in (parse(cell.code) for cell in given) if tree is not None]
+    names = Names(course, known)
+    doubts: list[Doubt] = []
+    for cell, tree in trees:
+        first: dict[int, str] = {}
+        for line, what in _examine(cell, tree, names):
+            first.setdefault(line, what)
+        doubts += (Doubt(cell.label, line, first[line]) for line in sorted(first))
+    return doubts
+
+
+def _examine(cell: Cell, tree: ast.Module | None, names: Names) -> Iterator[tuple[int, str]]:
+    odd = _ODD_LINE_BREAKS.search(cell.code)
+    if odd:
+        yield cell.code.count("\n", 0, odd.start()) + 1, "an unusual line break"
+    if tree is None:
+        yield 1, "code that cannot be read"
+        return
+    for piece in left_out(cell.code):
+        if not _HARMLESS.fullmatch(piece.text):
+            yield piece.line, f"`{piece.text.splitlines()[0][:40]}`"
+    examiner = _Examiner(names)
+    try:
+        examiner.visit(tree)
+    except RecursionError:
+        yield 1, "code that is nested too deeply to be read"
+    yield from examiner.found
+
+
+class _Examiner(ast.NodeVisitor):
+    """Looks for what is not plain; what it found is in words."""
+
+    def __init__(self, names: Names) -> None:
+        self.found: list[tuple[int, str]] = []
+        self._names = names
+        self._hidden: list[set[str]] = []  # what parameters and local variables hide
+        self._classes: list[ast.ClassDef] = []
+        self._functions = 0
+        self._allowed: set[int] = set()
+
+    def _doubt(self, node: ast.AST, what: str) -> None:
+        self.found.append((getattr(node, "lineno", 1), what))
+
+    def _path(self, node: ast.AST) -> str:
+        """Return the path of what a name with dots stands for, "" if that is no import."""
+        name, attributes = chain_of(node)
+        if not name or any(name in hidden for hidden in self._hidden):
+            return ""
+        return self._names.path(name, attributes)
+
+    # Imports
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            what = self._names.doubt_of_import(alias.name)
+            if what:
+                self._doubt(node, what)
+            self._check_binding(node, alias.asname)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        module = "." * node.level + (node.module or "")
+        for alias in node.names:
+            what = self._names.doubt_of_import(module, alias.name)
+            if what:
+                self._doubt(node, what)
+            self._check_binding(node, alias.asname)
+
+    # Names
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self._check_binding(node, node.id)
+            return
+        path = self._path(node)
+        if path and path.split(".")[0] != "builtins":
+            self._check_loaded(node, path)
+        elif node.id in tables.BUILTINS and not self._is_bound(node.id):
+            self._doubt(node, f"`{node.id}`")
+        elif node.id in plain_calls.ONLY_CALLED and not self._is_bound(node.id):
+            if id(node) not in self._allowed:
+                self._doubt(node, f"`{node.id}` as a value")
+        elif _is_special(node.id) and node.id not in tables.SPECIAL_NAMES | {"__debug__"}:
+            self._doubt(node, f"`{node.id}`")
+
+    def _is_bound(self, name: str) -> bool:
+        return any(name in hidden for hidden in self._hidden) or name in self._names.own
+
+    def _check_loaded(self, node: ast.AST, path: str) -> None:
+        if self._names.is_module(path) and id(node) not in self._allowed:
+            self._doubt(node, f"the module `{path}`, handed on")
+
+    def _check_binding(self, node: ast.AST, name: str | None) -> None:
+        if name and _is_special(name) and name not in tables.SPECIAL_BINDINGS:
+            self._doubt(node, f"the name `{name}`")
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self._check_binding(node, node.arg)
+        self.generic_visit(node)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        self._check_binding(node, node.name)
+        self.generic_visit(node)
+
+    visit_MatchAs = visit_MatchStar = visit_ExceptHandler  # noqa: N815
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        self._check_binding(node, node.rest)
+        self.generic_visit(node)
+
+    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
+        for name in node.names:
+            self._check_binding(node, name)
+
+    visit_Nonlocal = visit_Global  # noqa: N815
+
+    # Attributes
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        attributes, root = [node], node.value
+        while isinstance(root, ast.Attribute):
+            attributes.append(root)
+            root = root.value
+        attributes.reverse()
+        path = self._path(root)
+        if not path or path.startswith("builtins"):
+            path = ""
+            self.visit(root)
+        owner = root.id if isinstance(root, ast.Name) else ""
+        for attribute in attributes:
+            if attribute is node and not isinstance(node.ctx, ast.Load):
+                self._check_change(node, path, owner)
+            elif not self._check_attribute(attribute, path, owner):
+                return
+            path = self._names.part(path, attribute.attr) if path else ""
+            owner = "" if attribute is not attributes[0] else owner and "…"
+        if isinstance(node.ctx, ast.Load) and path:
+            self._check_loaded(node, path)
+            unbound = path.startswith("torch.Tensor.") and node.attr in tables.PASSES_VALUES_ON
+            if unbound and id(node) not in self._allowed:
+                self._doubt(node, f"{quoted(node)} as a value")
+
+    def _check_attribute(self, node: ast.Attribute, path: str, owner: str) -> bool:
+        """Tell whether an attribute is plain; ``path`` and ``owner`` tell what it is read of."""
+        name = node.attr
+        is_plain = (
+            self._names.has_plain_part(path, name)
+            if path
+            else self._is_plain_of_objects(name, owner)
+        )
+        if is_plain and name in plain_calls.ONLY_CALLED_METHODS and id(node) not in self._allowed:
+            is_plain = owner in _OWN and name in self._names.own_attributes
+        if is_plain and name == "grad_fn" and id(node) not in self._allowed:
+            is_plain = False
+        if not is_plain:
+            self._doubt(node, quoted(node))
+        return is_plain
+
+    def _is_plain_of_objects(self, name: str, owner: str) -> bool:
+        if name in tables.ON_OBJECTS:
+            is_own = owner in _OWN and name in self._names.own_attributes
+            return is_own and not name.startswith("_")
+        if name == "__dict__":
+            return owner == "self"
+        if _is_special(name):
+            return name in tables.SPECIAL_NAMES or owner == "super"
+        if name.startswith("_") and owner not in _OWN:
+            return name in tables.PRIVATE_PARTS or name in self._names.own_attributes
+        return True
+
+    def _check_change(self, node: ast.Attribute, path: str, owner: str) -> None:
+        name = node.attr
+        critical = tables.PASSES_VALUES_ON if owner in _OWN else tables.PASSES_VALUES_ON_OF_OTHERS
+        is_flag = path.startswith("torch.backends") and not _is_special(name)
+        if (path and not is_flag) or name in critical or not self._may_be_set(name, owner):
+            self._doubt(node, f"a change of {quoted(node)}")
+
+    def _may_be_set(self, name: str, owner: str) -> bool:
+        if name == "__class__" or (_is_special(name) and name not in ("__name__", "__doc__")):
+            return False
+        return self._is_plain_of_objects(name, owner)
+
+    # Calls
+
+    def visit_Call(self, node: ast.Call) -> None:
+        function = node.func
+        name = getattr(function, "attr", getattr(function, "id", ""))
+        path = self._path(function)
+        if isinstance(function, ast.Name) and name in _SHOW_MODULES and not self._is_bound(name):
+            self._allowed.update(id(part) for part in node.args)
+        if isinstance(function, ast.Name) and name in ("isinstance", "issubclass", "map"):
+            self._allowed.update(
+                id(part)
+                for one in node.args
+                for part in ast.walk(one)
+                if isinstance(part, ast.Name) and part.id == "type"
+            )
+        if isinstance(function, ast.Name | ast.Attribute):
+            self._allowed.add(id(function))
+        if isinstance(function, ast.Attribute) and function.attr == "grad_fn":
+            self._doubt(node, f"a call of {quoted(function)}")
+        is_bound = isinstance(function, ast.Name) and self._is_bound(name) and not path
+        if not is_bound:
+            what = plain_calls.doubt_of_call(node, name, path, self._names, bool(self._functions))
+            if what:
+                self._doubt(node, what)
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            self._allowed.add(id(node.value))  # a module by another name is known by that, too
+            if isinstance(node.value, ast.Name) and node.value.id in plain_calls.ONLY_CALLED:
+                self._allowed.discard(id(node.value))
+            if isinstance(node.value, ast.Attribute) and (
+                node.value.attr in plain_calls.ONLY_CALLED_METHODS | {"grad_fn"}
+                or node.value.attr in tables.PASSES_VALUES_ON
+            ):
+                self._allowed.discard(id(node.value))
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        self._allow_grad_fn(node.left, *node.comparators)
+        self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        self._allow_grad_fn(node.value)
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        text = node.value
+        if not isinstance(text, str):
+            return
+        if text.startswith("module://") or (text.endswith(_PYTHON_FILE) and len(text) < 300):
+            self._doubt(node, f'`"{text[-40:]}"`')
+
+    def _allow_grad_fn(self, *nodes: ast.AST) -> None:
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and node.attr == "grad_fn":
+                self._allowed.add(id(node))
+
+    # Patterns
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> None:
+        for name in node.kwd_attrs:
+            if not self._is_plain_of_objects(name, "…"):
+                self._doubt(node, f"`.{name}`")
+        name, _ = chain_of(node.cls)
+        is_own = isinstance(node.cls, ast.Name) and name in self._names.own_classes
+        if node.patterns and not (is_own or name in _DATA):
+            self._doubt(node, f"a pattern of the class {quoted(node.cls)}")
+        self.generic_visit(node)
+
+    # Functions and classes
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        inside_class = bool(self._classes) and self._is_class_body
+        if _is_special(node.name):
+            is_plain = inside_class and node.name in tables.SPECIAL_METHODS
+            runs_unseen = node.name in tables.RUN_UNSEEN and self._mentions_torch(node)
+            if not is_plain or runs_unseen:
+                self._doubt(node, f"the method `{node.name}`")
+        self._visit_function(node, node.body, node.decorator_list)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._doubt(node, "`async def`")
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._visit_function(node, [node.body], [])
+
+    def _visit_function(self, node: ast.AST, body: list, decorators: list) -> None:
+        for decorator in decorators:
+            self._allowed.add(id(decorator))
+            self.visit(decorator)
+        self.visit(node.args)
+        if getattr(node, "returns", None) is not None:
+            self.visit(node.returns)
+        names, declared = find_locals(body)
+        names |= {argument.arg for argument in all_arguments(node.args)}
+        was_class_body, self._is_class_body = self._is_class_body, False
+        # What a function imports, or names as an import is named, is not hidden by being local.
+        self._hidden.append(names - declared - self._names.bound_to_paths(body))
+        self._functions += 1
+        for part in body:
+            self.visit(part)
+        self._functions -= 1
+        self._hidden.pop()
+        self._is_class_body = was_class_body
+
+    _is_class_body = False
+
+    def _mentions_torch(self, node: ast.AST) -> bool:
+        nodes = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+        return any(self._names.path(n.id).split(".")[0] == "torch" for n in nodes)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._check_binding(node, node.name)
+        bases = [*node.bases, *(k.value for k in node.keywords if k.arg == "metaclass")]
+        for base in node.bases:
+            path = self._path(base) or quoted(base).strip("`")
+            if path in _TENSORS or path in _METACLASSES:
+                self._doubt(node, f"a class below {quoted(base)}")
+        for keyword in node.keywords:
+            if keyword.arg == "metaclass" and self._path(keyword.value) != "abc.ABCMeta":
+                self._doubt(node, "a metaclass")
+        for part in (*node.decorator_list, *bases):
+            self._allowed.add(id(part))
+        for part in (*node.decorator_list, *node.bases, *node.keywords):
+            self.visit(part)
+        was_class_body, self._is_class_body = self._is_class_body, True
+        self._classes.append(node)
+        for part in node.body:
+            self.visit(part)
+        self._classes.pop()
+        self._is_class_body = was_class_body
+
+    def visit_ListComp(self, node: ast.AST) -> None:
+        stored = {
+            part.id
+            for generator in node.generators
+            for part in ast.walk(generator.target)
+            if isinstance(part, ast.Name)
+        }
+        self._hidden.append(stored)
+        self.generic_visit(node)
+        self._hidden.pop()
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name != "__"
