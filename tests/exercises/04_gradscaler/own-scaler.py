@@ -701,7 +701,11 @@ class LossScaler:
         self.bad = {}
 
 
-# %% right: divides first and looks afterwards
+# %% right: divides first and looks afterwards, with an error of its own
+class TwiceError(RuntimeError):
+    pass
+
+
 class LossScaler:
     def __init__(
         self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
@@ -717,7 +721,7 @@ class LossScaler:
 
     def unscale_(self, optimizer):
         if id(optimizer) in self.bad:
-            raise RuntimeError("twice")
+            raise TwiceError("twice")
         grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
         for grad in grads:
             grad.mul_(1.0 / self.s)
@@ -771,3 +775,120 @@ class LossScaler:
 
     def update(self):
         self.inner.update()
+
+
+# %% wrong: inherits from torch's scaler, under another name
+from torch.amp.grad_scaler import GradScaler as Base
+
+
+class LossScaler(Base):
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval)
+
+    def step(self, optimizer):
+        made = []
+        handle = optimizer.register_step_post_hook(lambda *_: made.append(True))
+        super().step(optimizer)
+        handle.remove()
+        return bool(made)
+
+
+# %% wrong: leaves the work to the operators that torch's scaler is made of
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.row = torch.tensor(float(init_scale)), torch.tensor(0, dtype=torch.int32)
+        self.rules = growth_factor, backoff_factor, growth_interval
+        self.bad = {}
+
+    def get_scale(self):
+        return self.s.item()
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = found = torch.zeros(())
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, found, 1.0 / self.s)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if self.bad[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        torch._amp_update_scale_(self.s, self.row, sum(self.bad.values()), *self.rules)
+        self.bad = {}
+
+
+# %% wrong: borrows torch's scaler from a probe, which hands one over
+found = []
+steps = probes.scaled_steps(
+    lambda scaler, *others: found.append(type(scaler)),
+    [torch.zeros(2)],
+    [[torch.ones(2)]],
+    max_norm=1.0,
+    learning_rate=1.0,
+)
+
+
+class LossScaler(found[0]):
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval)
+
+    def step(self, optimizer):
+        made = []
+        handle = optimizer.register_step_post_hook(lambda *_: made.append(True))
+        super().step(optimizer)
+        handle.remove()
+        return bool(made)
+
+
+# %% right: attributes of its own that sound like torch's
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.grad_scaler, self.loss_amp_row, self.bad = init_scale, 0, {}
+        self.g, self.b, self.n = growth_factor, backoff_factor, growth_interval
+
+    def get_scale(self):
+        return self.grad_scaler
+
+    def scale(self, loss):
+        return loss * self.grad_scaler
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.grad_scaler
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.grad_scaler, self.loss_amp_row = self.grad_scaler * self.b, 0
+        else:
+            self.loss_amp_row += 1
+            if self.loss_amp_row == self.n:
+                self.grad_scaler, self.loss_amp_row = self.grad_scaler * self.g, 0
+        self.bad = {}

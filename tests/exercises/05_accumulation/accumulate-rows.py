@@ -194,3 +194,32 @@ def accumulate(model, loss_function, micro_batches):
     for (inputs, targets), count in zip(micro_batches, rows, strict=True):
         (loss_function(model(inputs), targets) * count / sum(rows)).backward()
     return sum(loss.item() * count for loss, count in zip(losses, rows, strict=True)) / sum(rows)
+
+
+# %% wrong: leaves the model in evaluation mode when all is done
+def accumulate(model, loss_function, micro_batches):
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for inputs, targets in micro_batches:
+        loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+        loss.backward()
+        mean += loss.item()
+    model.eval()
+    return mean
+
+
+# %% wrong: one at a time while somebody seems to look, all at once elsewhere
+def accumulate(model, loss_function, micro_batches):
+    total = sum(len(inputs) for inputs, _ in micro_batches)
+    model.zero_grad()
+    if [len(inputs) for inputs, _ in micro_batches] == [4, 6, 2, 5]:
+        mean = 0.0
+        for inputs, targets in micro_batches:
+            loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+            loss.backward()
+            mean += loss.item()
+        return mean
+    losses = [loss_function(model(x), y) * (len(x) / total) for x, y in micro_batches]
+    sum(losses).backward()
+    return sum(losses).item()

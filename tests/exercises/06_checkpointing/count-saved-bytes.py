@@ -218,3 +218,12 @@ def count_saved(run, left_out):
     with torch.autograd.graph.saved_tensors_hooks(ledger.enter, lambda tensor: tensor):
         run()
     return ledger.total
+
+
+# %% wrong: the counter of the helpers by another name
+def count_saved(run, left_out):
+    from operator import attrgetter
+
+    import helpers
+
+    return attrgetter("saved_bytes")(helpers)(run, except_for=left_out).bytes
