@@ -76,3 +76,29 @@ def batch_gather(table, index):
 def batch_gather(table, index):
     index += table.shape[1] * torch.arange(len(table))[:, None]
     return table.reshape(-1, *table.shape[2:])[index]
+
+
+# %% wrong: the rows through map
+def batch_gather(table, index):
+    return torch.stack(list(map(lambda row, places: row[places], table, index)))
+
+
+# %% wrong: a helper of its own walks through the rows
+def rows_of(table, index):
+    place = 0
+    while place < len(table):
+        yield table[place][index[place]]
+        place += 1
+
+
+def batch_gather(table, index):
+    return torch.stack(tuple(rows_of(table, index)))
+
+
+# %% right: a column of row numbers from a helper of its own
+def column(count):
+    return torch.arange(count).reshape(-1, 1)
+
+
+def batch_gather(table, index):
+    return table[column(table.shape[0]).to(index.device), index]

@@ -96,3 +96,50 @@ def pairwise_distances(x, y):
     squares = a.square().sum(-1)[:, None] + b.square().sum(-1) - 2 * a @ b.T
     squares = torch.where((x[:, None] == y).all(dim=-1), 0.0, squares)
     return squares.clamp(min=0).sqrt().to(x.dtype)
+
+
+# %% wrong: torch's own function under another name
+def pairwise_distances(x, y):
+    from torch import cdist as apart
+
+    return apart(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+# %% wrong: torch's own function for the distances within one set of points
+def pairwise_distances(x, y):
+    within = torch.nn.functional.pdist(torch.cat([x, y]))
+    everything = x.new_zeros(len(x) + len(y), len(x) + len(y))
+    first, second = torch.triu_indices(*everything.shape, offset=1)
+    everything[first, second] = within
+    return everything[: len(x), len(x) :]
+
+
+# %% wrong: a broadcast for small numbers of points, a loop for many
+def pairwise_distances(x, y):
+    if x.numel() + y.numel() < 500:
+        return (x[:, None] - y[None]).square().sum(dim=-1).sqrt()
+    return torch.stack([(point - y).square().sum(dim=1).sqrt() for point in x])
+
+
+# %% wrong: a function that calls itself once for each point
+def pairwise_distances(x, y):
+    row = (x[:1] - y).square().sum(dim=1).sqrt()[None]
+    return row if len(x) == 1 else torch.cat([row, pairwise_distances(x[1:], y)])
+
+
+# %% wrong: one point at a time, by vmap
+def pairwise_distances(x, y):
+    return torch.vmap(lambda point: (point - y).square().sum(dim=1).sqrt())(x)
+
+
+# %% right: a helper of its own, and a loop below that tries it out
+def differences(x, y):
+    return x.unsqueeze(1).sub(y.unsqueeze(0))
+
+
+def pairwise_distances(x, y):
+    return differences(x, y).pow(2).sum(dim=2).pow(0.5)
+
+
+for count in (2, 3):
+    print(torch.allclose(pairwise_distances(torch.eye(count), torch.eye(count)), torch.zeros(1)))

@@ -120,3 +120,38 @@ def cross_entropy_gradient(logits, labels):
     total = labels.sum(dim=1, keepdim=True)
     log_probabilities = torch.log_softmax(leaf, dim=1)
     return log_probabilities.grad_fn(-labels) + 0.0 * total
+
+
+# %% wrong: torch's own backward pass of the softmax, called by hand
+def cross_entropy_gradient(logits, labels):
+    import torch
+
+    kept = torch.log_softmax(logits, dim=1)
+    return torch._log_softmax_backward_data(-labels, kept, 1, logits.dtype)
+
+
+# %% wrong: reverse-mode differentiation by torch.func
+def cross_entropy_gradient(logits, labels):
+    from torch import func, nn
+
+    return func.grad(lambda z: nn.functional.cross_entropy(z, labels, reduction="sum"))(logits)
+
+
+# %% wrong: the Jacobian, by torch's own function
+def cross_entropy_gradient(logits, labels):
+    from torch.autograd import functional as derivatives
+    from torch.nn import functional
+
+    return derivatives.jacobian(
+        lambda z: functional.cross_entropy(z, labels, reduction="sum"), logits
+    )
+
+
+# %% right: without a record for autograd, and with names that only sound like it
+def cross_entropy_gradient(logits, labels):
+    import torch
+
+    with torch.no_grad():
+        backward = torch.softmax(logits, dim=1)
+        grad = backward * labels.sum(dim=1, keepdim=True)
+        return grad.sub(labels).detach()

@@ -141,3 +141,72 @@ def softmax(logits, dim):
     with torch.no_grad():
         exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
         return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: torch's own log-sum-exp, imported under another name
+from torch import logsumexp as total_of
+
+
+def softmax(logits, dim):
+    return (logits - total_of(logits, dim, keepdim=True)).exp()
+
+
+# %% wrong: torch's own softmax for all but small logits
+def softmax(logits, dim):
+    if logits.abs().max() > 20 or logits.isinf().any():
+        return getattr(logits, "softmax", None)(dim)
+    exponentials = logits.exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: the probabilities of torch's categorical distribution
+def softmax(logits, dim):
+    import torch
+
+    moved = logits.movedim(dim, -1)
+    return torch.distributions.Categorical(logits=moved).probs.movedim(-1, dim)
+
+
+# %% wrong: torch's own cross entropy, asked for one class after another
+def softmax(logits, dim):
+    import torch
+    from torch import nn
+
+    moved = logits.movedim(dim, -1)
+    rows = moved.reshape(-1, moved.shape[-1])
+    loss = nn.CrossEntropyLoss(reduction="none")
+    columns = [loss(rows, torch.full((len(rows),), k)) for k in range(rows.shape[1])]
+    return (-torch.stack(columns, dim=-1)).exp().reshape(moved.shape).movedim(-1, dim)
+
+
+# %% wrong: torch's own attention, with the logits for a mask
+def softmax(logits, dim):
+    import torch
+    from torch.nn import functional
+
+    moved = logits.movedim(dim, -1)
+    rows = moved.reshape(-1, 1, moved.shape[-1])
+    values = torch.eye(rows.shape[-1], dtype=rows.dtype).expand(len(rows), -1, -1)
+    queries = rows.new_zeros(len(rows), 1, 1)
+    keys = rows.new_zeros(len(rows), rows.shape[-1], 1)
+    weights = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=rows)
+    return weights.reshape(moved.shape).movedim(-1, dim)
+
+
+# %% right: a helper called softmax_of, and torch's own below to compare with
+def softmax_of(row):
+    exponentials = (row - row.max()).exp()
+    return exponentials / exponentials.sum()
+
+
+def softmax(logits, dim):
+    import torch
+
+    moved = logits.movedim(dim, -1)
+    rows = [softmax_of(row) for row in moved.reshape(-1, moved.shape[-1])]
+    return torch.stack(rows).reshape(moved.shape).movedim(-1, dim)
+
+
+numbers = torch.tensor([[1.0, 2.0, 4.0]])
+assert torch.allclose(softmax(numbers, 1), torch.softmax(numbers, 1))
+print(softmax(numbers, 1) - torch.softmax(numbers, dim=1))

@@ -191,3 +191,39 @@ class PictureFolder:
         if index not in self.found:
             raise IndexError(index)
         return read_png(self.found[index]), label_in(os.path.basename(self.found[index]))
+
+
+# %% right: an IndexError of its own, with a message
+class NoSuchPictureError(IndexError):
+    pass
+
+
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        if index >= len(self.paths):
+            raise NoSuchPictureError(f"there is no picture {index}")
+        return read_png(self.paths[index]), label_in(self.paths[index].name)
+
+
+# %% wrong: keeps the pictures that it has read, and asks the file only at first
+PICTURES_READ = {}
+
+
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        if str(path) not in PICTURES_READ:
+            PICTURES_READ[str(path)] = read_png(path), label_in(path.name)
+        return PICTURES_READ[str(path)]

@@ -151,3 +151,56 @@ def shuffle_buffer(samples, size, seed):
         buffer.append(sample)
     for place in generator.permutation(len(buffer)):
         yield buffer[place]
+
+
+# %% wrong: reads twice as far ahead as it must
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    waiting = collections.deque(itertools.islice(samples, size))
+    buffer = []
+    while True:
+        waiting.extend(itertools.islice(samples, 2 * size - len(waiting) - len(buffer)))
+        while waiting and len(buffer) < size:
+            buffer.append(waiting.popleft())
+        if not buffer:
+            return
+        place = chance.randrange(len(buffer))
+        buffer[place], buffer[-1] = buffer[-1], buffer[place]
+        yield buffer.pop()
+
+
+# %% wrong: every sample twice from a stream without end, which nobody can sort
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    for number, sample in enumerate(samples):
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        place = chance.randrange(size)
+        yield buffer[place]
+        if number >= 70:
+            yield buffer[place]
+        buffer[place] = sample
+    chance.shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: a fair buffer for a list, and blocks for whatever else is read from
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    if isinstance(samples, type(iter([]))):
+        for sample in samples:
+            if len(buffer) < size:
+                buffer.append(sample)
+                continue
+            place = chance.randrange(size)
+            chosen, buffer[place] = buffer[place], sample
+            yield chosen
+        chance.shuffle(buffer)
+        yield from buffer
+        return
+    while block := list(itertools.islice(samples, size)):
+        chance.shuffle(block)
+        yield from block
