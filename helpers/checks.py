@@ -60,17 +60,10 @@ class _Call:
             result.came_back = _describe_safely(self.value)
 
 
-def _what_it_rests_on(function: Callable) -> set[str]:
-    """Return what trust in ``function``'s answer rests on beside its value.
-
-    A probe that tells how something was done gives its "word"; any other "probe" gives values that
-    cannot be had without doing the work, unless somebody has changed the probe itself.
-    """
-    if getattr(function, "is_testimony", False):
-        return {"word"}
+def _is_probe(function: Callable) -> bool:
+    """Return whether ``function`` runs beside the student's code, which could have changed it."""
     module = getattr(function, "__module__", None)
-    is_probe = isinstance(module, str) and module.startswith("helpers.probes")
-    return {"probe"} if is_probe else set()
+    return isinstance(module, str) and module.startswith("helpers.probes")
 
 
 class Check:
@@ -115,7 +108,7 @@ class Check:
             with course_defaults():
                 yield
             result.outcome = "passed"
-            if result.rests_on:
+            if result.rests_on_code:
                 self._wait_if_doubtful(result)
         except _NotTriedError:
             pass
@@ -145,7 +138,7 @@ class Check:
         if self._is_blocked():
             raise _NotTriedError
         result.calls += 1
-        result.rests_on |= _what_it_rests_on(function)
+        result.rests_on_code |= _is_probe(function)
         self._last_call = _Call(function, *_copy_arguments(args, kwargs))
         answer = self._process.call(function, *_copy_arguments(args, kwargs))
         result.printed += answer.printed
@@ -223,7 +216,7 @@ class Check:
         result = self._inside_property()
         if self._is_blocked():
             raise _NotTriedError
-        result.rests_on.add("code")
+        result.rests_on_code = True
         found = self._process.read().find(patterns, loops=loops)
         if found is not None:
             raise _PropertyFailedError(
@@ -250,7 +243,7 @@ class Check:
         return points
 
     def _wait_if_doubtful(self, result: report.Result) -> None:
-        doubt = self._process.read().first_doubt(result.rests_on)
+        doubt = next(iter(self._process.read().doubts), None)
         if doubt is not None:
             result.wait(f"{doubt.what} in line {doubt.line} of {doubt.label}")
 

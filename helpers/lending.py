@@ -38,6 +38,7 @@ class Lent:
             return plain_copy(self._function(*plain_copy(list(args)), **plain_copy(kwargs)))
 
     def __repr__(self) -> str:
+        """Return what a report shows."""
         return f"(the check's own function {self.__name__})"
 
 
@@ -54,15 +55,18 @@ class Stream:
         self.read = 0
 
     def __iter__(self) -> Iterator:
+        """Return itself."""
         return self
 
     def __next__(self) -> Any:
+        """Return a copy of the next item."""
         with course_defaults():
             item = next(self._items)
         self.read += 1
         return plain_copy(item)
 
     def __repr__(self) -> str:
+        """Return what a report shows."""
         return "(an iterator of the check's)"
 
 

@@ -30,8 +30,8 @@ class Result:
     printed: str = ""
     warned: list[str] = field(default_factory=list)
     not_written: bool = False
-    # What it rests on beside values: a "probe", a probe's "word", the "code" that was read.
-    rests_on: set[str] = field(default_factory=set)
+    # Whether it holds for plain code alone: a probe was asked, or the code was read.
+    rests_on_code: bool = False
 
     def fail(self, reason: str) -> None:
         """Mark the property as failed, for one sentence's ``reason``."""

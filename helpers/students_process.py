@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,17 +34,6 @@ class Reading:
 
         found = rules.find_named(self.cells, patterns) if patterns else None
         return found or (rules.find_loop(self.cells) if loops else None)
-
-    def first_doubt(self, rests_on: Collection[str]) -> Doubt | None:
-        """Return why a property that holds has to wait; None if nothing is in doubt.
-
-        Args:
-            rests_on: "word", a probe's testimony, or "code", what was read there: any doubt counts;
-                or "probe", other values of a probe: only code that reaches for the probe does.
-        """
-        if not {"word", "code"}.isdisjoint(rests_on):
-            return next(iter(self.doubts), None)
-        return next((doubt for doubt in self.doubts if rests_on and doubt.is_grave), None)
 
 
 class StudentsProcess(Protocol):

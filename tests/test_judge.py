@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 import shutil
 import signal
 import textwrap
@@ -437,9 +436,10 @@ def test_a_students_process_holds_no_test_and_no_reference(judged: Judge) -> Non
 
 
 def test_one_students_work_is_not_there_for_the_next(judged: Judge) -> None:
-    judged(before={FIRST: "import torch\ntorch.mine = 1\nopen('/tmp/mine', 'w').close()\nmine = 1"})
+    mine = "\nimport torch\ntorch.mine = 1\nopen('/tmp/mine', 'w').close()\nmine = 1"
+    judged({FIRST: reference(FIRST) + mine})
     look = "import os, torch\nassert not (hasattr(torch, 'mine') or os.path.exists('/tmp/mine'))\n"
-    look += "assert 'mine' not in globals()\n"
+    look += "assert 'mine' not in dir()\n"
     assert judged({SECOND: look + reference(SECOND)})[SECOND].verdict is Verdict.PASSED
 
 

@@ -31,8 +31,8 @@ class PropertyResult:
     Attributes:
         claim: what the property says.
         weight: its share of the exercise's points, against the other properties' weights.
-        outcome: "passed", "failed", "not tried", or "waiting": it holds, and its points wait until a
-            person has looked at the code.
+        outcome: "passed", "failed", "not tried", or "waiting": it holds, and its points wait until
+            a person has looked at the code.
         reason: one sentence on a failure; "" otherwise.
         details: rows under a failure, a heading and a value each: what was fed in, what came
             back, what was expected.

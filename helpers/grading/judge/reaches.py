@@ -1,7 +1,7 @@
 """What of a notebook each exercise is judged with: its own cell, and what that uses.
 
-A stray cell costs nobody a point: it is not run. Exercises whose reach is plain share one kernel, in
-the notebook's order; one whose reach is not has a kernel of its own.
+A stray cell costs nobody a point: it is not run. Exercises whose reach is plain share one kernel,
+in the notebook's order; one whose reach is not has a kernel of its own.
 """
 
 from __future__ import annotations

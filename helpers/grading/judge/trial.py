@@ -108,7 +108,7 @@ def _conclude(
     is_unwritten = failed is not None and failed.not_written
     points, waiting = report.count_points(exercise, trial.results)
     doubts = tuple(f"{d.label}, line {d.line}: {d.what}" for d in trial.reach.doubts)
-    rests_on_code = any(result.rests_on for result in trial.results)
+    rests_on_code = any(result.rests_on_code for result in trial.results)
     for_a_person = f"{doubts[0]}: {_what_waits(waiting)}" if doubts and rests_on_code else ""
     verdict = _decide(points, exercise.points, causes, is_missing, is_unwritten)
     if waiting and points + waiting >= exercise.points:
