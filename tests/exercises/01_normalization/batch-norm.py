@@ -909,3 +909,81 @@ class BatchNorm(torch.nn.Module):
             self.running_var.copy_(torch.lerp(self.running_var, unbiased, momentum))
             self.num_batches_tracked.copy_(self.num_batches_tracked + 1)
         return self.affine(normalize(x, tuple(axes), eps), self.weight, self.bias)
+
+
+# %% wrong: in training by itself, in eval mode by torch's own function
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if not self.training:
+            means = self.running_mean, self.running_var
+            return functional.batch_norm(x, *means, self.weight, self.bias, eps=self.eps)
+        variance, mean = torch.var_mean(x, dim=(0, *range(2, x.ndim)), correction=0)
+        values = x.numel() // x.shape[1]
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(variance * (values / (values - 1)), self.momentum)
+            self.num_batches_tracked += 1
+        scale = self.weight / (variance + self.eps).sqrt()
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        return (x - mean.view(shape)) * scale.view(shape) + self.bias.view(shape)
+
+
+# %% wrong: parameters and buffers from the class behind torch's norms
+class BatchNorm(nn.modules.batchnorm._NormBase):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__(channels, eps, momentum)
+
+    def forward(self, x):
+        axes = (0, *range(2, x.ndim))
+        variance, mean = self.running_var, self.running_mean
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            values = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * (values / (values - 1)), self.momentum)
+                self.num_batches_tracked += 1
+        scale = self.weight / (variance + self.eps).sqrt()
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        return (x - mean.view(shape)) * scale.view(shape) + self.bias.view(shape)
+
+
+# %% right: statistics and update in methods of its own, one of which is called batch_norm
+class BatchNorm(nn.Module):
+    """As nn.BatchNorm2d, for any number of axes."""
+
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def batch_norm(self, x, mean, variance):
+        scale = self.weight / (variance + self.eps).sqrt()
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        return (x - mean.view(shape)) * scale.view(shape) + self.bias.view(shape)
+
+    @torch.no_grad()
+    def remember(self, mean, variance, values):
+        self.running_mean += self.momentum * (mean - self.running_mean)
+        self.running_var += self.momentum * (variance * values / (values - 1) - self.running_var)
+        self.num_batches_tracked += 1
+
+    def forward(self, x):
+        if not self.training:
+            return self.batch_norm(x, self.running_mean, self.running_var)
+        variance, mean = torch.var_mean(x, dim=(0, *range(2, x.ndim)), correction=0)
+        self.remember(mean, variance, x.numel() // x.shape[1])
+        return self.batch_norm(x, mean, variance)

@@ -155,3 +155,46 @@ def validate(network, images, labels):
         for module, mode in modes:
             module.train(mode)
     return right.float().mean().item()
+
+
+# %% wrong: puts the innermost modules back, and leaves those that hold others in eval mode
+def validate(network, images, labels):
+    modes = [(m, m.training) for m in network.modules() if not list(m.children())]
+    right = network.eval()(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return right.float().mean().item()
+
+
+# %% wrong: every mode is put back, and the parameters stay frozen
+def validate(network, images, labels):
+    modes = [(module, module.training) for module in network.modules()]
+    right = network.eval().requires_grad_(False)(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return right.float().mean().item()
+
+
+# %% wrong: switches autograd off for good
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    torch.set_grad_enabled(False)
+    right = network.eval()(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return right.float().mean().item()
+
+
+# %% wrong: sets the modes of norms alone by hand, and takes dropout for a norm in training
+def validate(network, images, labels):
+    import torch
+
+    norms = [m for m in network.modules() if isinstance(m, torch.nn.BatchNorm1d)]
+    modes = [norm.training for norm in norms]
+    right = network.eval()(images).argmax(dim=1) == labels
+    network.train()
+    for norm, mode in zip(norms, modes, strict=True):
+        norm.training = mode
+    return right.float().mean().item()

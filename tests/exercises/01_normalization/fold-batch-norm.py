@@ -186,3 +186,22 @@ def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_
         kernels.append(kernel * scale)
         shifts.append((old - running_mean[channel]) * scale + bias[channel])
     return torch.stack(kernels), torch.stack(shifts)
+
+
+# %% wrong: torch's own function, from the module where it is written
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    import torch.nn.utils.fusion as ours
+
+    given = conv_weight, conv_bias, running_mean, running_var, eps, weight, bias
+    return tuple(tensor.detach() for tensor in ours.fuse_conv_bn_weights(*given))
+
+
+# %% wrong: by itself with a bias, by torch's own function without one
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    if conv_bias is None:
+        norm = running_mean, running_var, eps, weight, bias
+        folded = nn.utils.fuse_conv_bn_weights(conv_weight, None, *norm)
+        return folded[0].detach(), folded[1].detach()
+    scale = weight / (running_var + eps).sqrt()
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (conv_bias - running_mean) * scale + bias
