@@ -83,12 +83,14 @@ class Names:
             return shown
         if not tables.is_known(first) and first not in (*tables.LIBRARIES, "helpers"):
             return ""  # not installed: it fails
+        if first not in _FIRST_PARTS:
+            return shown
         path = first
         for part in rest:
             if not self.has_plain_part(path, part):
                 return shown
             path = f"{path}.{part}"
-        is_plain = self.has_plain_part(path, name) if name else self._is_plain_module(path)
+        is_plain = self.has_plain_part(path, name) if name else _is_plain_module(path)
         return "" if is_plain else shown
 
     def has_plain_part(self, path: str, name: str) -> bool:
@@ -123,10 +125,6 @@ class Names:
                         if path.rpartition(".")[2][:1].isupper():
                             return True
         return False
-
-    def _is_plain_module(self, path: str) -> bool:
-        first = path.split(".")[0]
-        return path in tables.WHOLE or path in tables.PARTS or first in tables.LIBRARIES
 
     def _read(self, node: ast.AST) -> None:
         match node:
@@ -169,6 +167,16 @@ class Names:
 _OWN_NAMES = frozenset({"array", "copy", "glob", "random", "time"})
 # Of these even all is plain: what they hold is functions on tensors and numbers.
 _ALL_PLAIN = frozenset({"torch.nn.functional", "torch.nn", "math", "cmath"})
+
+
+_FIRST_PARTS = (
+    tables.WHOLE | tables.LIBRARIES | {path.split(".")[0] for path in tables.PARTS} | {"helpers"}
+)
+
+
+def _is_plain_module(path: str) -> bool:
+    first = path.split(".")[0]
+    return path in tables.WHOLE or path in tables.PARTS or first in tables.LIBRARIES
 
 
 def _assigned(body: Sequence[ast.stmt]) -> Iterator[str]:

@@ -37,6 +37,8 @@ def doubt_of_call(call: ast.Call, name: str, path: str, names: Names, is_in_func
             is_plain = check(call, names, is_in_function)
     elif path:
         check = _OF_LIBRARIES.get(path) or _OF_LIBRARIES.get("*." + name)
+        if not tables.is_known(path.split(".")[0]):
+            check = check or _METHODS.get(name)
         if check is not None:
             is_plain = check(call, names)
     elif isinstance(call.func, ast.Attribute):

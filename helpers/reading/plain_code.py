@@ -106,7 +106,8 @@ class _Examiner(ast.NodeVisitor):
         self._hidden: list[set[str]] = []  # what parameters and local variables hide
         self._classes: list[ast.ClassDef] = []
         self._functions = 0
-        self._allowed: set[int] = set()
+        self._called: set[int] = set()  # what is called, or only looked at
+        self._renamed: set[int] = set()  # what gets another name
 
     def _doubt(self, node: ast.AST, what: str) -> None:
         self.found.append((getattr(node, "lineno", 1), what))
@@ -147,7 +148,7 @@ class _Examiner(ast.NodeVisitor):
         elif node.id in tables.BUILTINS and not self._is_bound(node.id):
             self._doubt(node, f"`{node.id}`")
         elif node.id in plain_calls.ONLY_CALLED and not self._is_bound(node.id):
-            if id(node) not in self._allowed:
+            if id(node) not in self._called:
                 self._doubt(node, f"`{node.id}` as a value")
         elif _is_special(node.id) and node.id not in tables.SPECIAL_NAMES | {"__debug__"}:
             self._doubt(node, f"`{node.id}`")
@@ -156,8 +157,15 @@ class _Examiner(ast.NodeVisitor):
         return any(name in hidden for hidden in self._hidden) or name in self._names.own
 
     def _check_loaded(self, node: ast.AST, path: str) -> None:
-        if self._names.is_module(path) and id(node) not in self._allowed:
-            self._doubt(node, f"the module `{path}`, handed on")
+        if path == "helpers.probes":
+            self._doubt(node, "`probes`")
+        elif self._names.is_module(path):
+            if not {id(node)} & (self._called | self._renamed):
+                self._doubt(node, f"the module `{path}`, handed on")
+        elif id(node) not in self._called and (
+            path.rpartition(".")[2] in plain_calls.ONLY_CALLED_METHODS
+        ):
+            self._doubt(node, f"{quoted(node)} as a value")
 
     def _check_binding(self, node: ast.AST, name: str | None) -> None:
         if name and _is_special(name) and name not in tables.SPECIAL_BINDINGS:
@@ -195,7 +203,9 @@ class _Examiner(ast.NodeVisitor):
         if not path or path.startswith("builtins"):
             path = ""
             self.visit(root)
-        owner = root.id if isinstance(root, ast.Name) else ""
+        owner = _owner(root)
+        if path.startswith("helpers.probes"):
+            self._doubt(node, quoted(node))
         for attribute in attributes:
             if attribute is node and not isinstance(node.ctx, ast.Load):
                 self._check_change(node, path, owner)
@@ -206,7 +216,7 @@ class _Examiner(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Load) and path:
             self._check_loaded(node, path)
             unbound = path.startswith("torch.Tensor.") and node.attr in tables.PASSES_VALUES_ON
-            if unbound and id(node) not in self._allowed:
+            if unbound and id(node) not in self._called:
                 self._doubt(node, f"{quoted(node)} as a value")
 
     def _check_attribute(self, node: ast.Attribute, path: str, owner: str) -> bool:
@@ -217,9 +227,9 @@ class _Examiner(ast.NodeVisitor):
             if path
             else self._is_plain_of_objects(name, owner)
         )
-        if is_plain and name in plain_calls.ONLY_CALLED_METHODS and id(node) not in self._allowed:
+        if is_plain and name in plain_calls.ONLY_CALLED_METHODS and id(node) not in self._called:
             is_plain = owner in _OWN and name in self._names.own_attributes
-        if is_plain and name == "grad_fn" and id(node) not in self._allowed:
+        if is_plain and name == "grad_fn" and id(node) not in self._called:
             is_plain = False
         if not is_plain:
             self._doubt(node, quoted(node))
@@ -232,7 +242,7 @@ class _Examiner(ast.NodeVisitor):
         if name == "__dict__":
             return owner == "self"
         if _is_special(name):
-            return name in tables.SPECIAL_NAMES or owner == "super"
+            return name in (tables.SPECIAL_METHODS if owner == "super" else tables.SPECIAL_NAMES)
         if name.startswith("_") and owner not in _OWN:
             return name in tables.PRIVATE_PARTS or name in self._names.own_attributes
         return True
@@ -256,16 +266,16 @@ class _Examiner(ast.NodeVisitor):
         name = getattr(function, "attr", getattr(function, "id", ""))
         path = self._path(function)
         if isinstance(function, ast.Name) and name in _SHOW_MODULES and not self._is_bound(name):
-            self._allowed.update(id(part) for part in node.args)
+            self._called.update(id(part) for part in node.args)
         if isinstance(function, ast.Name) and name in ("isinstance", "issubclass", "map"):
-            self._allowed.update(
+            self._called.update(
                 id(part)
                 for one in node.args
                 for part in ast.walk(one)
                 if isinstance(part, ast.Name) and part.id == "type"
             )
         if isinstance(function, ast.Name | ast.Attribute):
-            self._allowed.add(id(function))
+            self._called.add(id(function))
         if isinstance(function, ast.Attribute) and function.attr == "grad_fn":
             self._doubt(node, f"a call of {quoted(function)}")
         is_bound = isinstance(function, ast.Name) and self._is_bound(name) and not path
@@ -277,14 +287,7 @@ class _Examiner(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            self._allowed.add(id(node.value))  # a module by another name is known by that, too
-            if isinstance(node.value, ast.Name) and node.value.id in plain_calls.ONLY_CALLED:
-                self._allowed.discard(id(node.value))
-            if isinstance(node.value, ast.Attribute) and (
-                node.value.attr in plain_calls.ONLY_CALLED_METHODS | {"grad_fn"}
-                or node.value.attr in tables.PASSES_VALUES_ON
-            ):
-                self._allowed.discard(id(node.value))
+            self._renamed.add(id(node.value))  # a module is known by its other name, too
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
@@ -305,7 +308,7 @@ class _Examiner(ast.NodeVisitor):
     def _allow_grad_fn(self, *nodes: ast.AST) -> None:
         for node in nodes:
             if isinstance(node, ast.Attribute) and node.attr == "grad_fn":
-                self._allowed.add(id(node))
+                self._called.add(id(node))
 
     # Patterns
 
@@ -338,7 +341,7 @@ class _Examiner(ast.NodeVisitor):
 
     def _visit_function(self, node: ast.AST, body: list, decorators: list) -> None:
         for decorator in decorators:
-            self._allowed.add(id(decorator))
+            self._called.add(id(decorator))
             self.visit(decorator)
         self.visit(node.args)
         if getattr(node, "returns", None) is not None:
@@ -372,7 +375,7 @@ class _Examiner(ast.NodeVisitor):
             if keyword.arg == "metaclass" and self._path(keyword.value) != "abc.ABCMeta":
                 self._doubt(node, "a metaclass")
         for part in (*node.decorator_list, *bases):
-            self._allowed.add(id(part))
+            self._called.add(id(part))
         for part in (*node.decorator_list, *node.bases, *node.keywords):
             self.visit(part)
         was_class_body, self._is_class_body = self._is_class_body, True
@@ -387,7 +390,7 @@ class _Examiner(ast.NodeVisitor):
             part.id
             for generator in node.generators
             for part in ast.walk(generator.target)
-            if isinstance(part, ast.Name)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
         }
         self._hidden.append(stored)
         self.generic_visit(node)
@@ -396,5 +399,15 @@ class _Examiner(ast.NodeVisitor):
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
 
 
+def _owner(node: ast.AST) -> str:
+    """Return what an attribute is read of, as far as that matters: a name, or "super"."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Call(func=ast.Name(id="super")):
+            return "super"
+    return ""
+
+
 def _is_special(name: str) -> bool:
-    return name.startswith("__") and name != "__"
+    return name.startswith("__") and name.endswith("__") and len(name) > 4

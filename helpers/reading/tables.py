@@ -149,13 +149,16 @@ _INSTALLED = words("""
 
 def is_known(module: str) -> bool:
     """Tell whether a module's first part is installed where students' code runs."""
-    return module in _INSTALLED or module in sys.stdlib_module_names or module.startswith("_")
+    return (
+        module in _INSTALLED | LIBRARIES
+        or module in sys.stdlib_module_names
+        or module.startswith("_")
+    )
 
 
 # Modules that libraries hold, by names that mean nothing else there.
 _HELD_MODULES = sys.stdlib_module_names - words("""
-    array bisect chunk cmath code copy heapq itertools math profile random select signal test time
-    trace types
+    array bisect chunk cmath code copy heapq itertools math profile random select test time trace
 """)
 # Parts of libraries that step around the dispatcher, open what they are told to or import by name;
 # that hold one of Python's modules by another name; and that reach beyond a tensor's memory, where
@@ -164,7 +167,7 @@ OF_LIBRARIES = _HELD_MODULES | words("""
     apply_ distributed export f2py fx hub jit library map2_ map_ ops overrides package parallel
     register_module_backward_hook register_module_forward_hook register_module_forward_pre_hook
     register_module_full_backward_hook register_module_full_backward_pre_hook script serialization
-    set_default_device mp functorch compile compiler cpp_extension PIL
+    set_default_device mp python_multiprocessing functorch compile compiler cpp_extension PIL
     attrgetter backend_agg bltns concurrent ctypeslib methodcaller tunable xpu
     as_strided resize resize_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
     sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_resize_ sparse_resize_and_clear_
@@ -200,7 +203,7 @@ PASSES_VALUES_ON = words("""
 """)
 # These are usual names of a layer's own settings as well.
 PASSES_VALUES_ON_OF_OTHERS = PASSES_VALUES_ON | words("""
-    Parameter Size Tensor copy dtype layout ndarray shape size strided stride
+    Parameter Size Tensor dtype layout ndarray shape size strided stride
 """)
 
 # Built-in functions that lead to modules and frames, or run text.

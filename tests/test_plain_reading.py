@@ -1,0 +1,621 @@
+"""Which code is plain: what honest students write is, every way to the machinery is not."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from classroom import NOISE
+from course_files import EXERCISES, find_cell, source, variants
+
+from helpers import probes
+from helpers.catalogue import Exercise
+from helpers.reading import rules, tables
+from helpers.reading.cells import Cell
+from helpers.reading.names import Names
+from helpers.reading.plain_code import Doubt, find_doubts
+
+GIVEN = [
+    Cell("import math\nimport warnings\n\nimport torch\nfrom torch import nn", "", True),
+    Cell("import torch.nn.functional as F\nfrom helpers import Check, hint, probes", "", True),
+    Cell("import numpy as np\nimport matplotlib.pyplot as plt", "", True),
+]
+
+
+def doubts(*codes: str) -> list[Doubt]:
+    return find_doubts([Cell(c, f"cell {i}") for i, c in enumerate(codes, 1)], GIVEN)
+
+
+PLAIN = [
+    # tensors, arrays, pictures
+    "x = torch.randn(3)\nx.requires_grad_(True)\nx.grad = None\nx.requires_grad = False",
+    "np.exp(np.array([1.0])).copy()",
+    "a, b = x.chunk(2, dim=0)\nx.copy_(y)\ny = x.clone().detach().cpu().numpy()",
+    "plt.plot([1])\nplt.savefig('loss.png', dpi=90)\nfig, ax = plt.subplots()",
+    "plt.savefig(name)",
+    "plt.savefig(f'loss-{step}.png')",
+    "plt.rcParams['figure.figsize'] = (3, 4)",
+    "masters = {id(p): p.detach().clone().float() for p in model.parameters()}",
+    "seen = set()\nseen.add(x.untyped_storage().data_ptr())\nx.untyped_storage().nbytes()",
+    "torch.set_printoptions(precision=4, sci_mode=False)",
+    "torch.manual_seed(0)\ntorch.set_default_dtype(torch.float64)",
+    "torch.backends.cudnn.benchmark = True\ntorch.trace(x)",
+    "torch.use_deterministic_algorithms(True)",
+    "T = torch.Tensor\nisinstance(x, T)",
+    "torch.Tensor.sum(x)",
+    "if y.grad_fn is None: pass",
+    "torch.testing.assert_close(a, b)\nnp.testing.assert_allclose(a, b)",
+    "with torch.autocast('cpu', dtype=torch.bfloat16): pass",
+    "with torch.amp.autocast('cpu'): pass",
+    "scaler = torch.amp.GradScaler('cpu')\nscaler.scale(loss).backward()",
+    "torch.cdist(x, y, p=2, compute_mode='donot_use_mm_for_euclid_dist')",
+    "with torch.autograd.graph.saved_tensors_hooks(pack, unpack): pass",
+    "g = torch.autograd.grad(y, x)",
+    "torch.func.vmap(f)(x)",
+    "torch.load(path, weights_only=True)\ntorch.save(model.state_dict(), 'model.pth')",
+    "a = np.load('x.npy')\nnp.save('x.npy', a)",
+    "getattr(torch, 'float16')\ngetattr(x, 'grad', None)",
+    # modules and their names
+    "nn = torch.nn\nF = torch.nn.functional\nF.relu(nn.Linear(3, 4)(x))",
+    "from torch import nn, optim\noptim.SGD([x], lr=0.1)",
+    "import torch.nn as nn\nnn.init.zeros_(x)",
+    "from torch.nn import *\nLinear(3, 4)",
+    "from torch.utils.data import DataLoader, Sampler, default_collate\nDataLoader(data)",
+    "from torch.utils.data import DataLoader\nDataLoader(data, num_workers=0)",
+    "from torch.utils.checkpoint import checkpoint\ncheckpoint(f, x, use_reentrant=False)",
+    "torch.utils.checkpoint.checkpoint(f, x)",
+    "from torch.nn.modules.batchnorm import BatchNorm1d, _BatchNorm",
+    "isinstance(module, torch.nn.modules.batchnorm._BatchNorm)",
+    "isinstance(module, (nn.modules.conv._ConvNd, nn.modules.instancenorm._InstanceNorm))",
+    "torch.nn.utils.clip_grad_norm_(parameters, 1.0)",
+    "from torch.nn.utils.rnn import pad_sequence\nnn.utils.rnn.pad_sequence([x])",
+    "from math import *\nexp(1)",
+    "import math as m\nm.exp(1)",
+    "import json as j\nj.loads(j.dumps({'a': 1}))",
+    "from functools import partial, reduce, wraps\n@wraps(f)\ndef g(*a): return f(*a)",
+    "import functools\n@functools.lru_cache(maxsize=None)\ndef g(a): return a",
+    "from dataclasses import dataclass, field\n@dataclass\nclass A:\n    x: int = 3",
+    "import dataclasses\ndataclasses.replace(a, x=1)",
+    "from datetime import datetime\nprint(datetime.now())",
+    "import collections\ncollections.Counter('abc')\nfrom collections.abc import Callable",
+    "import re\nre.compile(r'\\d').findall('1')",
+    "import os, sys\nos.environ['A'] = 'b'\nprint(1, file=sys.stderr)\nsys.stdout.write('x')",
+    "import os\nnames = [os.path.join(f, n) for n in os.listdir(f) if os.path.isfile(n)]",
+    "import os\nos.makedirs('x', exist_ok=True)\nfor a, b, c in os.walk('x'): pass",
+    "import os, tempfile\ndef save(x, path):\n    fd, name = tempfile.mkstemp(dir='.')\n"
+    "    with os.fdopen(fd, 'wb') as file:\n        torch.save(x, file)\n        file.flush()\n"
+    "        os.fsync(file.fileno())\n    os.replace(name, path)",
+    "import random, copy, time\nrandom.seed(1)\ncopy.deepcopy([1])\ntime.time()",
+    "import copy\ndef f(x):\n    copy = x.clone()\n    copy += 1\n    return copy.sum()",
+    "import io, struct, glob, fnmatch\nio.BytesIO(b'1')\nstruct.pack('f', 1.0)\nglob.glob('*')",
+    "import traceback\ntry: f()\nexcept Exception: traceback.print_exc()",
+    "import string, operator\nstring.ascii_letters\noperator.itemgetter(1)",
+    "import operator\noperator.attrgetter('shape')\noperator.methodcaller('sum')",
+    "import inspect\ninspect.signature(f).parameters\ninspect.getsource(f)",
+    "import logging\nlogging.basicConfig(level=logging.INFO)\nlogging.info('a')",
+    "import sys\nsys.getsizeof(x)\nsys.maxsize\nsys.version",
+    "import gc, weakref\ngc.collect()\nweakref.ref(x)() is None",
+    "import shutil, uuid, secrets, csv\nshutil.copy('a', 'b')\nuuid.uuid4()",
+    "import pickle\npickle.dump(x, file)",
+    "import timeit\ntimeit.timeit(lambda: f(3), number=10)\ntimeit.default_timer()",
+    "import hashlib, zlib, bisect, heapq, statistics, decimal, fractions, platform\n"
+    "hashlib.sha256(b'').hexdigest()\nheapq.heappush(xs, 3)",
+    "import pandas as pd\nimport seaborn as sns\nfrom tqdm import tqdm\nimport cv2, scipy",
+    "from sklearn.metrics import f1_score\nimport torchvision, einops",
+    "from IPython import display\ndisplay.display(x)\nimport IPython\nIPython.display.HTML('a')",
+    "from PIL import Image\nImage.open(path).convert('L')\nImage.fromarray(x).save('a.png')",
+    "from pathlib import Path\npaths = sorted(Path(folder).glob('*.png'))\nPath('a').read_text()",
+    "from __future__ import annotations\ndef f(x: Tensor | None = None) -> list[int]: return x",
+    "from typing import Any, Optional, Union\ndef f(x: Optional[int]) -> Any: return x",
+    "import contextlib\n@contextlib.contextmanager\ndef f():\n    yield 1",
+    "import enum\nclass Color(enum.Enum):\n    RED = 1",
+    "from abc import ABC, abstractmethod\nclass A(ABC):\n    @abstractmethod\n    def f(self): ...",
+    "import tarfile\nwith tarfile.open(path) as file: names = file.getnames()",
+    "np.random.seed(0)\nrng = np.random.default_rng(0)\nrng.normal(size=3)",
+    # names that only look like machinery
+    "def f(input, vars, type=3, dir=None): return input + vars + type",
+    "input = x.flatten(1)\nout = input @ weight",
+    "def f(compile, open, eval, exec, globals): return compile(open)",
+    "compile = 3\nprint(compile)",
+    "name = input('your name')\nprint(dir(x), id(x), callable(f), hasattr(x, 'a'))",
+    "type(x).__name__\ntype(x) is int\nisinstance(x, type)\nset(map(type, xs))",
+    "if type(x) == torch.Tensor: pass",
+    "def f(a, b):\n    print(locals())\n    return a",
+    "class A:\n    def f(self): return vars(self)",
+    "with open('x') as file: text = file.read()\nopen(path, 'rb')\nopen(path, mode='r')",
+    "with open(path, 'w') as file: file.write('x')",
+    "self_ = 3\n_private = 4\n__hidden = _private\n_ = 3",
+    "class A:\n    def __init__(self):\n        self._x = 1\n    def _f(self): return self._x\n"
+    "A()._f()\nprint(A()._x)",
+    "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+    "        ctx.save_for_backward(x)\n        ctx._run = x\n        return x\nF.apply(x)",
+    "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.queue, self.stride, self.sched, self.code = 1, 2, 3, 4\n"
+    "    def forward(self, x): return self.query(x) + self.key(x) + self.code",
+    "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.query = nn.Linear(3, 3)\n    def forward(self, x): return self.query(x)",
+    "batch.copy = 1\npoint._replace(x=1)\npoint._asdict()\nbatch.copy()",
+    "class DeepModel(nn.Module): pass\nclass Mode(DeepModel): pass\nclass ModeSwitch(Mode): pass",
+    "for m in model.modules():\n    for p in m._parameters.values():\n        n += p.numel()",
+    "class A(nn.Module):\n    def __init__(self):\n        super(A, self).__init__()\n"
+    "        for i in range(3): setattr(self, f'layer{i}', nn.Linear(3, 3))\n"
+    "    def forward(self, x): return getattr(self, 'layer' + str(0))(x)",
+    "class A:\n    def f(self):\n        delattr(self, 'x')\n        setattr(self, 'y', 1)",
+    "def add_to(cls):\n    def add(f): setattr(cls, f.__name__, f)\n    return add\n"
+    "class A: pass\n@add_to(A)\ndef g(self): pass",
+    "class A: pass\ndef g(self): pass\nA.forward = g\nsetattr(A, 'g', g)",
+    "class Data:\n    def __len__(self): return 1\n    def __getitem__(self, i): return i",
+    "class P:\n    __slots__ = ('x',)\n    def __eq__(self, other): return self.x == other.x\n"
+    "    def __hash__(self): return hash(self.x)\n    def __repr__(self): return f'P({self.x!r})'",
+    "class P:\n    def __add__(self, o): return P()\n    __hash__ = None\n"
+    "    def __lt__(self, o): return self.x < o.x\n    def __call__(self): return 1",
+    "class It:\n    def __iter__(self): return self\n    def __next__(self): raise StopIteration",
+    "class C:\n    def __enter__(self): return self\n    def __exit__(self, *a): pass",
+    "class C:\n    def __new__(cls): return super().__new__(cls)\n"
+    "    def __init_subclass__(cls, **k): super().__init_subclass__(**k)\n"
+    "    def __class_getitem__(cls, k): return cls",
+    "class C:\n    def f(self): return self.__class__.__name__, self.__class__(), self.__dict__",
+    "print(f.__name__, f.__doc__, x.__len__(), torch.__version__)\nf.__name__ = 'g'",
+    "if __name__ == '__main__':\n    print(__name__)",
+    "softmax.calls = 0\nmodel.layer.weight.data = x\nlayer.bias = None",
+    "model.eval()\nmodel.train()",
+    "assert isinstance(x, int), f'{x!r:>10} {y:.3f}'\nprint(f'{x=}')",
+    "'{:.3f} {}'.format(1, 2)\n'{0.shape}'.format(x)\nHEAD = '{:>10}'\nprint(HEAD.format('a'))",
+    "match x:\n    case int(n): pass\n    case {'a': 1, **rest}: pass\n    case [a, *_]: pass",
+    "class P: pass\nmatch x:\n    case P(x=1, y=y): pass\n    case nn.Linear(weight=w): pass",
+    "f = lambda x, *a, k=1, **kw: x\nsorted(xs, key=lambda v: v.shape)",
+    "def deco(f):\n    def inner(*a): return f(*a)\n    return inner\n@deco\ndef g(): pass",
+    "def gen():\n    x = yield 1\n    yield from (1, 2)\nnext(gen())",
+    "try:\n    f()\nexcept* ValueError as e:\n    print(e)\nfinally:\n    pass",
+    "try:\n    f()\nexcept Exception as error:\n    print(error, error.args)\n    raise",
+    "with warnings.catch_warnings():\n    warnings.simplefilter('ignore')",
+    "del x, y[0], z.a\nglobal n",
+    "handle = layer.register_forward_hook(hook)\nhandle.remove()\nx.register_hook(print)",
+    "print(torch, dir(torch.nn), help(F))\nhasattr(torch, 'float8_e4m3fn')",
+    "class A:\n    def __getattr__(self, name): return getattr(self, '_' + name)"
+    if False
+    else "class A:\n    def __getattr__(self, name): return 1",
+    # what IPython adds
+    "%matplotlib inline\n%config InlineBackend.figure_format = 'retina'\nx = 1",
+    "%timeit -n 10 softmax(x)",
+    "if True:\n    %time y = softmax(x)\nz = 1",
+    "%%time\ny = softmax(x)",
+    "%%capture out\ny = softmax(x)",
+    "softmax?\n?softmax\nsoftmax??",
+    "!nvidia-smi\n!pip install tqdm\n!ls -l\n%pip install einops",
+    "%load_ext autoreload\n%autoreload 2",
+    "%%html\n<b>a</b>",
+    "# Really?\nx = 1  # 100 %",
+    'x = """\n%time is what it takes\n!rm\n"""',
+    NOISE.replace("FUNCTION", "softmax"),
+]  # fmt: skip
+
+NOT_PLAIN = {
+    # modules
+    "ctypes": "import ctypes",
+    "a thread": "import threading",
+    "a pool": "from concurrent.futures import ThreadPoolExecutor",
+    "processes": "import multiprocessing as mp",
+    "processes of torch's": "torch.multiprocessing.spawn(f)",
+    "a program": "import subprocess",
+    "sockets": "import socket",
+    "signals": "import signal",
+    "exit handlers": "import atexit",
+    "memory": "import mmap",
+    "imports by name": "import importlib",
+    "imports by name, in part": "from importlib import import_module",
+    "builtins": "import builtins",
+    "mocks": "from unittest import mock",
+    "code": "import code",
+    "codeop": "import codeop",
+    "runpy": "import runpy",
+    "a debugger": "import pdb",
+    "breakpoint": "breakpoint()",
+    "coroutines": "import asyncio",
+    "IPython": "from IPython import get_ipython",
+    "IPython's insides": "from IPython.core.getipython import get_ipython",
+    "cloudpickle": "import cloudpickle",
+    "sympy": "from sympy import lambdify",
+    "numexpr": "import numexpr",
+    "jinja2": "import jinja2",
+    "psutil": "import psutil",
+    "pytest": "import _pytest",
+    "yaml": "import yaml",
+    "below one that is plain": "import logging.config",
+    "below one that is plain, in part": "from logging import config",
+    "a handler": "from logging.handlers import QueueListener",
+    "a module that another holds": "import enum\nenum.bltns.print()",
+    "a module by another name": "import enum\ne = enum\ne.bltns.print()",
+    "codecs": "import json\njson.codecs.lookup('x')",
+    "what sys knows": "import sys\nsys.modules['torch']",
+    "a frame from sys": "import sys\nsys._getframe()",
+    "a trace": "import sys\nsys.settrace(f)",
+    "a profile": "import sys\nsys.setprofile(f)",
+    "objects": "import gc\ngc.get_objects()",
+    "referrers": "from gc import get_referrers",
+    "a stack": "import inspect\ninspect.stack()",
+    "a traceback's frames": "import traceback\ntraceback.walk_tb(tb)",
+    "a child": "import os\nos.fork()",
+    "a shell from os": "import os\nos.system('x')",
+    "os by its path": "import os\nos.path.os.system('x')",
+    "kill": "from os import kill",
+    "relative": "from . import x",
+    "another grammar": "from __future__ import barry_as_FLUFL",
+    "all of torch": "from torch import *",
+    "all of the course": "from helpers import *",
+    # the course's machinery
+    "the package": "import helpers",
+    "below it": "from helpers.guard import guarded_call",
+    "the probes": "from helpers import probes",
+    "the probes, given": "probes.functions = f",
+    "the probes handed on": "p = probes",
+    "a probe": "f = probes.functions",
+    "a check's method": "Check.score = f",
+    "letters that only look different": "for ｐrobes.operators in (f,): pass",
+    # libraries that are changed
+    "a method": "torch.Tensor.numpy = f",
+    "a function": "F.softmax = f",
+    "a module": "nn.Linear.forward = f",
+    "by another name": "T = torch.Tensor\nT.tag = f",
+    "by a third name": "T = torch.Tensor\nU = T\nU.tag = f",
+    "by setattr": "setattr(torch, 'relu', f)",
+    "by setattr, another name": "L = nn.Linear\nsetattr(L, 'forward', f)",
+    "in a loop": "for torch.relu in [f]: pass",
+    "in a with": "with x as torch.relu: pass",
+    "in a comprehension": "[0 for torch.relu in [f]]",
+    "in a pair": "a, torch.relu = 1, f",
+    "added to": "torch.relu += 1",
+    "taken away": "del torch.relu",
+    "taken away by delattr": "delattr(torch, 'relu')",
+    "by a function of one's own": "def patch(c): c.numpy = f\npatch(torch.Tensor)",
+    "by a decorator of one's own":
+        "def add_to(c):\n    def add(f): setattr(c, f.__name__, f)\n    return add\n"
+        "@add_to(torch.Tensor)\ndef numpy(self): pass",
+    "in a method": "class A:\n    def f(self): self.clone = g\nA.f(torch.Tensor)",
+    "mathematics": "math.isfinite = f",
+    "warnings": "warnings.catch_warnings = f",
+    "wrapped": "import functools\nfunctools.update_wrapper(b, torch, assigned=['_C'])",
+    "wrapped as usual": "from functools import wraps\nwraps(torch, assigned=['_C'])(b)",
+    "wraps of a module": "from functools import wraps\nwraps(torch)(b)",
+    "replaced": "import dataclasses\ndataclasses.replace(torch, relu=f)",
+    # modules handed on
+    "to a function": "f(torch)",
+    "in a list": "[torch]",
+    "in a dict": "{'a': F}",
+    "returned": "def f(): return torch.nn",
+    "copied": "import copy\ncopy.copy(F)",
+    "its dict": "vars(torch)",
+    "as a default": "def f(t=torch): pass",
+    "in a pattern": "match torch:\n    case object(_C=c): pass",
+    "by getattr": "getattr(torch, '_C')",
+    "by getattr, computed": "getattr(torch, name)",
+    "by getattr, computed, another": "getattr(F, name)",
+    "getattr as a value": "g = getattr",
+    "getattr handed on": "map(getattr, xs, names)",
+    # torch's own hooks
+    "modes": "from torch.overrides import TorchFunctionMode",
+    "modes by their path": "class M(torch.overrides.TorchFunctionMode): pass",
+    "dispatch modes": "from torch.utils._python_dispatch import TorchDispatchMode",
+    "__torch_function__": "class T:\n    def __torch_function__(self, *a): pass",
+    "__torch_dispatch__": "class T(torch.Tensor):\n    def __torch_dispatch__(self, *a): pass",
+    "a tensor's class": "class T(torch.Tensor):\n    def detach(self): pass",
+    "torch.library": "torch.library.impl('a')",
+    "torch.ops": "torch.ops.aten.softmax(x)",
+    "torch._C": "torch._C",
+    "torch.jit": "torch.jit.script(f)",
+    "torch.hub": "torch.hub.load('x', 'y')",
+    "torch.package": "torch.package",
+    "another default device": "torch.set_default_device('meta')",
+    "hooks of all modules": "nn.modules.module.register_module_forward_hook(f)",
+    "threads of torch's": "torch.nn.parallel.parallel_apply([f, f], [x, x])",
+    "workers": "from torch.utils.data import DataLoader\nDataLoader(x, num_workers=1)",
+    "workers, computed": "from torch.utils.data import DataLoader\nDataLoader(x, num_workers=n)",
+    "an unbound method that copies": "g = torch.Tensor.numpy",
+    "autograd's node": "x.grad_fn(1)",
+    "autograd's node as a value": "g = x.grad_fn",
+    "autograd's graph": "x.grad_fn.next_functions",
+    "an option that is an object": "torch.set_printoptions(threshold=obj)",
+    "an option of a distance": "torch.cdist(x, y, compute_mode=obj)",
+    "code that runs in a comparison":
+        "class A:\n    def __lt__(self, o): return torch.softmax(x, 0)",
+    "code that runs in an index": "class A:\n    def __index__(self): return int(F.softmax(x, 0))",
+    "strides": "torch.as_strided(x, (99,), (1,))",
+    "strides of an array": "np.lib.stride_tricks.as_strided(a, (99,), (8,))",
+    "strides by a method": "x.as_strided((99,), (1,))",
+    "a storage made smaller": "x.untyped_storage().resize_(0)",
+    "indices that nobody checks": "torch.sparse_csr_tensor(i, j, v).to_dense()",
+    # frames and insides
+    "globals of a function": "softmax.__globals__",
+    "code of a function": "softmax.__code__ = g",
+    "a closure": "softmax.__closure__",
+    "a dict": "softmax.__dict__",
+    "subclasses": "object.__subclasses__()",
+    "bases": "A.__bases__",
+    "the order of classes": "type(x).__mro__",
+    "the order by a method": "A.mro()",
+    "what is wrapped": "f.__wrapped__",
+    "an owner": "x.sum.__self__",
+    "a method's function": "A().f.__func__",
+    "__reduce__": "x.__reduce__()",
+    "a pickle of one's own": "class A:\n    def __reduce__(self): return exec, ('x',)",
+    "a generator's frame": "g.gi_frame",
+    "the frame before": "f.f_back",
+    "a traceback's frame": "tb.tb_frame",
+    "a traceback": "error.__traceback__",
+    "another class": "x.__class__ = A",
+    "attributes all caught": "class A:\n    def __getattribute__(self, n): pass",
+    "a metaclass": "class A(metaclass=M): pass",
+    "a class of classes": "class M(type):\n    def __eq__(self, o): return True",
+    "an instance of all": "class A:\n    def __instancecheck__(self, o): return True",
+    "a class from a call": "A = type('A', (torch.Tensor,), {})",
+    "type as a value": "make = type",
+    "a finalizer": "class A:\n    def __del__(self): f()",
+    "a weak callback": "import weakref\nweakref.ref(x, f)",
+    "a keyword pattern": "match f:\n    case object(__globals__=g): pass",
+    "a positional pattern": "match torch:\n    case Anything(c): pass",
+    # text run as code
+    "exec": "exec('x')",
+    "eval": "eval('x')",
+    "compile": "c = compile('x', 'a', 'exec')",
+    "__import__": "__import__('os')",
+    "__builtins__": "__builtins__['eval']",
+    "globals": "globals()['x']",
+    "locals at the top": "locals()['x'] = 1",
+    "the shell": "get_ipython().system('x')",
+    "eval by another name": "e = eval",
+    "pandas": "import pandas as pd\npd.eval('x')",
+    "a query": "df.query('@f(x)')",
+    "f2py": "np.f2py.compile('x')",
+    "timed text": "import timeit\ntimeit.timeit('x')",
+    "timed text by a name": "import timeit\ntext = 'x'\ntimeit.timeit(text)",
+    "annotations": "import typing\ntyping.get_type_hints(f)",
+    "annotations of a signature": "import inspect\ninspect.signature(f, eval_str=True)",
+    "a formatter": "import string\nstring.Formatter().get_field('0._C', [torch], {})",
+    "a format's field": "'{0.__class__}'.format(x)",
+    "a format that is computed": "(a + b).format(x)",
+    "a getter": "import operator\noperator.attrgetter('__globals__')(f)",
+    "a getter, computed": "from operator import attrgetter\nattrgetter(name)(f)",
+    "a getter as a value": "from operator import methodcaller\nm = methodcaller",
+    "getattr of a special name": "getattr(f, '__globals__')",
+    "getattr of a joined name": "getattr(f, '__glo' + 'bals__')",
+    "getattr, computed": "getattr(f, name)",
+    "setattr, computed": "setattr(model, name, x)",
+    "a pickle": "import pickle\npickle.loads(b'x')",
+    "a pickle of torch's": "torch.load('x')",
+    "a pickle of torch's, said so": "torch.load('x', weights_only=False)",
+    "a pickle of NumPy's": "np.load('x', allow_pickle=True)",
+    "a pickle of NumPy's, inside": "np.lib.format.read_array(f, allow_pickle=True)",
+    # special names bound unseen
+    "a capture": "class T:\n    match f:\n        case __torch_function__: pass",
+    "a coroutine": "class T:\n    async def __torch_function__(self): pass",
+    "a class": "class T:\n    class __torch_function__: pass",
+    "a loop's": "class T:\n    for __torch_function__ in [f]: pass",
+    "a with's": "class T:\n    with f as __torch_function__: pass",
+    "an exception's": "class T:\n    try: pass\n    except E as __torch_function__: pass",
+    "a walrus": "class T:\n    (__torch_function__ := f)",
+    "an import's": "class T:\n    from a import b as __torch_function__",
+    "an assignment's": "class T:\n    __torch_function__ = f",
+    "a parameter's": "def f(__torch_function__): pass",
+    "a star's": "class T:\n    match f:\n        case [*__torch_function__]: pass",
+    "a rest's": "class T:\n    match f:\n        case {**__torch_function__}: pass",
+    "a function's at the top": "def __torch_function__(*a): pass",
+    "a global one": "def f():\n    global __builtins__",
+    # files
+    "a module written": "open('statistics.py', 'w')",
+    "a module written by NumPy": "np.savetxt(f'{name}.py', [])",
+    "a module drawn": "plt.savefig('statistics.py', format='raw')",
+    "a backend": "plt.switch_backend('module://planted')",
+    "a backend's setting": "plt.rcParams['backend'] = 'module://planted'",
+    "the channel": "import os\nos.write(3, b'x')",
+    "the channel, opened": "open(3, 'wb')",
+    "the channel, by a stream": "import os\nos.fdopen(3)",
+    # what IPython adds
+    "a shell line": "!rm -rf x",
+    "a shell line with two": "!ls; rm x",
+    "a shell line's result": "x = !cat /proc/1/environ",
+    "a run": "%run x.py",
+    "another language": "%%bash\nls",
+    "a file written": "%%writefile statistics.py\nx = 1",
+    "an automatic call": "/f x",
+    "a setting that is run": "%config InlineBackend.x = f()",
+    "a line that ends for IPython only": 'x = "a\x0c%time b"',
+    "a remainder that looks like a magic": "x = (1\n%matplotlib\nor 1)\nimport helpers.probes",
+    # what cannot be read
+    "no Python": "def softmax(x:",
+    "nested too deeply": "x = " + "-" * 3000 + "1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", PLAIN, ids=lambda code: code[:40])
+def test_common_code_is_plain(code: str) -> None:
+    assert doubts(code) == []
+
+
+@pytest.mark.parametrize("code", NOT_PLAIN.values(), ids=NOT_PLAIN.keys())
+def test_every_way_to_the_machinery_is_found(code: str) -> None:
+    assert doubts(code)
+    (first, *_) = doubts("x = 1", code, "y = 2")
+    assert first.label == "cell 2"
+    assert 1 <= first.line <= code.count("\n") + 1
+    assert first.what
+
+
+def test_a_doubt_says_where_and_what_in_words() -> None:
+    found = doubts("x = 1\ny = torch._C\nz = eval('f')", "import sys\nsys._getframe()")
+    assert found == [
+        Doubt("cell 1", 2, "`torch._C`"),
+        Doubt("cell 1", 3, "`eval`"),
+        Doubt("cell 2", 2, "`sys._getframe`"),
+    ]
+
+
+def test_what_one_cell_imports_or_defines_matters_in_all() -> None:
+    assert doubts("import enum as e", "e.bltns")
+    assert doubts("T = torch.Tensor", "def f(): T.tag = 1")
+    assert not doubts("def compile(x): return x", "compile(3)")
+    assert not doubts("class A:\n    def _f(self): pass", "A()._f()")
+
+
+def test_a_condition_makes_no_name_ones_own() -> None:
+    assert doubts("if False:\n    eval = 1\neval('x')")
+
+
+def test_every_reference_and_every_right_solution_is_plain_where_it_matters() -> None:
+    """Three exercises are about torch's own hooks and names; nothing there rests on plain code."""
+    doubtful = set()
+    for exercise in EXERCISES:
+        reference = find_cell(source(exercise.chapter), exercise.name).source
+        given = needed_cells(exercise.chapter)
+        for code in (reference, *(v.code for v in variants(exercise) if v.right)):
+            if find_doubts([Cell(code, exercise.name)], given):
+                doubtful.add(exercise.name)
+    assert doubtful == {"toy-autocast", "predict-dtypes", "result-dtype"}
+    assert not any(rests_on_plain_code(e) for e in EXERCISES if e.name in doubtful)
+
+
+def needed_cells(chapter: str) -> list[Cell]:
+    cells = (c for c in source(chapter).cells if c.cell_type == "code")
+    return [Cell(c.source, "", True) for c in cells if "needed" in c.metadata.get("tags", [])]
+
+
+def rests_on_plain_code(exercise: Exercise) -> bool:
+    test = find_cell(source(exercise.chapter), f"test-{exercise.name}").source
+    names = [name for name in dir(probes) if hasattr(getattr(probes, name), "is_testimony")]
+    return re.search(rf"written_without|probes\.(?:{'|'.join(names)})\b", test) is not None
+
+
+def test_right_solutions_keep_the_rules_of_their_exercises() -> None:
+    tried = 0
+    for exercise in EXERCISES:
+        test = find_cell(source(exercise.chapter), f"test-{exercise.name}").source
+        reference = find_cell(source(exercise.chapter), exercise.name).source
+        for patterns, loops in find_rules(test):
+            for code in (reference, *(v.code for v in variants(exercise) if v.right)):
+                cells = [Cell(code, exercise.name)]
+                assert rules.find_named(cells, patterns) is None, code
+                assert not (loops and rules.find_loop(cells)), code
+                tried += 1
+    assert tried > 10
+
+
+def find_rules(test: str) -> Iterator[tuple[list[str], bool]]:
+    """Return the rules of a test: patterns that stand there as they are, and whether of loops."""
+    for node in ast.walk(ast.parse(test)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="written_without")):
+                texts = [part.value for part in node.args if isinstance(part, ast.Constant)]
+                yield texts, any(keyword.arg == "loops" for keyword in node.keywords)
+
+
+def test_what_is_listed_exists() -> None:
+    optional = {"PIL", "resource"}
+    for module, parts in tables.PARTS.items():
+        if module in optional:
+            continue
+        found = importlib.import_module(module)
+        missing = {
+            part for part in parts if not hasattr(found, part) and not is_module(module, part)
+        }
+        # Some names come and go with Python's versions and torch's.
+        assert missing <= {"UTC", "PosixPath", "assert_allclose", "this"}, module
+
+
+def is_module(package: str, name: str) -> bool:
+    try:
+        importlib.import_module(f"{package}.{name}")
+    except ImportError:
+        return False
+    return True
+
+
+def test_no_plain_part_of_a_library_leads_out_of_it() -> None:
+    """Walk through all modules that torch, NumPy and matplotlib hold, by plain names alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = set(walk_plainly())
+    # What these hold is functions on numbers and dates.
+    assert found <= {"PIL.Image", "collections.abc", "dateutil", "math"}, found
+
+
+def walk_plainly() -> Iterator[str]:
+    dangerous = [getattr(builtins, n) for n in ("exec", "eval", "getattr", "setattr", "open")]
+    names = Names([], [])
+    importlib.import_module("matplotlib.backends.backend_agg")  # as soon as something is drawn
+    waiting = [importlib.import_module(n) for n in (*sorted(tables.LIBRARIES), "matplotlib.pyplot")]
+    seen = set()
+    for module in waiting:
+        if module.__name__ in seen:
+            continue
+        seen.add(module.__name__)
+        for name, value in list(vars(module).items()):
+            if not names.has_plain_part(module.__name__, name):
+                continue
+            if isinstance(value, types.ModuleType):
+                if value.__name__.split(".")[0] in tables.LIBRARIES:
+                    waiting.append(value)
+                elif value.__name__ not in tables.WHOLE:
+                    yield value.__name__
+            elif any(value is function for function in dangerous):
+                yield f"{module.__name__}.{name}"
+
+
+def test_methods_of_tensors_layers_and_containers_are_plain() -> None:
+    unsafe = {
+        "apply_", "as_strided", "as_strided_", "map2_", "map_", "resize_", "set_",
+        "sparse_resize_", "sparse_resize_and_clear_",
+    }  # fmt: skip
+    for kind in (torch.Tensor, torch.nn.Module, np.ndarray, str, list, dict, set):
+        public = {name for name in dir(kind) if not name.startswith("_")}
+        assert public & tables.ON_OBJECTS <= unsafe | {"ctypes", "resize_"}
+
+
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "attributes": lambda n: "x = [" + "0," * n + "]" + ".a" * 50,
+    "attributes of a module": lambda n: "\n".join(["torch" + ".nn" * 50] * (n // 50)),
+    "magics": lambda n: "\n".join(["%time f(x)"] * n),
+    "spaces": lambda n: "%time" + " " * (10 * n) + "x?",
+    "classes": lambda n: "\n".join(f"class A{i}(A{i - 1}): pass" for i in range(n)),
+    "functions": lambda n: "\n".join(f"def f{i}(x): return f{i - 1}(x)" for i in range(n)),
+    "calls with texts": lambda n: "\n".join(["T = '{}'"] * n + ["T.format(1)"] * (n // 100)),
+    "imports in functions": lambda n: "\n".join(
+        f"def f{i}():\n    import math as m{i}" for i in range(n)
+    ),
+}
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
+def test_the_work_grows_with_the_length_only(make: Callable[[int], str]) -> None:
+    def read(size: int) -> Callable[[], object]:
+        cells = [Cell(make(size), "")]
+        return lambda: (
+            find_doubts(cells, GIVEN),
+            rules.find_named(cells, ["softmax"]),
+            rules.find_loop(cells),
+        )
+
+    once = count_calls(read(1000))
+    assert count_calls(read(2000)) < 3 * once + 5000
