@@ -161,22 +161,22 @@ def count_saved(run, left_out):
     return saved_bytes(run, except_for=left_out).bytes
 
 
-# %% wrong: walks the graph of the result, and misses what was freed before
+# %% wrong: counts what is still saved when the run is over, and misses what was freed before
 def count_saved(run, left_out):
     known = {storage_of(tensor)[0] for tensor in left_out}
-    sizes, waiting, been = {}, [run().grad_fn], set()
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in been:
-            continue
-        been.add(node)
-        for name in dir(node):
-            if name.startswith("_saved_") and isinstance(getattr(node, name), torch.Tensor):
-                place, size = storage_of(getattr(node, name))
-                if place not in known:
-                    sizes[place] = size
-        waiting += [following for following, _ in node.next_functions]
-    return sum(sizes.values())
+    saved = []
+
+    def pack(tensor):
+        kept = tensor.detach()
+        saved.append(weakref.ref(kept))
+        return kept
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = run()
+    alive = [tensor for tensor in (reference() for reference in saved) if tensor is not None]
+    sizes = dict(storage_of(tensor) for tensor in alive)
+    del result
+    return sum(size for place, size in sizes.items() if place not in known)
 
 
 # %% right: a list of storages first, told apart by their places at the end
