@@ -30,7 +30,10 @@ from helpers.grading.records.class_list import read_class
 from helpers.grading.records.decisions import Decision, Decisions
 from helpers.grading.records.results import Recorded, Records, ResultStore, judged_folder
 from helpers.grading.records.settling import REFUSED, settle, waits
+from helpers.grading.report.feedback import render_feedback
+from helpers.grading.report.marks import GradebookView
 from helpers.grading.report.report import write_report as write_class_report
+from helpers.grading.report.tables import Row
 from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Verdict
 
 DOUBT = "cell 2, line 3: sys._getframe"
@@ -441,6 +444,7 @@ def test_a_decision_is_taken_for_all_that_fits(course: Path) -> None:
     assert "refused: bob" in review("--refuse", "--all")
     assert "Nothing waits for a person" in review()
     assert "Decided: 2 accepted, 1 refused." in review()
+    assert f"bits review {CHAPTER} --reopen --all" in review()
     assert len(json.loads(review("--reopen", "--all", "--json"))) == 3
 
 
@@ -510,6 +514,18 @@ def test_the_students_page_says_what_a_person_looks_at_and_shows_no_hidden_input
         f"{WAITING['ada']:g} points count."
     ) in page
     assert "SECRET" not in page
+
+
+def test_points_that_wait_without_a_property_are_explained_too() -> None:
+    told = "with all cells of the notebook it comes to 4 points, with those that it uses to 0"
+    first, *_ = invented.all_right().exercises
+    result = replace(
+        first, verdict=Verdict.WAITING, points=0.0, waiting=4.0, doubts=(told,), for_a_person=told
+    )
+    marks = GradebookView().marks("ada", Judged((result,)))
+    page = render_feedback(Row("ada", marks=marks), b"", CHAPTER, "Title", str).decode()
+    assert f"A person will look at this exercise before more points count: {told}." in page
+    assert "0 of 4 points, 4 more points to be decided" in page
 
 
 def test_the_class_page_and_its_tables_show_the_points_that_wait_apart(course: Path) -> None:

@@ -17,11 +17,13 @@ from classroom import (
     to_bytes,
     without_demos,
 )
-from course_files import COURSE, release
+from course_files import COURSE, find_cell, release, source
 from lab_server import TOKEN, copy_course, serve
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from nbgrader.api import Gradebook
 from playwright.sync_api import expect
+
+from helpers.grading.records.class_list import read_class
 
 pytestmark = [
     pytest.mark.needs_system("chromium"),
@@ -149,8 +151,27 @@ def test_formgrader_lists_the_students_score(page, formgrader) -> None:
     take_screenshot(page, "formgrader-student")
 
 
+def test_formgrader_lists_accepted_points_with_the_others(page, formgrader, root: Path) -> None:
+    first = exercises_of(CHAPTER)[0]
+    code = f"import sys; sys._getframe()\n{find_cell(source(CHAPTER), first.name).source}"
+    notebook = without_demos(solved(CHAPTER, {first.name: code}))
+    hand_in([Submission("student-two", to_bytes(notebook), {})], CHAPTER, root / "course")
+    run_bits(root, "grade", CHAPTER)
+    (waits,) = [e for e in read_class(root / "course", CHAPTER) if e.student == "student-two"]
+    assert 0 < waits.judged.waiting < first.points
+    formgrader.get_by_role("link", name="Manage Students").click()
+    link = formgrader.locator("a[href$='/manage_students/student-two']").first
+    link.click()
+    row = formgrader.locator("tr", has_text=CHAPTER)
+    expect(row).to_contain_text(f"{waits.judged.points:g} / {MOST:g}", timeout=SECONDS * 1000)
+    run_bits(root, "review", CHAPTER, "--accept", "--student", "student-two")
+    formgrader.get_by_role("link", name="Manage Students").click()
+    link.click()
+    expect(row).to_contain_text(f"{MOST:g} / {MOST:g}", timeout=SECONDS * 1000)
+
+
 def test_the_feedback_page_opens(page, lab: str, root: Path) -> None:
-    (feedback,) = (root / "course" / "feedback").glob("*/*/*.html")
+    (feedback,) = (root / "course" / "feedback" / "student-one").glob("*/*.html")
     path = feedback.relative_to(root / "course").as_posix()
     page.goto(f"{lab}/files/{path}?token={TOKEN}")
     page.get_by_text(f"{MOST:g} of {MOST:g}").first.wait_for()

@@ -112,6 +112,7 @@ def _exercise(mark: Mark, title: str, banner: str) -> dict[str, Any]:
         "by_a_person": mark.by_a_person,
         "comment": mark.comment,
         "message": "" if banner or message in told_below else visible(message),
+        "held": _tell_why_all_waits(mark),
         "properties": [_property(each, mark) for each in tried],
     }
 
@@ -145,6 +146,16 @@ def _tell_why_it_waits(tried: PropertyResult, mark: Mark) -> str:
         f"It holds. A person will look at {visible(tried.reason)} before this property's "
         f"{count(points, 'point')} {'counts' if points == 1 else 'count'}."
     )
+
+
+def _tell_why_all_waits(mark: Mark) -> str:
+    """Return why points wait that no property stands for; "" if there are none."""
+    if mark.result is None or not mark.waiting:
+        return ""
+    if any(tried.outcome == "waiting" for tried in mark.result.properties):
+        return ""
+    why = f": {visible(mark.result.doubts[0])}" if mark.result.doubts else ""
+    return f"A person will look at this exercise before more points count{why}."
 
 
 def _own_cells(notebook: bytes) -> Iterator[dict[str, Any]]:

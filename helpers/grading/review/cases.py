@@ -21,7 +21,8 @@ from helpers.grading.report.senders import Sender, read_senders
 from helpers.grading.report.tables import Row
 from helpers.grading.verdicts import ExerciseResult
 
-_PLACE = re.compile(r"cell (\d+), line (\d+): ")
+# How the judge says where something stands.
+PLACE = re.compile(r"cell (\d+), line (\d+): ")
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class _Lines:
 
     def find(self, doubt: str) -> str:
         """Return the line that ``doubt`` is about; "" if it is not known."""
-        place = _PLACE.match(doubt)
+        place = PLACE.match(doubt)
         if not place:
             return ""
         cell, line = (int(number) - 1 for number in place.groups())

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from helpers.catalogue import find_exercise
 from helpers.grading.names import printable
-from helpers.grading.review.cases import Case, Cases
+from helpers.grading.review.cases import PLACE, Case, Cases
 from helpers.grading.review.review import Action, Outcome
 from helpers.grading.shown import one_line
 from helpers.grading.verdicts import PropertyResult
@@ -23,7 +23,7 @@ _MOST_ROWS = 4
 _MOST_VALUE = 120
 _DONE = {Action.ACCEPT: "accepted", Action.REFUSE: "refused", Action.REOPEN: "reopened"}
 _WHY = {
-    True: "because this code could change what was seen of its work",
+    True: "because this code could change what the judge observes",
     False: "because they come with cells that the exercise does not seem to use",
 }
 
@@ -149,21 +149,22 @@ def _closing_lines(cases: Cases, waiting: list[Case]) -> Iterator[str]:
         yield ""
         yield "Read the code in formgrader or in submitted/. Then decide one case, or many at once:"
         yield f"  bits review {name} --accept --student {student} --exercise {first.result.name}"
-        yield f"  bits review {name} --refuse --reason {shlex.quote(_reason(first))}"
+        if reason := _reason(waiting):
+            yield f"  bits review {name} --refuse --reason {shlex.quote(reason)}"
         yield f"  bits review {name} --accept --all"
     decided = [case for case in cases.all if not case.is_open]
     if decided:
         accepted = sum(case.decision.accepted for case in decided if case.decision)
         yield ""
-        yield (
-            f"Decided: {accepted} accepted, {len(decided) - accepted} refused. "
-            f"bits review {name} --reopen takes decisions back."
-        )
+        refused = len(decided) - accepted
+        yield f"Decided: {accepted} accepted, {refused} refused. To take decisions back:"
+        yield f"  bits review {name} --reopen --all"
 
 
-def _reason(case: Case) -> str:
-    doubt = printable(case.result.doubts[0]) if case.result.doubts else "REASON"
-    return doubt.rpartition(": ")[2]
+def _reason(cases: Iterable[Case]) -> str:
+    """Return what can be given as ``--reason`` for one of the cases; "" if nothing can."""
+    doubts = (doubt for case in cases for doubt in case.result.doubts if PLACE.match(doubt))
+    return printable(next(doubts, "").partition(": ")[2]).strip("`")
 
 
 def _whose(case: Case) -> str:
