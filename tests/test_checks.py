@@ -471,7 +471,7 @@ def test_what_was_fed_in_goes_by_the_names_it_has_where_it_ends_up() -> None:
     told = report_of(probes.gradient, lambda x, k: k * x, torch.ones(2), 3.0)
     assert "x = float32 tensor of shape (2,): [1, 1]" in told
     assert "k = 3" in told
-    told = report_of(probes.operators, probes.module, torch.nn.Linear, 4, 3, steps=[("state",)])
+    told = report_of(probes.after_call, probes.module, torch.nn.Linear, 4, 3, steps=[("state",)])
     assert "in_features = 4" in told
     assert "steps = [('state',)]" in told
 

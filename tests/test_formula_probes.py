@@ -17,25 +17,49 @@ def test_a_formula_is_done_step_by_step() -> None:
         probes.with_formula(lambda f, x: f(x), [["fly"]], x)
 
 
-def test_on_a_leaf_it_tells_what_became_of_x() -> None:
-    x = torch.tensor([1.0, 2.0])
+def test_on_a_leaf_the_gradient_shows_what_became_of_x() -> None:
+    x, factor, left_over = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0]), torch.ones(2)
 
     def careful(f: object, x: torch.Tensor) -> torch.Tensor:
         return f(x).detach()
 
-    seen = probes.with_formula_on_a_leaf(careful, [["square"]], x)
+    seen = probes.with_formula_on_a_leaf(careful, [["square"]], x, factor, left_over)
     assert torch.equal(seen["output"], x * x)
-    assert (seen["grad"], seen["has_graph"], seen["requires_grad"]) == (None, False, True)
+    # Of 3 x² * x² and 5 x² * x², where the second x² is a constant.
+    assert seen["gradient"].tolist() == [1.0 + 6.0, 1.0 + 80.0]
+
+    def with_a_graph(f: object, x: torch.Tensor) -> torch.Tensor:
+        return f(x)
+
+    seen = probes.with_formula_on_a_leaf(with_a_graph, [["square"]], x, factor, left_over)
+    assert seen["gradient"].tolist() == [1.0 + 12.0, 1.0 + 160.0]
 
     def careless(f: object, x: torch.Tensor) -> torch.Tensor:
-        y = f(x)
-        y.sum().backward()
-        return y
+        f(x).sum().backward()
+        return f(x).detach()
 
-    seen = probes.with_formula_on_a_leaf(careless, [["square"]], x)
-    assert torch.equal(seen["grad"], 2.0 * x)
-    assert seen["has_graph"]
+    seen = probes.with_formula_on_a_leaf(careless, [["square"]], x, factor, left_over)
+    assert seen["gradient"].tolist() == [1.0 + 6.0 + 2.0, 1.0 + 80.0 + 4.0]
+
+    def cut_off(f: object, x: torch.Tensor) -> torch.Tensor:
+        return f(x.requires_grad_(False))
+
+    seen = probes.with_formula_on_a_leaf(cut_off, [["square"]], x, factor, left_over)
+    assert seen["gradient"].tolist() == [1.0, 1.0]
     assert not x.requires_grad
+
+
+def test_a_second_call_shows_an_x_that_begins_to_require_a_gradient() -> None:
+    x = torch.tensor([1.0, 2.0])
+    twice = probes.with_formula_twice(lambda f, x: f(x), [["square"]], x, 3.0)
+    assert [output.tolist() for output in twice] == [[1.0, 4.0], [9.0, 36.0]]
+    assert x.tolist() == [1.0, 2.0]
+
+    def switches_on(f: object, x: torch.Tensor) -> torch.Tensor:
+        return f(x.requires_grad_(True)).detach()
+
+    with pytest.raises(RuntimeError, match="x requires a gradient after the call"):
+        probes.with_formula_twice(switches_on, [["square"]], x, 3.0)
 
 
 def test_an_outcome_is_a_value_or_an_error() -> None:

@@ -62,26 +62,29 @@ class KeepsGraphs(torch.nn.Module):
         self.register_buffer("total", torch.zeros(()))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.total = self.total + x.sum()
-        return self.total * 1
+        if self.training:
+            self.total = self.total + x.sum()
+        return x * self.total
 
 
-def test_the_classes_that_a_module_inherits_from_are_seen() -> None:
-    class Own(torch.nn.BatchNorm1d):
-        pass
+def test_a_graph_that_is_kept_shows_when_a_later_call_goes_back_through_it() -> None:
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0])
+    calls = [("train", x, torch.tensor([1.0, 0.0])), ("eval", y, torch.tensor([10.0]))]
+    ((by_x, by_y),) = probes.module(KeepsGraphs, steps=[("together", calls)])
+    # The first call by itself: (3 + 1, 1). The second adds 10 * 4 by way of the total.
+    assert by_x.tolist() == [44.0, 41.0]
+    assert by_y.tolist() == [30.0]
+    slopes = torch.ones(3, 2)
+    x = torch.arange(6.0).reshape(3, 2) ** 2
+    calls = [("train", x, slopes), ("eval", x, slopes)]
+    ((by_x, _),) = probes.module(torch.nn.BatchNorm1d, 2, steps=[("together", calls)])
+    assert torch.allclose(by_x, torch.zeros(3, 2), atol=1e-5)
 
-    (classes,) = probes.module(Own, 3, steps=[("classes",)])
-    assert classes[0].endswith(".Own")
-    assert classes[1] == "torch.nn.modules.batchnorm.BatchNorm1d"
-    assert classes[-1] == "builtins.object"
 
-
-def test_a_graph_that_is_kept_in_a_buffer_is_seen() -> None:
-    steps = [("graph",), ("gradient", torch.ones(3), torch.ones(())), ("graph",)]
-    before, _, after = probes.module(KeepsGraphs, steps=steps)
-    assert (before, after) == ([], ["total"])
-    again = [("gradient", torch.ones(2, 3), torch.ones(2, 3)), ("graph",)]
-    assert probes.module(torch.nn.BatchNorm1d, 3, steps=again)[1] == []
+def test_an_attribute_is_none_or_is_not() -> None:
+    assert probes.is_none(torch.nn.Linear, "bias", 4, 3, bias=False) is True
+    assert probes.is_none(torch.nn.Linear, "bias", 4, 3) is False
+    assert probes.is_none(torch.nn.ReLU, "bias") is False
 
 
 def test_a_module_takes_no_step_that_is_not_known() -> None:
@@ -96,38 +99,6 @@ def test_a_modules_mode_is_what_the_steps_say() -> None:
     )
     assert set(trained.tolist()) == {0.0, 2.0}
     assert torch.equal(evaluated, x)
-
-
-def test_a_network_is_built_handed_over_and_looked_at() -> None:
-    layers = [[["Linear", 2, 3], ["BatchNorm1d", 3]], ["ReLU"]]
-    modes = [True, False, True, False, True]
-
-    def use(network: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
-        output = network(x)
-        network[1].train(False)
-        network[0][0].weight.data.zero_()
-        return output
-
-    before = {
-        "0.0.weight": torch.ones(3, 2),
-        "0.0.bias": torch.zeros(3),
-        "0.1.weight": torch.ones(3),
-        "0.1.bias": torch.ones(3),
-        "0.1.running_mean": torch.zeros(3),
-        "0.1.running_var": torch.ones(3),
-        "0.1.num_batches_tracked": torch.tensor(0),
-    }
-    x = torch.ones(4, 2)
-    seen = probes.network(use, layers, x, state=before, training=modes)
-    assert torch.allclose(seen["output"], torch.full((4, 3), 3.0), atol=1e-4)
-    assert seen["training"] == [True, False, True, False, False]
-    assert not seen["state"]["0.0.weight"].any()
-    assert seen["state"]["0.1.num_batches_tracked"] == 0
-
-
-def test_a_networks_modes_are_as_many_as_its_modules() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        probes.network(lambda network: None, [["ReLU"]], training=[True])
 
 
 def test_fold_hands_each_state_to_the_next_step() -> None:
@@ -149,7 +120,6 @@ def test_an_optimizer_gets_its_parameters_once_and_is_read_after_each_step() -> 
     assert states[1]["gradients"][0] is None
     assert torch.equal(states[1]["gradients"][1], steps[1][1])
     assert weights[0].tolist() == [1.0, 2.0]
-    assert states[0]["require_gradients"] == [True, True]
 
     class Forgetful:
         def __init__(self, parameters: object) -> None:
@@ -161,16 +131,34 @@ def test_an_optimizer_gets_its_parameters_once_and_is_read_after_each_step() -> 
     assert len(probes.optimizer_steps(Forgetful, weights, steps)) == 2
 
 
+def test_one_more_backward_pass_shows_what_an_optimizer_left() -> None:
+    weights, slopes = [torch.tensor([1.0, 2.0])], [torch.tensor([0.25, 0.5])]
+    steps = [[torch.tensor([1.0, -1.0])], [None]]
+    states = probes.optimizer_steps(torch.optim.SGD, weights, steps, 0.5, slopes=slopes)
+    assert [state["gradients"][0].tolist() for state in states] == [[1.25, -0.5], [0.25, 0.5]]
+
+    class Freezes(torch.optim.SGD):
+        def step(self) -> None:
+            for parameter in self.param_groups[0]["params"]:
+                parameter.requires_grad_(False)
+
+    (state,) = probes.optimizer_steps(Freezes, weights, steps[:1], 0.5, slopes=slopes)
+    assert state["gradients"][0].tolist() == [1.0, -1.0]
+
+
 def test_in_autocast_runs_in_the_region_and_comes_back_outside() -> None:
     x, w = torch.tensor([[257.0, 1.0]]), torch.tensor([[1.0], [0.5]])
-    seen = probes.in_autocast(torch.matmul, x, w, wrt=1)
+    factors = torch.tensor([[257.0]]), torch.tensor([[1.0, 2.0]])
+    seen = probes.in_autocast(torch.matmul, x, w, factors=factors, wrt=1)
     assert seen["output"].dtype == torch.bfloat16
     assert seen["output"].item() == 256.0
     assert torch.equal(seen["gradient"], torch.tensor([[256.0], [1.0]]))
-    assert seen["afterwards"] == "bfloat16"
-    outside = probes.in_autocast(torch.matmul, x, w, lower=None)
+    assert seen["product"].dtype == torch.bfloat16
+    assert seen["product"].tolist() == [[256.0, 512.0]]
+    outside = probes.in_autocast(torch.matmul, x, w, factors=factors, lower=None)
     assert outside["output"].item() == 257.5
-    assert (outside["gradient"], outside["afterwards"]) == (None, "float32")
+    assert outside["gradient"] is None
+    assert outside["product"].tolist() == [[257.0, 514.0]]
 
 
 def test_in_autocast_tells_of_a_region_that_was_switched_off() -> None:
@@ -178,9 +166,13 @@ def test_in_autocast_tells_of_a_region_that_was_switched_off() -> None:
         torch.set_autocast_enabled("cpu", False)
         return x
 
-    seen = probes.in_autocast(switch_off, torch.ones(2), lower="float16")
-    assert seen["afterwards"] == "float32"
+    factors = torch.ones(1, 1), torch.ones(1, 1)
+    seen = probes.in_autocast(switch_off, torch.ones(2), factors=factors, lower="float16")
+    assert seen["product"].dtype == torch.float32
     assert not torch.is_autocast_enabled("cpu")
+
+
+FACTORS = torch.tensor([[257.0]]), torch.ones(1, 1)
 
 
 def test_a_module_is_wrapped_and_run_in_autocast() -> None:
@@ -190,9 +182,11 @@ def test_a_module_is_wrapped_and_run_in_autocast() -> None:
         layers=["Linear", 2, 1],
         inputs=[torch.tensor([[257.0, 1.0]])],
         state=state,
+        factors=FACTORS,
     )
     assert seen["output"].dtype == torch.bfloat16
-    assert seen["afterwards"] == "bfloat16"
+    assert seen["product"].tolist() == [[256.0]]
+    assert seen["product"].dtype == torch.bfloat16
     assert torch.equal(seen["gradients"]["weight"], torch.tensor([[256.0, 1.0]]))
     assert torch.equal(seen["gradients"]["bias"], torch.ones(1))
     assert torch.equal(seen["by_inputs"][0], torch.ones(1, 2))
@@ -205,12 +199,12 @@ def test_a_wrapped_module_gets_integers_and_tells_of_a_cut_gradient() -> None:
 
     linear = {"weight": torch.ones(1, 2), "bias": torch.ones(1)}
     seen = probes.wrapped_in_autocast(
-        Cut, layers=["Linear", 2, 1], inputs=[torch.ones(3, 2)], state=linear
+        Cut, layers=["Linear", 2, 1], inputs=[torch.ones(3, 2)], state=linear, factors=FACTORS
     )
     assert seen["by_inputs"] == [None]
     table = {"weight": torch.ones(4, 2)}
     seen = probes.wrapped_in_autocast(
-        Cut, layers=["Embedding", 4, 2], inputs=[torch.tensor([3])], state=table
+        Cut, layers=["Embedding", 4, 2], inputs=[torch.tensor([3])], state=table, factors=FACTORS
     )
     assert seen["output"].tolist() == [[1.0, 1.0]]
     assert seen["by_inputs"] == [None]
@@ -342,41 +336,6 @@ def test_training_steps_leave_gradients_over_and_choose_the_mode_and_the_loss() 
     assert second_gradients == [None, None]
 
 
-def test_operators_are_those_that_ran() -> None:
-    seen = probes.operators(lambda x: torch.exp(x) / torch.exp(x).sum(), torch.ones(3))
-    assert seen["operators"] == ["div", "exp", "sum"]
-    assert "_softmax" in probes.operators(torch.softmax, torch.ones(3), 0)["operators"]
-
-
-def by_autograd(x: torch.Tensor) -> torch.Tensor:
-    leaf = x.detach().clone().requires_grad_()
-    return torch.autograd.grad(leaf.exp().sum().log(), leaf)[0]
-
-
-def by_backward(x: torch.Tensor) -> torch.Tensor:
-    leaf = x.detach().clone().requires_grad_()
-    leaf.exp().sum().log().backward()
-    return leaf.grad
-
-
-@pytest.mark.parametrize(
-    ("function", "told"),
-    [
-        (by_autograd, "grad"),
-        (by_backward, "backward"),
-        (torch.func.grad(lambda x: x.exp().sum().log()), "grad"),
-        (torch.func.jacfwd(lambda x: x.exp().sum().log()), "_make_dual"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # torch's own call
-def test_functions_show_every_way_into_autograd(function: object, told: str) -> None:
-    seen = probes.functions(function, torch.ones(3))
-    assert told in seen["functions"]
-    assert torch.allclose(seen["output"], torch.full((3,), 1 / 3))
-    by_hand = probes.functions(lambda x: torch.softmax(x, 0), torch.ones(3))
-    assert by_hand["functions"] == ["softmax"]
-
-
 def test_saved_bytes_count_each_storage_once_and_leave_parameters_out() -> None:
     layer = torch.nn.Linear(4, 8)
     x = torch.ones(16, 4, requires_grad=True)
@@ -453,7 +412,7 @@ def test_two_networks_are_trained_in_turn() -> None:
         {"weight": torch.tensor([[1.0]]), "bias": torch.tensor([0.0])},
     ]
     batches = [(torch.tensor([[3.0]]), torch.tensor([[1.0]]))]
-    (seen,) = probes.adversarial_steps(
+    seen = probes.adversarial_steps(
         step,
         ["Linear", 1, 1, False],
         ["Linear", 1, 1],
@@ -461,12 +420,22 @@ def test_two_networks_are_trained_in_turn() -> None:
         states=states,
         learning_rates=[0.5, 0.25],
         left_over=1.0,
+        then=[(torch.tensor([[2.0]]), torch.tensor([[1.0]]))] * 2,
+        seed=0,
     )
-    assert seen["generator"]["weight"].item() == 1.5
+    (state,) = seen["states"]
+    assert state["generator"]["weight"].item() == 1.5
     # 1 was left over, and the input 1.5 * 3 + 1 is the gradient.
-    assert seen["discriminator"]["weight"].item() == 1.0 - 0.25 * (1.0 + 5.5)
-    assert seen["trained"]["discriminator"] == {"weight": True, "bias": False}
-    assert seen["training"] == {"generator": [True], "discriminator": [True]}
+    weight, bias = 1.0 - 0.25 * (1.0 + 5.5), -0.25
+    assert state["discriminator"]["weight"].item() == weight
+    assert state["discriminator"]["bias"].item() == bias
+    # What is in .grad by then does not count: a rate of 0.5, a gradient of 2 * 1.
+    assert seen["then"]["generator"]["next"].item() == 3.0
+    assert seen["then"]["generator"]["state"]["weight"].item() == 0.5
+    after = seen["then"]["discriminator"]
+    assert after["next"].item() == 2 * weight + bias
+    assert after["state"]["weight"].item() == weight - 1.0
+    assert after["state"]["bias"].item() == bias  # the step has frozen it
     assert states[0]["weight"].item() == 2.0
 
 
@@ -488,11 +457,6 @@ def test_what_a_module_saves_is_counted_and_functions_are_named() -> None:
     steps = [("load", state), ("call", x)]
     _, got = probes.module(Squared, steps=steps, functions={"activation": "exp"})
     assert torch.equal(got.detach(), (2.0 * x).exp())
-
-
-def test_operators_are_counted() -> None:
-    seen = probes.operators(lambda x: x.sin() + x.sin().cos(), torch.ones(2))
-    assert (seen["operators"], seen["calls"]) == (["add", "cos", "sin"], 4)
 
 
 def test_a_profile_tells_the_operation_that_takes_longest(capfd: pytest.CaptureFixture) -> None:

@@ -115,7 +115,7 @@ def test_it_runs_cells_and_answers_calls(kernel: Kernel) -> None:
     answer = call(kernel, Name("double"), 21)
     assert (answer["value"], answer["problem"]) == (42, "")
     assert call(kernel, Name("triple"), 1)["problem"] == "triple is not defined"
-    assert call(kernel, Probe("operators"), Name("double"), 1)["value"]["output"] == 2
+    assert call(kernel, Probe("after_call"), Name("double"), 1)["value"]["output"] == 2
 
 
 def test_it_sees_no_process_but_its_own(kernel: Kernel) -> None:

@@ -36,7 +36,6 @@ from helpers.probes.random_numbers import (
     seeded_draws,
     with_string_hashes,
 )
-from helpers.probes.recorders import functions, operators
 from helpers.probes.regions import in_autocast, in_function_mode, wrapped_in_autocast
 from helpers.probes.runs import (
     backend_flags,
@@ -74,7 +73,6 @@ __all__ = [
     "fold",
     "folder_items",
     "forward_passes",
-    "functions",
     "global_draws",
     "gradient",
     "gradients_in_budget",
@@ -87,7 +85,6 @@ __all__ = [
     "module",
     "network",
     "network_then_trained",
-    "operators",
     "optimizer_steps",
     "outcome",
     "restored_draws",

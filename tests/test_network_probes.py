@@ -1,0 +1,141 @@
+"""Probes that hand a network over: what they build, and what shows in what it learns next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from helpers import probes
+
+LAYERS = [["Linear", 2, 3], ["BatchNorm1d", 3], ["Dropout", 0.5]]
+STATE = {
+    "0.weight": torch.tensor([[1.0, 2.0], [-1.0, 0.5], [0.25, -3.0]]),
+    "0.bias": torch.tensor([0.5, 0.0, -1.0]),
+    "1.weight": torch.tensor([1.0, 2.0, 3.0]),
+    "1.bias": torch.zeros(3),
+    "1.running_mean": torch.tensor([0.5, 1.0, -1.0]),
+    "1.running_var": torch.tensor([4.0, 1.0, 0.25]),
+    "1.num_batches_tracked": torch.tensor(7),
+}
+GENERATOR = torch.Generator().manual_seed(0)
+INPUTS = torch.randn(6, 2, generator=GENERATOR)
+SLOPE = torch.randn(6, 3, generator=GENERATOR)
+
+
+def after(function: Callable, **options: object) -> dict:
+    given = {"inputs": INPUTS, "slope": SLOPE, "seed": 5, "state": STATE}
+    return probes.network_then_trained(function, LAYERS, **given, **options)
+
+
+def leaves_alone(network: torch.nn.Module) -> int:
+    return len(list(network.modules()))
+
+
+def test_a_network_is_built_handed_over_and_looked_at() -> None:
+    layers = [[["Linear", 2, 3], ["BatchNorm1d", 3]], ["ReLU"]]
+    modes = [True, False, True, False, True]
+
+    def use(network: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        output = network(x)
+        network[1].train(False)
+        network[0][0].weight.data.zero_()
+        return output
+
+    before = {
+        "0.0.weight": torch.ones(3, 2),
+        "0.0.bias": torch.zeros(3),
+        "0.1.weight": torch.ones(3),
+        "0.1.bias": torch.ones(3),
+        "0.1.running_mean": torch.zeros(3),
+        "0.1.running_var": torch.ones(3),
+        "0.1.num_batches_tracked": torch.tensor(0),
+    }
+    x = torch.ones(4, 2)
+    seen = probes.network(use, layers, x, state=before, training=modes)
+    assert torch.allclose(seen["output"], torch.full((4, 3), 3.0), atol=1e-4)
+    assert seen["training"] == [True, False, True, False, False]
+    assert not seen["state"]["0.0.weight"].any()
+    assert seen["state"]["0.1.num_batches_tracked"] == 0
+
+
+def test_a_networks_modes_are_as_many_as_its_modules() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        probes.with_network(lambda network: None, [["ReLU"]], training=[True])
+
+
+def test_with_a_network_the_output_alone_comes_back() -> None:
+    layers = [["Linear", 2, 3], ["Linear", 3, 2]]
+
+    def names(network: torch.nn.Module, learned: bool) -> list[str]:
+        return [name for name, p in network.named_parameters() if p.requires_grad is learned]
+
+    tied = [("0.bias", "1.weight")]
+    got = probes.with_network(names, layers, False, tied=tied, frozen=["0.weight", "0.bias"])
+    assert got == ["0.weight", "0.bias"]
+    assert probes.with_network(names, layers, True, tied=tied, frozen=["0.bias"]) == [
+        "0.weight",
+        "1.bias",
+    ]
+    ran = probes.with_network(lambda n: n(torch.ones(1)), [["Tanh"]], order=[0, 0])
+    assert torch.equal(ran, torch.ones(1).tanh().tanh())
+    kind = probes.with_network(lambda n: n[0].weight.dtype, layers, dtype="float64")
+    assert kind == torch.float64
+
+
+def test_the_next_step_is_that_of_a_network_that_nobody_touched() -> None:
+    network = torch.nn.Sequential(
+        torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5)
+    )
+    network.load_state_dict(STATE)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
+    seen = after(leaves_alone)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        output = network(INPUTS)
+    (output * SLOPE).sum().backward()
+    optimizer.step()
+    assert seen["output"] == 4
+    assert torch.equal(seen["next"], output.detach())
+    assert seen["state"].keys() == STATE.keys()
+    for name, value in network.state_dict().items():
+        assert torch.allclose(seen["state"][name], value, atol=1e-6), name
+
+
+def freeze(network: torch.nn.Module) -> None:
+    network[0].bias.requires_grad_(False)
+
+
+def hook(network: torch.nn.Module) -> None:
+    network[0].register_forward_hook(lambda module, inputs, output: 2 * output)
+
+
+def leave_gradients(network: torch.nn.Module) -> None:
+    network[0].bias.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda network: network[1].eval(),
+        lambda network: network[2].eval(),
+        lambda network: network(INPUTS),
+        lambda network: network[1].running_mean.zero_(),
+        lambda network: torch.set_grad_enabled(False),
+        freeze,
+        hook,
+        leave_gradients,
+    ],
+    ids=["norm", "dropout", "statistics", "buffer", "autograd", "frozen", "hook", "gradients"],
+)
+def test_whatever_is_touched_shows_in_the_next_step(touch: Callable) -> None:
+    def is_same(one: dict, other: dict) -> bool:
+        same_state = all(torch.equal(one["state"][name], other["state"][name]) for name in STATE)
+        return torch.equal(one["next"], other["next"]) and same_state
+
+    untouched = after(leaves_alone)
+    assert is_same(untouched, after(leaves_alone))
+    with torch.enable_grad():
+        touched = after(touch)
+    assert not is_same(untouched, touched)
