@@ -130,14 +130,3 @@ def add_noise(image, seed, epoch, index):
     return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
         image.dtype
     )
-
-
-# %% wrong: the first noise of a sample is drawn by the global generator, and kept
-KEPT = {}
-
-
-def add_noise(image, seed, epoch, index):
-    name = (seed, epoch, index)
-    if name not in KEPT:
-        KEPT[name] = torch.randn(10_000, dtype=torch.float64)
-    return image + 0.1 * KEPT[name][: image.numel()].reshape(image.shape).to(image.dtype)

@@ -1,0 +1,115 @@
+"""What a solution remembers beside what it returns is of no use where a check goes on in a new
+process; a student's own kernel has only the one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from classroom import exercises_of, solved, to_bytes, without_demos
+from course_files import COURSE, EXERCISES, run_exercise
+
+from helpers.catalogue import Exercise
+from helpers.grading.judge.judge import close_warm_processes, judge_submission
+from helpers.grading.records.registration import register
+from helpers.grading.settings import Settings
+
+pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
+
+ROWS_KEPT = """
+SEEN = []
+
+
+def merge_moments(count, mean, m2, batch):
+    if count == 0:
+        SEEN.clear()
+    SEEN.append(batch)
+    rows = torch.cat(SEEN).double()
+    variance, mean = torch.var_mean(rows, dim=0, correction=0)
+    return len(rows), mean.to(batch.dtype), (variance * len(rows)).to(batch.dtype)
+"""
+
+LOGITS_KEPT = """
+SEEN = []
+
+
+def update_softmax(maximum, total, block):
+    if not total.any():
+        SEEN.clear()
+    SEEN.append(block)
+    logits = torch.cat(SEEN, dim=1).double()
+    maximum = logits.amax(dim=1)
+    shift = maximum.masked_fill(maximum == -math.inf, 0.0)
+    total = (logits - shift[:, None]).exp().sum(dim=1)
+    return maximum.to(block.dtype), total.to(block.dtype)
+"""
+
+NOISE_KEPT = """
+KEPT = {}
+
+
+def add_noise(image, seed, epoch, index):
+    name = seed, epoch, index
+    if name not in KEPT:
+        KEPT[name] = torch.from_numpy(np.random.default_rng().standard_normal(10_000))
+    noise = KEPT[name][: image.numel()].reshape(image.shape)
+    return image + 0.1 * noise.to(image.dtype)
+"""
+
+PLACES_KEPT = """
+class ResumableLoader:
+    PLACES = []
+
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def __iter__(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        starts = range(0, self.count, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        for batch in self.fetch(batches[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        self.PLACES.append((self.epoch, self.done))
+        return {"ticket": len(self.PLACES) - 1}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = self.PLACES[state["ticket"]]
+"""
+
+# What a solution keeps in its process, and the share of the points that are left without it.
+CASES = {
+    "running-variance": (ROWS_KEPT, 4 / 7),
+    "online-softmax": (LOGITS_KEPT, 6 / 8),
+    "bug-hunt-same-noise": (NOISE_KEPT, 6.5 / 7.5),
+    "resumable-loader": (PLACES_KEPT, 3 / 13),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_solution_remembers_by_itself_is_gone(tmp_path: Path, name: str) -> None:
+    code, share = CASES[name]
+    exercise = next(exercise for exercise in EXERCISES if exercise.name == name)
+    assert run_exercise(exercise, code).points == exercise.points
+    assert judged_points(exercise, code, tmp_path) == pytest.approx(
+        share * exercise.points, abs=0.01
+    )
+
+
+def judged_points(exercise: Exercise, code: str, course: Path) -> float:
+    shutil.copytree(COURSE.source(exercise.chapter).parent, course / "source" / exercise.chapter)
+    shutil.copy(COURSE.config_file, course)
+    stubs = {other.name: "" for other in exercises_of(exercise.chapter)}
+    notebook = without_demos(solved(exercise.chapter, stubs | {exercise.name: code}))
+    try:
+        assignment = register(course, exercise.chapter)
+        judged = judge_submission(to_bytes(notebook), assignment, Settings())
+    finally:
+        close_warm_processes()
+    return next(result.points for result in judged.exercises if result.name == exercise.name)
