@@ -20,7 +20,6 @@ import pytest
 from course_files import ROOT
 
 from helpers.grading.inside.wire import Name, Probe
-from helpers.grading.judge import plain_code
 from helpers.grading.judge.warm import (
     Kernel,
     KernelEndedError,
@@ -29,6 +28,7 @@ from helpers.grading.judge.warm import (
     WarmProcessLostError,
 )
 from helpers.grading.sandbox.attendant import find_descendants
+from helpers.reading import tables
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(180)]
 
@@ -332,8 +332,8 @@ def test_it_looks_like_a_notebook(kernel: Kernel) -> None:
 
 
 def test_a_module_that_is_written_takes_the_place_of_none_that_is_plain(kernel: Kernel) -> None:
-    names = sorted((plain_code._WHOLE | plain_code._PARTS.keys()) - {"probes"})
-    own = [name for name in names if name.split(".")[0] not in plain_code._LIBRARIES]
+    names = sorted((tables.WHOLE | tables.PARTS.keys()) - {"probes"})
+    own = [name for name in names if name.split(".")[0] not in tables.LIBRARIES]
     code = f"import json, sys\nprint(json.dumps([n for n in {own} if n not in sys.modules]))"
     assert tell(kernel, code) == []
 

@@ -33,6 +33,7 @@ from helpers.grading.soundness import MalformedError
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 _ATTEMPTS = 3
+_RECOGNIZED = "its cell had lost its mark, and was recognized by what it defines"
 _NOTHING_THERE = "none of the chapter's exercises is in the notebook: is it of another chapter?"
 # Where IPython says that a cell is no Python, it names a file that the student has never seen.
 _IN_FILE = re.compile(r" \((?:<[^<>]*>|[^()]*\.py), line (\d+)\)$")
@@ -146,12 +147,17 @@ class _Judging:
             points = judgment.result.points
             cell = self._cells[self._notebook.tests[name]]
             cell.outputs = written.write_report(judgment.text, judgment.html, points)
-        results = [self._judgments[name].result for name in self._assignment.exercises]
+        results = [self._told(self._judgments[name].result) for name in self._assignment.exercises]
         if all(result.verdict is Verdict.MISSING for result in results):
             results = [replace(r, for_a_person=_NOTHING_THERE) for r in results]
         self._disarm_texts()
         content = nbformat.v4.writes(self._sanitized.notebook).encode()
         return Judged(tuple(results), content, tuple(self._notes))
+
+    def _told(self, result: ExerciseResult) -> ExerciseResult:
+        if result.name not in self._sanitized.recognized or result.for_a_person:
+            return result
+        return replace(result, for_a_person=_RECOGNIZED)
 
     def _run(self, places: Sequence[int], reaches: Mapping[str, Reach]) -> dict[str, Judgment]:
         """Run the cells at ``places``, and the tests of ``reaches`` where they stand."""

@@ -93,7 +93,7 @@ class Notebook:
         chosen = find_reach(cells, own[-1], names) if own else []
         reached = tuple(cells[i] for i in chosen if not cells[i].is_course)
         places = tuple(candidates[i].place for i in chosen if not cells[i].is_course)
-        given = [code.cell for code in before if code.cell.is_course]
+        given = [c.cell for c in before if c.cell.is_course and not (c.is_demo or c.is_test)]
         text = "\0".join(cell.code for cell in reached)
         doubts = tuple(find_doubts(reached, given))
         return Reach(places, reached, doubts, hashlib.sha256(text.encode()).hexdigest())
