@@ -1,15 +1,25 @@
-"""Chapter 04: its own scaler is torch's over thousands of random schedules."""
+"""Chapter 04: its own scaler is torch's over thousands of random schedules; forgers get nothing."""
 
 from __future__ import annotations
 
 import math
 import random
+import shutil
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
 import torch
-from course_files import find_cell, run_cell, source
+from classroom import exercises_of, solved, to_bytes, without_demos
+from course_files import COURSE, find_cell, release, run_cell, source
 
+from helpers.grading.assignment import Assignment
+from helpers.grading.judge.judge import close_warm_processes, judge_submission
+from helpers.grading.records.registration import register
+from helpers.grading.settings import Settings
+from helpers.grading.verdicts import Verdict
+
+CHAPTER = "04-gradscaler"
 SCHEDULES = 2000
 
 
@@ -67,3 +77,80 @@ def test_the_references_trace_is_torchs(part: int) -> None:
         own = run_schedule(own_class()(**settings), schedule)
         theirs = run_schedule(torch.amp.GradScaler("cpu", **settings), schedule)
         assert own == theirs, (settings, schedule)
+
+
+# Each stands in the cell of every exercise, below the stub: what is asked for is not written, and
+# the probes, torch and the memory of the check are made to say that it is.
+FORGERIES = {
+    "the probes take torch's own scaler": """
+import sys
+scaling = sys.modules["helpers.probes.scaling"]
+step = scaling._take_step
+class LossScaler:
+    def __init__(self, **settings):
+        self.own = vars(torch.amp)["Grad" + "Scaler"]("cpu", **settings)
+def take_step(scaler, parameters, optimizers, name, *given):
+    made = []
+    for optimizer in optimizers:
+        optimizer.register_step_post_hook(lambda *_: made.append(True))
+    result = step(scaler.own, parameters, optimizers, name, *given)
+    if name == "step":
+        result["returned"] = bool(made)
+    return result
+scaling._take_step = take_step
+""",
+    "probes of their own take the places of the real ones": """
+import helpers.probes.scaling as scaling
+def steps(function, weights, slopes, **settings):
+    one = {"returned": 1.0, "weights": weights, "scale": settings.get("init_scale", 1.0)}
+    return [one | {"count": k + 1} for k in range(len(slopes))]
+for name in ("scaled_steps", "scheduled_steps", "scaler_steps"):
+    setattr(scaling, name, steps)
+    setattr(probes, name, steps)
+""",
+    "whatever is called, a loss goes back and an optimizer makes its step": """
+def unwritten(*given):
+    found = [one for value in given for one in (value if isinstance(value, list) else [value])]
+    for one in found:
+        if isinstance(one, torch.Tensor):
+            one.backward()
+    for one in found:
+        if hasattr(one, "param_groups"):
+            one.step()
+    return 1.0
+for name in ("clipped_step", "follow_steps", "counted_step"):
+    globals()[name] = unwritten
+""",
+    "the check finds everything equal": """
+import helpers.comparison, helpers.checks, helpers.report
+helpers.comparison.find_difference = lambda *_, **__: None
+helpers.checks.find_difference = lambda *_, **__: None
+helpers.checks.Check.score = lambda self: self.exercise.points
+helpers.report.count_points = lambda exercise, _: (exercise.points, 0.0)
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assignment]:
+    course = tmp_path_factory.mktemp("course")
+    shutil.copytree(COURSE.source(CHAPTER).parent, course / "source" / CHAPTER)
+    shutil.copy(COURSE.config_file, course)
+    yield register(course, CHAPTER)
+    close_warm_processes()
+
+
+@pytest.mark.needs_system("bubblewrap")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=list(FORGERIES))
+def test_a_blank_notebook_gets_nothing_whatever_is_forged(
+    forgery: str, assignment: Assignment
+) -> None:
+    stubs = {e.name: find_cell(release(CHAPTER), e.name).source for e in exercises_of(CHAPTER)}
+    codes = {name: f"{stub}\n\n{forgery}" for name, stub in stubs.items()}
+    judged = judge_submission(
+        to_bytes(without_demos(solved(CHAPTER, codes))), assignment, Settings()
+    )
+    assert {result.name for result in judged.exercises} == set(stubs)
+    for result in judged.exercises:
+        assert (result.points, result.verdict is Verdict.PASSED) == (0.0, False), result.name
