@@ -47,7 +47,9 @@ _STATEMENT = re.compile(rf"%(?:time(?![^ \t\n])|{_TIMEIT}|{_PRUN})[ \t]*")
 _CELL = re.compile(r"%%(?:time|timeit|prun|capture)(?!\w)[^\n]*")
 _SETUP = re.compile(rf"%%{_TIMEIT}[ \t]*")
 _HELP = re.compile(r"[ \t]*%{0,2}(?!\d)[\w*]+(?:\.(?!\d)[\w*]+|\[-?\d+\])*[ \t]*\?{1,2}[ \t]*$")
-_PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In \[\d+\]:|\.{3,}:)(?: |$)")
+_CONSOLE_PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: |$)")
+# Behind such a prompt Python alone may read on: "In [1]: x = 2" is an item with a type.
+_PROMPT = re.compile(r"(?:(?:\[nav\]|\[ins\])? )?In \[\d+\]: |\s*\.{3,}: ?")
 
 _INDENT = re.compile(r"[ \t\f]*")
 # A line, as far as a backslash carries it on.
@@ -126,10 +128,11 @@ def _read_and_keep(code: str) -> _Reading:
 
 
 def _read_anew(code: str) -> _Reading:
-    tree = _parse(code)
+    easy = _without_prompts(code, _PROMPT)
+    tree = _parse(easy)
     if tree is not None:
-        return _Reading(code, tree)
-    scan = _Scan(_without_prompts(_without_margin(_with_plain_newlines(code))))
+        return _Reading(easy, tree)
+    scan = _Scan(_without_prompts(_without_margin(_with_plain_newlines(easy)), _CONSOLE_PROMPT))
     scan.run()
     python = "".join(scan.written)
     return _Reading(python, _parse(python), tuple(scan.left_out))
@@ -157,12 +160,18 @@ def _without_margin(code: str) -> str:
     return "\n".join(line.removeprefix(margin) for line in code.split("\n"))
 
 
-def _without_prompts(code: str) -> str:
+def _without_prompts(code: str, prompt: re.Pattern) -> str:
     """Take away the prompts of an example that was copied from a console."""
     lines = code.split("\n")
-    if not any(map(_PROMPT.match, lines[:2])):
+    first = next((place for place, line in enumerate(lines) if line.strip()), 0)
+    if not any(prompt.match(line.lstrip()) for line in lines[first : first + 2]):
         return code
-    return "\n".join(_PROMPT.sub("", line, count=1) for line in lines)
+    return "\n".join(map(functools.partial(_without_prompt, prompt), lines))
+
+
+def _without_prompt(prompt: re.Pattern, line: str) -> str:
+    found = prompt.match(line.lstrip())
+    return line if found is None else line.lstrip()[found.end() :]
 
 
 @dataclass
@@ -188,11 +197,13 @@ class _Scan:
             if not self.code.startswith("%%", blank):
                 return
             self._write(self.code[self.place : blank])
+            self.place = blank
             found = _CELL.match(self.code, blank)
             if found is None:
                 break
             setup = _SETUP.match(self.code, blank)
-            self.place = setup.end() if setup else blank
+            if setup is not None:
+                self.place = setup.end()
             if setup is None or not self._copy_statement(found.end()):
                 self._drop(found.end())
         self._drop(len(self.code))  # another language

@@ -22,7 +22,8 @@ def cells_run() -> list[Cell]:
     given = _given.get()
     if given is not None:
         return list(given)
-    last = {code: number for number, code in enumerate(_inputs()) if parse(code) is not None}
+    inputs = enumerate(_inputs())
+    last = {code: number for number, code in inputs if code.strip() and parse(code) is not None}
     return [Cell(code, f"cell [{last[code]}]") for code in sorted(last, key=last.__getitem__)]
 
 

@@ -114,7 +114,7 @@ class Names:
                 or (name == "*" and path in _ALL_PLAIN)
             )
         if path in tables.WHOLE:
-            return name not in tables.OF_LIBRARIES or name in _OWN_NAMES
+            return name not in tables.OF_LIBRARIES or name == path
         return True
 
     def _hands_on_a_class(self, tree: ast.Module) -> bool:
@@ -163,8 +163,6 @@ class Names:
         self.own.update(_bound_at_top(tree.body))
 
 
-# What modules hold that go by the name of another module.
-_OWN_NAMES = frozenset({"array", "copy", "glob", "random", "time"})
 # Of these even all is plain: what they hold is functions on tensors and numbers.
 _ALL_PLAIN = frozenset({"torch.nn.functional", "torch.nn", "math", "cmath"})
 

@@ -58,7 +58,7 @@ def _is_plain_keyword(keyword: ast.keyword) -> bool:
             return keyword.arg == "worker_init_fn"
         case ast.keyword(arg="allow_pickle" | "eval_str", value=ast.Constant(value=flag)):
             return not flag
-        case ast.keyword(arg="allow_pickle" | "eval_str"):
+        case ast.keyword(arg="allow_pickle" | "eval_str" | "refcheck"):
             return False
         case ast.keyword(arg="compute_mode" | "use_mm_for_euclid_dist"):
             return isinstance(keyword.value, ast.Constant)
@@ -157,7 +157,7 @@ def _plain_open(call: ast.Call, names: Names, _: bool = False) -> bool:
         return True
     match call.args[0]:
         case ast.Constant(value=str(text)):
-            return not text.startswith(("/proc", "/dev")) and not text.endswith(".pth")
+            return not text.endswith(".pth")
         case ast.Constant():
             return False
         case ast.BinOp(left=ast.Constant(value=int())) | ast.UnaryOp():
@@ -289,6 +289,7 @@ _OF_LIBRARIES: dict[str, Callable[[ast.Call, Names], bool]] = {
     "torch.load": _plain_load,
     "weakref.ref": _without_callback,
 }
+CHECKED = frozenset(_OF_LIBRARIES)
 _METHODS: dict[str, Callable[[ast.Call, Names], bool]] = {
     "eval": _plain_eval,
     "format": _plain_format,

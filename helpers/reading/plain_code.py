@@ -39,9 +39,10 @@ _ODD_LINE_BREAKS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # What IPython runs that looks at the machine, or shows something.
 _HARMLESS = re.compile(
     r"""
-      !{1,2}[ ]*(?:nvidia-smi|ls|pwd|lscpu|free|which|df|date|uname|python|python3)
-          (?:[ ]+[\w./=-]+)*
-    | [!%]{1,2}[ ]*pip3?[ ]+(?:install|list|show|freeze)(?:[ ]+[\w=.,\[\]-]+)*
+      !{1,2}[ ]*(?:nvidia-smi|ls|pwd|lscpu|free|which|df|date|uname)(?:[ ]+[\w./=-]+)*
+    | !{1,2}[ ]*python3?[ ]+(?:--version|-V)
+    | [!%]{1,2}[ ]*pip3?[ ]+(?:install|list|show|freeze)
+          (?:[ ]+(?:-q|-qq|-U|--quiet|--upgrade|--user|[A-Za-z][\w=.,\[\]-]*))*
     | %(?:matplotlib|precision|xmode|pwd|ls|who|whos|who_ls|lsmagic|timeit|time|pdb|cd|autoreload
           |load_ext[ ]+autoreload|pylab|pprint|reset_selective)\b[ \w./-]*
     | %config[ ]+InlineBackend\.\w+[ ]*=[ ]*[\w'",{}\[\] ]+
@@ -51,7 +52,10 @@ _HARMLESS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_PYTHON_FILE = (".py", ".pyc", ".so", ".pyi")
+# Files that might be imported, and a process's own memory.
+_PYTHON_FILES = (".py", ".pyc", ".pyd", ".so")
+_SYSTEM = ("/proc", "/sys", "/dev")
+_HARMLESS_FILES = words("/dev/null /dev/shm /proc/cpuinfo /proc/meminfo")
 _OWN = words("self cls ctx")
 _DATA = words("bool bytes complex dict float frozenset int list set str tuple")
 _TENSORS = words("torch.Tensor torch.nn.Parameter torch.nn.parameter.Parameter")
@@ -163,7 +167,8 @@ class _Examiner(ast.NodeVisitor):
             if not {id(node)} & (self._called | self._renamed):
                 self._doubt(node, f"the module `{path}`, handed on")
         elif id(node) not in self._called and (
-            path.rpartition(".")[2] in plain_calls.ONLY_CALLED_METHODS
+            path in plain_calls.CHECKED
+            or path.rpartition(".")[2] in plain_calls.ONLY_CALLED_METHODS
         ):
             self._doubt(node, f"{quoted(node)} as a value")
 
@@ -296,13 +301,16 @@ class _Examiner(ast.NodeVisitor):
 
     def visit_Expr(self, node: ast.Expr) -> None:
         self._allow_grad_fn(node.value)
-        self.generic_visit(node)
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         text = node.value
-        if not isinstance(text, str):
+        if not isinstance(text, str) or " " in text or len(text) > 300:
             return
-        if text.startswith("module://") or (text.endswith(_PYTHON_FILE) and len(text) < 300):
+        is_file_of_code = text.endswith(_PYTHON_FILES)
+        is_system = text.startswith(_SYSTEM) and text not in _HARMLESS_FILES
+        if is_file_of_code or is_system or text.startswith("module://"):
             self._doubt(node, f'`"{text[-40:]}"`')
 
     def _allow_grad_fn(self, *nodes: ast.AST) -> None:
