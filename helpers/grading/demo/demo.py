@@ -101,6 +101,7 @@ def summarize(outcome: Outcome) -> list[str]:
     lines += [f"  {student} {about}" for student, about in outcome.special]
     for student, why in outcome.graded.failed:
         lines.append(f"Not graded, by no fault of theirs: {student}: {printable(why)}")
+    lines += outcome.report.waiting
     lines += [
         f"The report:     {outcome.report.index}",
         f"Feedback pages: {outcome.report.index.parent / 'feedback'}",

@@ -142,8 +142,9 @@ def _tell_why_it_waits(tried: PropertyResult, mark: Mark) -> str:
     properties = mark.result.properties if mark.result else (tried,)
     share = tried.weight / (sum(each.weight for each in properties) or 1.0)
     points = round(share * mark.most, 2)
+    where = visible(tried.reason).replace("`", "")
     return (
-        f"It holds. A person will look at {visible(tried.reason)} before this property's "
+        f"It holds. A person will look at {where} before this property's "
         f"{count(points, 'point')} {'counts' if points == 1 else 'count'}."
     )
 
