@@ -396,7 +396,7 @@ def report(assignment: str, output: Path | None, column: str | None, opens: bool
 @click.option(
     "--students",
     "size",
-    type=click.IntRange(8, 999),
+    type=click.IntRange(9, 999),
     default=24,
     show_default=True,
     help="How many students to invent.",

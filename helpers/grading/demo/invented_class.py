@@ -18,7 +18,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.demo.mistakes import find_mistakes
 
-FEWEST = 8
+FEWEST = 9
 _SEED = 8
 _MARKS = ("### BEGIN SOLUTION", "### END SOLUTION")
 _FIRST_CHANCE, _LAST_CHANCE = 0.35, 0.95  # that the weakest and the best get an exercise right
@@ -26,6 +26,7 @@ _CHANCE_OF_A_STUB = 0.2  # of what is not right
 _BYTES_THAT_ARRIVED = 2000
 _LOOP = "while True:\n    pass"
 _KILL = "import os\nos._exit(1)"
+_ODD = "import sys\ncaller = sys._getframe(1).f_code.co_name"
 _CHEAT = """import gc
 
 print("4.0 of 4 points")
@@ -151,6 +152,7 @@ _SPECIAL: tuple[tuple[str, Callable[[_Chapter], bytes]], ...] = (
     ("has a damaged file", lambda chapter: chapter.solved()[:_BYTES_THAT_ARRIVED]),
     ("has deleted an answer's cell", lambda chapter: chapter.without_answer(2)),
     ("prints points and looks for the tests", lambda chapter: chapter.that_cheats(0)),
+    ("asks Python for its caller, which a person looks at", lambda c: c.with_code(0, _ODD)),
     (_LATE, lambda chapter: chapter.untouched()),
 )
 
