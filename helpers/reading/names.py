@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import helpers
 from helpers.reading import tables
@@ -25,12 +25,18 @@ class Names:
     Attributes:
         own: global names that the code binds itself, other than by an import.
         own_classes: the classes that it defines.
+        selves: nodes, by ``id``, that stand for an object of a student's own class.
         own_attributes: names of the methods that it defines, and of attributes that it assigns.
         hands_on_classes: whether it hands a library's class to a function of its own.
     """
 
-    def __init__(self, given: Sequence[ast.Module], own: Sequence[ast.Module]) -> None:
-        """Read the course's trees, ``given``, and the student's ``own``."""
+    def __init__(
+        self, given: Sequence[ast.Module], own: Sequence[ast.Module], selves: Set[int] = frozenset()
+    ) -> None:
+        """Read the course's trees, ``given``, and the student's ``own``; ``selves`` are the nodes,
+        by ``id``, that stand for an object of a student's own class.
+        """
+        self.selves = selves
         self._paths: dict[str, str] = {}
         self._modules: set[str] = set()
         self._aliases: set[ast.AST] = set()
@@ -38,6 +44,7 @@ class Names:
         self.own_classes: set[str] = set()
         self.own_attributes: set[str] = set()
         self._constants: dict[str, list[ast.AST]] = defaultdict(list)
+        self._plain_texts: dict[tuple[str, Callable], bool] = {}
         for tree in (*given, *own):
             for node in ast.walk(tree):
                 self._read(node)
@@ -60,9 +67,17 @@ class Names:
         """Tell whether a path is that of a module."""
         return path in self._modules or path in tables.MODULES
 
-    def texts(self, name: str) -> list[ast.AST]:
-        """Return what is assigned to a global name, as far as it stands there."""
-        return self._constants.get(name, [])
+    def all_texts(self, name: str, is_plain: Callable[[ast.AST], bool]) -> bool:
+        """Tell whether all that is assigned to a name is plain, and anything is."""
+        known = self._plain_texts.get((name, is_plain))
+        if known is None:
+            texts = self._constants.get(name, [])
+            known = self._plain_texts[name, is_plain] = bool(texts) and all(map(is_plain, texts))
+        return known
+
+    def is_assigned(self, name: str) -> bool:
+        """Tell whether a value is assigned to a name anywhere."""
+        return name in self._constants
 
     def bound_to_paths(self, body: Sequence[ast.AST]) -> set[str]:
         """Return the names that a function's body binds to imports."""
@@ -164,7 +179,7 @@ class Names:
 
 
 # Of these even all is plain: what they hold is functions on tensors and numbers.
-_ALL_PLAIN = frozenset({"torch.nn.functional", "torch.nn", "math", "cmath"})
+_ALL_PLAIN = frozenset({"math", "cmath"})
 
 
 _FIRST_PARTS = (

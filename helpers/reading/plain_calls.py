@@ -109,7 +109,9 @@ def _plain_getattr(call: ast.Call, names: Names, _: bool) -> bool:
         match call.args[1]:
             case ast.Constant(value=str(text)) if text.startswith("_") and is_private_elsewhere:
                 return text in tables.PRIVATE_PARTS | tables.SPECIAL_NAMES
-        return _is_plain_text(call.args[1])
+        # Which name it is that a computed text gives can only be left open of one's own objects.
+        is_open = id(call.args[0]) in names.selves or isinstance(call.args[1], ast.Constant)
+        return is_open and _is_plain_text(call.args[1])
     match call.args[1]:
         case ast.Constant(value=str(text)):
             return names.has_plain_part(path, text) and not names.is_module(f"{path}.{text}")
@@ -132,7 +134,7 @@ def _plain_setattr(call: ast.Call, names: Names, _: bool) -> bool:
             )
         case ast.Attribute(attr="__name__"):
             return not names.hands_on_classes
-    return _is_plain_text(call.args[1]) or (owner == "self" and not attributes)
+    return _is_plain_text(call.args[1]) or id(call.args[0]) in names.selves
 
 
 def _plain_getter(call: ast.Call, names: Names) -> bool:
@@ -184,9 +186,8 @@ def _plain_format(call: ast.Call, names: Names) -> bool:
         case ast.Attribute(value=ast.Constant()):
             return _is_plain_format(call.func.value)
         case ast.Attribute(value=ast.Name(id=name)):
-            texts = names.texts(name)
-            own = name == "self" and "format" in names.own_attributes
-            return own or (bool(texts) and all(map(_is_plain_format, texts)))
+            is_own = name == "self" and "format" in names.own_attributes
+            return is_own or names.all_texts(name, _is_plain_format)
     return False
 
 
@@ -210,7 +211,7 @@ def _plain_timeit(call: ast.Call, names: Names) -> bool:
         return False
     return all(
         isinstance(part, ast.Lambda | ast.Attribute)
-        or (isinstance(part, ast.Name) and not names.texts(part.id))
+        or (isinstance(part, ast.Name) and not names.is_assigned(part.id))
         for part in given
     )
 
@@ -249,12 +250,19 @@ def _plain_load(call: ast.Call, names: Names) -> bool:
 
 def _constants_only(call: ast.Call, names: Names) -> bool:
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if any(keyword.arg is None for keyword in call.keywords):
+        return False
     return all(
         isinstance(v, ast.Constant)
         or (isinstance(v, ast.UnaryOp) and isinstance(v.operand, ast.Constant))
         or (isinstance(v, ast.Attribute) and names.path(*chain_of(v)) in ("math.inf", "torch.inf"))
         for v in values
     )
+
+
+def _plain_cdist(call: ast.Call, names: Names) -> bool:
+    is_open = any(isinstance(part, ast.Starred) for part in call.args)
+    return len(call.args) < 4 and not is_open and all(keyword.arg for keyword in call.keywords)
 
 
 def _without_callback(call: ast.Call, names: Names) -> bool:
@@ -276,6 +284,7 @@ _BUILTINS: dict[str, Callable[[ast.Call, Names, bool], bool]] = {
 }
 _OF_LIBRARIES: dict[str, Callable[[ast.Call, Names], bool]] = {
     "*.set_printoptions": _constants_only,
+    "*.cdist": _plain_cdist,
     "dataclasses.replace": _dataclass_replace,
     "functools.wraps": _plain_wraps,
     "io.open": _plain_open,

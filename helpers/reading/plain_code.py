@@ -29,6 +29,8 @@ from helpers.reading import plain_calls, tables
 from helpers.reading.cells import Cell, left_out, parse
 from helpers.reading.doubts import Doubt, quoted
 from helpers.reading.names import Names, chain_of
+from helpers.reading.plain_classes import ClassChanges
+from helpers.reading.selves import find_selves
 from helpers.reading.uses import all_arguments, find_locals
 from helpers.reading.words import words
 
@@ -73,17 +75,21 @@ def find_doubts(cells: Sequence[Cell], given: Sequence[Cell] = ()) -> list[Doubt
     trees = [(cell, parse(cell.code)) for cell in cells]
     known = [tree for _, tree in trees if tree is not None]
     course = [tree for tree in (parse(cell.code) for cell in given) if tree is not None]
-    names = Names(course, known)
+    selves = find_selves(known)
+    names = Names(course, known, selves.objects)
+    changes = ClassChanges(known, names, selves)
     doubts: list[Doubt] = []
     for cell, tree in trees:
         first: dict[int, str] = {}
-        for line, what in _examine(cell, tree, names):
+        for line, what in _examine(cell, tree, names, changes):
             first.setdefault(line, what)
         doubts += (Doubt(cell.label, line, first[line]) for line in sorted(first))
     return doubts
 
 
-def _examine(cell: Cell, tree: ast.Module | None, names: Names) -> Iterator[tuple[int, str]]:
+def _examine(
+    cell: Cell, tree: ast.Module | None, names: Names, changes: ClassChanges
+) -> Iterator[tuple[int, str]]:
     odd = _ODD_LINE_BREAKS.search(cell.code)
     if odd:
         yield cell.code.count("\n", 0, odd.start()) + 1, "an unusual line break"
@@ -99,6 +105,7 @@ def _examine(cell: Cell, tree: ast.Module | None, names: Names) -> Iterator[tupl
     except RecursionError:
         yield 1, "code that is nested too deeply to be read"
     yield from examiner.found
+    yield from changes.find(tree)
 
 
 class _Examiner(ast.NodeVisitor):
@@ -358,7 +365,8 @@ class _Examiner(ast.NodeVisitor):
         names |= {argument.arg for argument in all_arguments(node.args)}
         was_class_body, self._is_class_body = self._is_class_body, False
         # What a function imports, or names as an import is named, is not hidden by being local.
-        self._hidden.append(names - declared - self._names.bound_to_paths(body))
+        statements = [part for part in body if isinstance(part, ast.stmt)]
+        self._hidden.append(names - declared - self._names.bound_to_paths(statements))
         self._functions += 1
         for part in body:
             self.visit(part)

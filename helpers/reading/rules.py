@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +41,12 @@ def find_named(cells: Sequence[Cell], patterns: Sequence[str]) -> Doubt | None:
     where the code does not define it itself. It does not count where it is a student's own: an
     attribute that a class gives to ``self``, a method of that class.
     """
-    fits = re.compile("|".join(fnmatch.translate(p.lower()) for p in patterns) or "(?!)").match
+    matches = re.compile("|".join(fnmatch.translate(p.lower()) for p in patterns) or "(?!)").match
+
+    @functools.cache
+    def fits(name: str) -> bool:
+        return matches(name.lower()) is not None
+
     trees = [tree for tree in (parse(cell.code) for cell in cells) if tree is not None]
     own = _find_own_attributes(trees)
     firm = {name for cell in cells for name in own_names(cell)}
@@ -48,9 +54,9 @@ def find_named(cells: Sequence[Cell], patterns: Sequence[str]) -> Doubt | None:
         tree = parse(cell.code)
         if tree is not None:
             uses = find_uses(cell.code)
-            foreign = {n for n in uses.at_once | uses.later if fits(n.lower())} - firm
+            foreign = {n for n in uses.at_once | uses.later if fits(n)} - firm
             ignored = own | _find_ignored(tree)
-            found = _find_names(tree, lambda name: bool(fits(name.lower())), foreign, ignored)
+            found = _find_names(tree, fits, foreign, ignored)
             first = min(found, default=None)
             if first is not None:
                 return Doubt(cell.label, first[0], first[2])
