@@ -7,7 +7,7 @@ import tarfile
 import pytest
 import torch
 
-from helpers import probes
+from helpers import first_draws, probes
 
 PARTS = [[["Conv3d", 1, 4, 3, 1, 1], ["Tanh"]], [["Conv3d", 4, 4, 3, 1, 1], ["Tanh"]]]
 PARTS += [[["Conv3d", 4, 1, 1]]]
@@ -36,11 +36,9 @@ def parts_state() -> dict[str, torch.Tensor]:
     return state
 
 
-def in_budget(function, **options):
+def in_budget(function, *, probe=probes.budget_kept, **options):
     x = torch.linspace(-1, 1, 3 * 5 * 6 * 7).view(3, 1, 5, 6, 7)
-    return probes.gradients_in_budget(
-        function, PARTS, parts_state(), x, (x > 0.3).float(), **options
-    )
+    return probe(function, PARTS, parts_state(), x, (x > 0.3).float(), **options)
 
 
 def test_gradients_of_all_ways_are_the_same_and_their_bytes_are_not() -> None:
@@ -51,6 +49,10 @@ def test_gradients_of_all_ways_are_the_same_and_their_bytes_are_not() -> None:
     assert whole["peak"] <= whole["budget"]
     assert parts["peak"] <= parts["budget"] < whole["peak"]
     assert (whole["passes"], parts["passes"]) == ([[3, False]], [[1, True]] * 3)
+    uncounted = in_budget(one_by_one, probe=probes.gradients_in_budget, fits=(1, True))
+    assert uncounted.keys() == {"output", "errors", "gradients"}
+    for name, slope in parts["gradients"].items():
+        assert torch.equal(uncounted["gradients"][name], slope)
 
 
 def test_what_was_in_the_gradients_stays_in_the_sum() -> None:
@@ -62,7 +64,9 @@ def test_what_was_in_the_gradients_stays_in_the_sum() -> None:
 
 def test_an_exception_is_told_where_nothing_fits_and_goes_on_elsewhere() -> None:
     seen = in_budget(one_by_one, fits=(0, True))
-    assert (seen["raised"], seen["passes"]) == ("ValueError", [])
+    assert seen["errors"][:2] == ["ValueError", "Exception"]
+    assert seen["passes"] == []
+    assert set(seen["gradients"].values()) == {None}
 
     def fails(*_):
         raise KeyError("x")
@@ -81,12 +85,23 @@ def test_a_network_that_replaces_its_own_list_of_weights_gains_nothing() -> None
 def test_patches_are_multiplied_and_watched() -> None:
     weights = torch.arange(8.0).view(2, 2, 2)
     volume = torch.ones(1, 1, 2, 2, 2)
-    seen = probes.joined_patches(
-        lambda predict, volume, patch, step: predict(volume), weights, volume, 2, 1
-    )
-    assert torch.equal(seen["output"].detach()[0, 0], weights)
-    assert seen["shapes"] == [[1, 1, 2, 2, 2]]
-    assert (seen["with_graph"], seen["keeps_graph"]) == (True, True)
+
+    def quietly(predict, volume, patch, step):
+        with torch.no_grad():
+            return predict(volume)
+
+    for function, has_graph in ((lambda predict, v, *_: predict(v), True), (quietly, False)):
+        seen = probes.joined_patches(function, weights, volume, 2, 1)
+        assert torch.equal(seen["output"].detach()[0, 0], weights)
+        assert (seen["with_graph"], seen["keeps_graph"]) == (has_graph, has_graph)
+
+
+def test_what_a_call_leaves_in_its_arguments_shows_in_a_second_one() -> None:
+    volume = torch.ones(2)
+    first, second = probes.joined_twice(lambda predict, v: predict(v), lambda v: v + 1, volume)
+    assert first.tolist() == second.tolist() == [2.0, 2.0]
+    first, second = probes.joined_twice(lambda predict, v: predict(v.mul_(2)) + 0, abs, volume)
+    assert (first.tolist(), second.tolist()) == ([2.0, 2.0], [4.0, 4.0])
 
 
 class Counter:
@@ -116,40 +131,73 @@ def test_a_segmenter_goes_on_from_its_state() -> None:
         Counter, 1000, 10, *data, [[3, 4, 5]], state=first["state"], unseen=data[0][:1]
     )
     assert first["logits"] is None
-    assert first["peaks"] == [1024, 1024]
     assert rest["logits"].unique().tolist() == [16.0]
-    (methods,) = probes.segmenter_peaks(Counter, 1000, 10, *data, [[0]])
-    assert methods["step"] == 1024
-    assert methods["state_dict"] == methods["load_state_dict"] == 0
-    assert methods["predict"] > 0
 
 
-def test_shards_are_written_and_batches_are_named() -> None:
-    shards = [[(f"s{i}", torch.full((1, 2), float(i)), torch.ones(1, 2)) for i in range(3)], []]
+def test_the_bytes_of_each_method_are_counted_beside_what_is_predicted() -> None:
+    data = torch.ones(6, 1, 2, 2, 2), torch.zeros(6, 1, 2, 2, 2)
+    seen = probes.segmenter_peaks(Counter, 1000, 10, *data, [[0], [1, 2]])
+    for methods in seen["peaks"]:
+        assert methods["step"] == 1024
+        assert methods["state_dict"] == methods["load_state_dict"] == 0
+        assert methods["predict"] > 0
+    assert seen["logits"].unique().tolist() == [13.0]
 
-    class Loader:
-        def __init__(self, paths, batch_size, seed):
-            self.names = []
-            for path in paths:
-                with tarfile.open(path) as shard:
-                    self.names += shard.getnames()
-            self.done = 0
 
-        def __iter__(self):
-            while self.done < 3:
-                self.done += 1
-                yield [self.names[2 * self.done - 2]], torch.zeros(1), torch.zeros(1)
+class Loader:
+    """Yields one sample after another, from the first on in each epoch."""
 
-        def state_dict(self):
-            return {"done": self.done}
+    def __init__(self, paths, batch_size, seed):
+        self.names = []
+        for path in paths:
+            with tarfile.open(path) as shard:
+                self.names += shard.getnames()[::2]
+        self.state = {"done": 0}
 
-        def load_state_dict(self, state):
-            self.done = state["done"]
+    def __iter__(self):
+        while self.state["done"] < len(self.names):
+            self.state["done"] += 1
+            yield [self.names[self.state["done"] - 1]], torch.zeros(1), torch.ones(1)
+        self.state["done"] = 0
 
-    seen = probes.stopped_shards(Loader, shards, 1, 0, stops=[1], total=3)
-    assert [batch["names"] for batch in seen["batches"]] == [[f"s{i}.volume.npy"] for i in range(3)]
-    assert seen["states"] == ['{"done": 1}']
-    assert not seen["states_moved"]
+    def state_dict(self):
+        return dict(self.state)
+
+    def load_state_dict(self, state):
+        self.state = dict(state)
+
+
+class Aliased(Loader):
+    """Its state is its own dict, which goes on changing."""
+
+    def state_dict(self):
+        return self.state
+
+
+SHARDS = [[(f"s{i}", torch.full((1, 2), float(i)), torch.ones(1, 2)) for i in range(3)], []]
+
+
+def shard_runs(loader_class, *runs):
+    asked = [{"seed": 0, "total": total, "state": state} for total, state in runs]
+    return probes.shard_runs(loader_class, SHARDS, 1, asked)
+
+
+def test_shards_are_written_and_loaders_go_on_from_their_state() -> None:
+    expected = [[f"s{i}.volume.npy"] for i in (0, 1, 2, 0, 1)]
+    whole, first = shard_runs(Loader, (5, None), (2, None))
+    assert [batch["names"] for batch in whole["batches"]] == expected
+    assert first["state"] == '{"done": 2}'
+    assert [batch["names"] for batch in first["batches"]] == expected[:2]
+    (rest,) = shard_runs(Loader, (3, first["state"]))
+    assert [batch["names"] for batch in rest["batches"]] == expected[2:]
+    (ended,) = shard_runs(Loader, (1, '{"done": 3}'))
+    assert [batch["names"] for batch in ended["batches"]] == expected[:1]
+
+
+def test_a_state_that_moves_with_the_loader_is_another_one_when_it_is_written() -> None:
+    runs = [(0, None), (2, None)]
+    assert [seen["state"] for seen in shard_runs(Loader, *runs)] == ['{"done": 0}', '{"done": 2}']
+    assert [seen["state"] for seen in shard_runs(Aliased, *runs)] == ['{"done": 1}', '{"done": 3}']
 
 
 class Tiny:
@@ -168,18 +216,9 @@ class Loud(Tiny):
         torch.manual_seed(seed)
 
 
-def test_a_segmenter_that_moves_the_global_generator_is_told() -> None:
+def test_a_segmenter_that_moves_the_global_generator_moves_what_is_drawn() -> None:
     for kind, kept in ((Tiny, True), (Loud, False)):
-        seen = probes.segmenter_steps(kind, 900_000, 3, torch.zeros(1), torch.zeros(1), [])
-        assert seen["kept_generator"] is kept
-
-
-def test_a_volume_that_was_written_to_is_told() -> None:
-    volume = torch.rand(1, 1, 3, 3, 3)
-    before = volume.clone()
-    for function, changed in (
-        (lambda predict, volume, patch, step: predict(volume), False),
-        (lambda predict, volume, patch, step: volume.mul_(2.0), True),
-    ):
-        seen = probes.joined_patches(function, torch.ones(3, 3, 3), volume, 3, 1)
-        assert torch.equal(seen["volume"], before) is not changed
+        seen = probes.segmenter_steps(
+            kind, 900_000, 3, torch.zeros(1), torch.zeros(1), [], process=8
+        )
+        assert (seen["drawn"] == first_draws(8)["torch"]) is kept

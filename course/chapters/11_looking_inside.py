@@ -973,6 +973,11 @@ with check.property("buffers count as weights, and have no gradients"):
         check.draw.normal(6, a, equal_sizes=True),
     )
 with check.property("it is predicted: no optimizer, no backward pass"):
+    predicts(
+        lambda: nn.Sequential(nn.Linear(c, a), nn.Sigmoid()),
+        [["Linear", c, a], ["Sigmoid"]],
+        check.draw.normal(check.draw.integer(2, 30), c, equal_sizes=True),
+    )
     check.written_without("*backward*", "grad", "vjp", "jac*", "optim")
 with check.property("the batch counts for the activations alone"):
     for batch in (2, 33):

@@ -33,6 +33,7 @@ from torch.utils.checkpoint import checkpoint
 from helpers import (
     COLORS,
     Check,
+    first_draws,
     hint,
     new_figure,
     peak_bytes,
@@ -591,32 +592,30 @@ check = Check("shard-loader")
 
 
 def drawn_shards(*lengths):
-    """Shards of these lengths; volumes and masks tell which sample they belong to."""
-    shards, number = [], 0
+    """Shards of these lengths, with volumes and names drawn afresh."""
+    numbers = (check.draw.permutation(900) + 100).tolist()
+    shards = []
     for length in lengths:
         shard = []
         for _ in range(length):
             volume = check.draw.normal(1, 2, 3)
-            shard.append((f"s{number}", volume, (volume > 0.3).float()))
-            number += 1
+            shard.append((f"s{numbers.pop()}", volume, (volume > 0.3).float()))
         shards.append(shard)
     return shards
 
 
-def run_loader(shards, batch_size, seed, total, stops=()):
-    got = check.call(
-        probes.stopped_shards,
-        ShardLoader,
-        shards,
-        batch_size,
-        seed,
-        stops=list(stops),
-        total=total,
-    )
-    what = f"shards of {[len(shard) for shard in shards]}, batches of {batch_size}"
-    what += f", stopped after {list(stops)} batches: " if stops else ": "
-    check.equal(len(got["batches"]), total, what=what + "the number of batches that came")
-    return got
+def run_loaders(shards, batch_size, *runs):
+    """Run a loader for each (seed, number of batches, state); return their batches and states."""
+    asked = [{"seed": seed, "total": total, "state": state} for seed, total, state in runs]
+    seen = check.call(probes.shard_runs, ShardLoader, shards, batch_size, asked)
+    told = f"{told_of(shards, batch_size)}the number of batches that came"
+    for run, got in zip(asked, seen, strict=True):
+        check.equal(len(got["batches"]), run["total"], what=told)
+    return [got["batches"] for got in seen], [got["state"] for got in seen]
+
+
+def told_of(shards, batch_size):
+    return f"shards of {[len(shard) for shard in shards]}, batches of {batch_size}: "
 
 
 def names_of(batches):
@@ -627,38 +626,61 @@ def batches_in(shards, batch_size):
     return math.ceil(sum(map(len, shards)) / batch_size)
 
 
-def holds_all(shards, batch_size, epochs=2):
+def are_epochs(batches, shards, batch_size):
     """Require every sample once in each epoch, in full batches; return the epochs' names."""
     samples = {name: rest for shard in shards for name, *rest in shard}
-    each = batches_in(shards, batch_size)
-    got = run_loader(shards, batch_size, check.draw.integer(0, 2**30), epochs * each)["batches"]
-    told = f"shards of {[len(shard) for shard in shards]}, batches of {batch_size}, epoch "
-    found = []
-    for epoch in range(epochs):
-        batches = got[epoch * each : (epoch + 1) * each]
-        sizes = [len(batch["names"]) for batch in batches]
+    each, found = batches_in(shards, batch_size), []
+    for start in range(0, len(batches), each):
+        told = f"{told_of(shards, batch_size)}epoch {start // each}, "
+        epoch = batches[start : start + each]
+        sizes = [len(batch["names"]) for batch in epoch]
         full = [batch_size] * (each - 1)
-        check.equal(sizes[:-1], full, what=f"{told}{epoch}: sizes of all batches but the last")
-        names = [name for batch in batches for name in batch["names"]]
-        check.equal(sorted(names), sorted(samples), what=f"{told}{epoch}: the names, sorted")
-        for batch in batches:
+        check.equal(sizes[:-1], full, what=told + "sizes of all batches but the last")
+        names = [name for batch in epoch for name in batch["names"]]
+        check.equal(sorted(names), sorted(samples), what=told + "the names, sorted")
+        for batch in epoch:
             for i, kind in enumerate(("volumes", "masks")):
                 expected = torch.stack([samples[name][i] for name in batch["names"]])
-                check.equal(
-                    batch[kind], expected, what=f"{told}{epoch}: {kind} of {batch['names']}"
-                )
+                check.equal(batch[kind], expected, what=f"{told}{kind} of {batch['names']}")
         found.append(names)
     return found
 
 
+def holds_all(shards, batch_size, epochs=2):
+    seed, total = check.draw.integer(0, 2**30), epochs * batches_in(shards, batch_size)
+    (batches,), _ = run_loaders(shards, batch_size, (seed, total, None))
+    return are_epochs(batches, shards, batch_size)
+
+
+def stopped(shards, batch_size, seeds, all_stops, total):
+    """Return the batches of loaders that are stopped after each of their stops.
+
+    Each part runs in a new process, from nothing but the state of the part before it.
+    """
+    batches, states = [[] for _ in seeds], [None for _ in seeds]
+    for number in range(max(map(len, all_stops)) + 1):
+        if number:
+            check.restart()
+        places = [place for place, stops in enumerate(all_stops) if len(stops) >= number]
+        runs = []
+        for place in places:
+            stop = [*all_stops[place], total][number]
+            runs.append((seeds[place], stop - len(batches[place]), states[place]))
+        for place, more, state in zip(places, *run_loaders(shards, batch_size, *runs), strict=True):
+            batches[place] += more
+            states[place] = state
+    return batches
+
+
 def resumed_equally(shards, batch_size, all_stops, epochs=2):
-    seed = check.draw.integer(0, 2**30)
+    seeds = [check.draw.integer(0, 2**30) for _ in all_stops]
     total = epochs * batches_in(shards, batch_size)
-    whole = names_of(run_loader(shards, batch_size, seed, total)["batches"])
-    for stops in all_stops:
-        got = names_of(run_loader(shards, batch_size, seed, total, stops)["batches"])
-        what = f"shards of {[len(shard) for shard in shards]}, batches of {batch_size}"
-        check.equal(got, whole, what=f"{what}, stopped after {stops}: the names of all batches")
+    whole, _ = run_loaders(shards, batch_size, *[(seed, total, None) for seed in seeds])
+    got = stopped(shards, batch_size, seeds, all_stops, total)
+    for stops, here, there in zip(all_stops, got, whole, strict=True):
+        what = f"{told_of(shards, batch_size)}stopped after {stops}: the names of all batches"
+        check.equal(names_of(here), names_of(there), what=what)
+        are_epochs(here, shards, batch_size)
 
 
 with check.property("every sample once in each epoch, in full batches"):
@@ -672,12 +694,13 @@ with check.property("the order of the shards: from the seed and the epoch alone"
     different = {tuple(epoch) for epoch in epochs}
     check.equal(len(different), 3, what="how many different orders three epochs of 12 shards have")
     seed = check.draw.integer(0, 2**30)
-    first = names_of(run_loader(shards, 4, seed, 6)["batches"])
-    again = names_of(run_loader(shards, 4, seed, 6)["batches"])
-    check.equal(
-        again, first, what=f"the names in two epochs with the seed {seed}, for the second time"
-    )
-    other = names_of(run_loader(shards, 4, seed + 1, 6)["batches"])
+    runs = (seed, 6, None), (seed + 1, 6, None)
+    (first, other), _ = run_loaders(shards, 4, *runs)
+    check.restart()
+    (again,), _ = run_loaders(shards, 4, runs[0])
+    what = f"the names in two epochs with the seed {seed}, in another process"
+    check.equal(names_of(again), names_of(first), what=what)
+    first, other = names_of(first), names_of(other)
     check.true(other[:3] != first[:3], "two seeds gave the same order")
     check.true(other[:3] != first[3:], f"epoch 1 of seed {seed} is epoch 0 of seed {seed + 1}")
 with check.property("stopped, it goes on where it was", weight=2):
@@ -690,10 +713,11 @@ with check.property("stopped at any batch of two epochs, again and again", weigh
     shards = drawn_shards(2, 0, 1, 1, 2, 1, 1, 1, 1, 1)
     resumed_equally(shards, 3, [[stop] for stop in range(8)])
     resumed_equally(shards, 2, [[1, 2, 3], [0, 5, 6, 11], [6, 6]])
-with check.property("a state stays as it is, and holds a few numbers"):
-    got = run_loader(drawn_shards(9, 8), 2, 3, 20, [2, 11])
-    check.true(not got["states_moved"], "a state changed while the loader went on")
-    longest = max(map(len, got["states"]))
+with check.property("a state holds a few numbers, however far the loader is"):
+    shards = drawn_shards(9, 8)
+    batches, states = run_loaders(shards, 2, *[(3, total, None) for total in (0, 2, 11, 27)])
+    are_epochs(batches[3], shards, 2)
+    longest = max(map(len, states))
     check.true(longest < 300, f"a state has {longest} characters as JSON")
 ### END HIDDEN TESTS
 check.score()
@@ -772,19 +796,28 @@ def joined(volume, weights, step):
     return total / count, math.prod(map(len, every))
 
 
-def joins(sizes, patch, step, dtype=torch.float32):
+def drawn_task(sizes, patch, dtype=torch.float32):
     volume = check.draw.normal(1, 1, *sizes, equal_sizes=True).to(dtype)
     weights = check.draw.uniform(patch, patch, patch, low=0.5, high=2.0, equal_sizes=True)
-    seen = check.call(probes.joined_patches, join_patches, weights, volume, patch, step)
+    return volume, weights
+
+
+def joins(sizes, patch, step, dtype=torch.float32):
+    """Lend ``predict``; require the right patches, each once, and the mean of the predictions."""
+    volume, weights = drawn_task(sizes, patch, dtype)
+    shapes = []
+
+    def predict(x):
+        shapes.append(tuple(x.shape))
+        return x * weights
+
+    got = check.call(join_patches, check.lend(predict), volume, patch, step)
     expected, count = joined(volume, weights, step)
     what = f"a {dtype} volume of {sizes}, patches of {patch} every {step}: "
-    shapes = {tuple(shape) for shape in seen["shapes"]}
-    check.equal(
-        sorted(shapes), [(1, 1, patch, patch, patch)], what=what + "shapes that predict got"
-    )
-    check.close(seen["output"], expected.to(dtype), rtol=1e-4, atol=1e-5, what=what + "the output")
-    check.equal(len(seen["shapes"]), count, what=what + "how many patches were predicted")
-    return seen
+    told = what + "shapes that predict got"
+    check.equal(sorted(set(shapes)), [(1, 1, patch, patch, patch)], what=told)
+    check.close(got, expected.to(dtype), rtol=1e-4, atol=1e-5, what=what + "the output")
+    check.equal(len(shapes), count, what=what + "how many patches were predicted")
 
 
 with check.property("patches that lie side by side, and that overlap by half"):
@@ -793,8 +826,20 @@ with check.property("patches that lie side by side, and that overlap by half"):
 with check.property("voxels left at the end of an axis", weight=2):
     joins((7, 5, 9), 4, 4)
     joins((8, 11, 10), 5, 3)
-with check.property("nothing is kept for a way back"):
-    seen = joins((5, 4, 6), 4, 1)
+    sizes, step = (check.draw.permutation(5)[:3] + 4).tolist(), check.draw.integer(1, 4)
+    joins(tuple(sizes), 4, step)
+with check.property("the volume stays as it is: the same once more"):
+    volume, weights = drawn_task((5, 4, 6), 3)
+    lent = check.lend(lambda x: x * weights)
+    expected, _ = joined(volume, weights, 2)
+    for got in check.call(probes.joined_twice, join_patches, lent, volume, 3, 2):
+        what = "the output of one of two calls for the same volume"
+        check.close(got, expected.float(), rtol=1e-4, atol=1e-5, what=what)
+with check.property("nothing is kept for a backward pass"):
+    volume, weights = drawn_task((5, 4, 6), 4)
+    seen = check.call(probes.joined_patches, join_patches, weights, volume, 4, 1)
+    expected, _ = joined(volume, weights, 1)
+    check.close(seen["output"], expected.float(), rtol=1e-4, atol=1e-5, what="the output")
     check.true(not seen["with_graph"], "autograd was on while predict ran")
     check.true(not seen["keeps_graph"], "what came back requires a gradient")
 # Hidden tests run here when your work is graded.
@@ -803,11 +848,6 @@ with check.property("one patch is the whole volume; steps of any length; float64
     joins((3, 3, 3), 3, 2)
     joins((10, 3, 8), 3, 3)
     joins((6, 10, 7), 6, 4, dtype=torch.float64)
-with check.property("the volume stays as it is"):
-    volume = check.draw.normal(1, 1, 5, 4, 6)
-    weights = check.draw.uniform(3, 3, 3, low=0.5, high=2.0, equal_sizes=True)
-    seen = check.call(probes.joined_patches, join_patches, weights, volume, 3, 2)
-    check.equal(seen["volume"], volume, what="the volume after the call")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1004,7 +1044,7 @@ Write `add_gradients(network, loss_function, needs, volumes, masks, budget)`.
 - If not even one sample with checkpointing fits: a ValueError, before anything is computed.
 - **Out**: the mean loss of the batch, a float.
 
-If any cell of yours reaches for names with a leading underscore, or for files or other machinery, a person has to look before this exercise counts.
+The bytes are counted beside your code. If the code of this exercise reaches for names with a leading underscore, or for files or other machinery, the points for the budget wait until a person has looked.
 
 <!-- hint: Two questions, one after the other: checkpointed or not? How many at a time? Both are answered by `needs` alone. -->
 <!-- hint: Each part's loss is a mean over its own samples. By what must it be multiplied, so that the parts add up to the mean of the batch? What if the last part is smaller? -->
@@ -1057,26 +1097,23 @@ class Parts(nn.Module):
         return x
 
 
-def fitting(batch, fits, left_over=None):
-    """Hand in a batch and a budget in which so many samples fit; require gradient and budget."""
+def drawn_batch(batch):
+    sizes = (batch, 1, *(check.draw.permutation(3) + 7).tolist())
+    x = check.draw.normal(*sizes, equal_sizes=True)
+    return x, (check.draw.uniform(*sizes, equal_sizes=True) < 0.3).float()
+
+
+def fitting(batch, fits, left_over=None, probe=probes.gradients_in_budget):
+    """Hand in a batch and a budget in which so many samples fit; require gradient and loss."""
     network = Parts()
     state = {}
     for name, value in network.state_dict().items():
         drawn = check.draw.normal(*value.shape, std=0.25, equal_sizes=True)
         state[name] = drawn + 1 if ".1.weight" in name or ".4.weight" in name else drawn
     network.load_state_dict(state)
-    x = check.draw.normal(batch, 1, 8, 7, 9, equal_sizes=True)
-    y = (check.draw.uniform(batch, 1, 8, 7, 9, equal_sizes=True) < 0.3).float()
-    seen = check.call(
-        probes.gradients_in_budget,
-        add_gradients,
-        PARTS,
-        state,
-        x,
-        y,
-        fits=fits,
-        left_over=left_over,
-    )
+    x, y = drawn_batch(batch)
+    given = {"fits": fits, "left_over": left_over}
+    seen = check.call(probe, add_gradients, PARTS, state, x, y, **given)
     samples, checkpointed = fits
     how = "with checkpointing" if checkpointed else "without checkpointing"
     what = f"{batch} samples, a budget for {samples} {how}: "
@@ -1092,7 +1129,7 @@ def fitting(batch, fits, left_over=None):
 
 
 def keeps_budget(batch, fits, left_over=None):
-    seen, what = fitting(batch, fits, left_over)
+    seen, what = fitting(batch, fits, left_over, probe=probes.budget_kept)
     peak, budget = seen["peak"], seen["budget"]
     check.true(peak <= budget, f"{what}{peak} bytes at one moment, the budget is {budget}")
     for _, checkpointed in seen["passes"]:
@@ -1101,31 +1138,43 @@ def keeps_budget(batch, fits, left_over=None):
     check.true(passes <= least, f"{what}{passes} forward passes, {least} are enough")
 
 
-with check.property("the whole batch fits: one pass, the gradient of the mean loss"):
+def refuses(probe=probes.gradients_in_budget):
+    """Require a ValueError where nothing fits."""
+    state = {name: value.clone() for name, value in Parts().state_dict().items()}
+    x, y = drawn_batch(check.draw.integer(1, 4))
+    seen = check.call(probe, add_gradients, PARTS, state, x, y, fits=(0, True))
+    told = f"{seen['errors'][0] if seen['errors'] else 'no error'} was raised, not ValueError"
+    check.true("ValueError" in seen["errors"], told)
+    kept = {name: None for name in state}
+    check.equal(seen["gradients"], kept, what="the gradients where nothing fits")
+    return seen
+
+
+with check.property("the whole batch fits: the gradient of the mean loss", weight=2):
     fitting(3, (3, False))
-with check.property("in parts: the same gradient, also with a last part that is smaller"):
+    fitting(check.draw.integer(1, 5), (5, False))
+with check.property("in parts: the same gradient, added to what is there"):
     fitting(4, (2, False))
-    fitting(5, (3, False))
-with check.property("the budget is kept, and no pass is more than needed", weight=3):
+    fitting(5, (3, False), left_over=check.draw.number(-1.0, 1.0))
+with check.property("too small for anything: a ValueError"):
+    refuses()
+with check.property("the budget is kept, and no pass is more than needed", weight=2):
     keeps_budget(4, (4, False))
     keeps_budget(5, (2, False))
     keeps_budget(4, (1, False))
     keeps_budget(3, (1, True))
-with check.property("too small for anything: a ValueError"):
-    state = {name: value.clone() for name, value in Parts().state_dict().items()}
-    x = check.draw.normal(2, 1, 8, 7, 9)
-    seen = check.call(probes.gradients_in_budget, add_gradients, PARTS, state, x, x, fits=(0, True))
-    check.equal(seen["raised"], "ValueError", what="the exception")
-    check.equal(seen["passes"], [], what="the forward passes before it")
+    seen = refuses(probe=probes.budget_kept)
+    check.equal(seen["passes"], [], what="the forward passes before a ValueError")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("it adds to gradients that are there already"):
     fitting(3, (2, False), left_over=0.25)
-    keeps_budget(3, (1, True), left_over=-0.5)
+    fitting(3, (1, True), left_over=-0.5)
 with check.property("other batches, and more room than needed"):
     keeps_budget(1, (1, False))
     keeps_budget(2, (5, False))
     keeps_budget(7, (3, False))
+    keeps_budget(3, (1, True), left_over=-0.5)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1152,7 +1201,7 @@ Write the class `Segmenter(budget, seed)`.
 
 Which network, loss, optimizer and learning rate, is up to you. `UNet3d`, `measure_needs`, your `dice_loss` and your `add_gradients` are welcome. (The optimizer uses its averages when the activations are gone already; a margin of a few percent is enough for what is left of one part when the next begins.) Adam with a rate of 0.01 to 0.02, risen to within the first five or ten steps, and gradients clipped at norm 1 are a good beginning; so is the sum of `dice_loss` and the binary cross-entropy as loss.
 
-Only plain code counts here without a person's look: no files, no names with a leading underscore. The check trains for about half a minute.
+The bytes are counted beside your code. If the code of this exercise reaches for files, names with a leading underscore or other machinery, the points for the budgets wait until a person has looked. The check trains for about half a minute.
 
 <!-- hint: Which of the ways in the picture above fit into 0.9 MB, and which into 1.6? What must be chosen once, in `__init__`, and what in each step? -->
 <!-- hint: In `__init__`, go from the widest network to the narrowest until `needs(1, True)` fits with something to spare (the optimizer's averages are used in the step, too). In `step`: zero the gradients, `add_gradients`, clip, optimizer, schedule. -->
@@ -1222,7 +1271,8 @@ def drawn_batches(steps, size=4):
     return [check.draw.integers(size, low=0, high=64).tolist() for _ in range(steps)]
 
 
-def stepped(budget, data, batches, *, state=None, look_at=None, process=0, seed=SEED):
+def stepped(budget, data, batches, *, state=None, look_at=None, process=None, seed=SEED):
+    """Step in a process whose generators begin anywhere, unless ``process`` seeds them."""
     return check.call(
         probes.segmenter_steps,
         Segmenter,
@@ -1232,7 +1282,7 @@ def stepped(budget, data, batches, *, state=None, look_at=None, process=0, seed=
         batches,
         state=state,
         unseen=look_at,
-        process=process,
+        process=check.draw.integer(0, 2**31) if process is None else process,
     )
 
 
@@ -1241,65 +1291,78 @@ def learns(budget, least, sign=1, steps=30):
     bright, balls = make_volumes(64, seed=0)
     data = sign * bright, balls
     look_at, truth = make_volumes(16, seed=check.draw.integer(1, 2**30))
-    look_at = sign * look_at
     order = torch.Generator().manual_seed(0)
     batches = torch.randint(64, (steps, 4), generator=order).tolist()
-    state, worst = None, 0
+    state = None
     for start in range(0, steps, 10):
-        part = batches[start : start + 10]
-        seen = stepped(budget, data, part, state=state, look_at=look_at, process=start)
-        state, worst = seen["state"], max(worst, *seen["peaks"])
+        seen = stepped(
+            budget, data, batches[start : start + 10], state=state, look_at=sign * look_at
+        )
+        state = seen["state"]
     check.equal(list(seen["logits"].shape), list(truth.shape), what="the shape of the prediction")
     reached = dice((seen["logits"] > 0).float(), truth)
     told = f"{budget / 1e6:g} MB, {steps} steps of 4 volumes times {sign}"
     check.true(reached >= least, f"{told}: Dice {reached:.2f} on unseen ones, at least {least}")
-    check.true(worst <= budget, f"{told}: {worst} bytes at one moment of a step")
     return reached
 
 
-def keeps(budget, sizes=(4, 4)):
+def keeps(budget, sizes=(4, 4, 4)):
+    """Require that no method leaves the budget, in a run that predicts as one without a count."""
     data = make_volumes(8, seed=check.draw.integer(1, 2**30))
     batches = [list(range(size)) for size in sizes]
-    peaks = check.call(probes.segmenter_peaks, Segmenter, budget, SEED, *data, batches)
-    for number, (methods, size) in enumerate(zip(peaks, sizes, strict=True), start=1):
+    seed = check.draw.integer(0, 2**30)
+    seen = check.call(probes.segmenter_peaks, Segmenter, budget, seed, *data, batches)
+    pairs = zip(seen["peaks"], sizes, strict=True)
+    for number, (methods, size) in enumerate(pairs, start=1):
         for method, peak in methods.items():
             told = f"budget {budget} bytes, step {number}, with {size} volumes: {peak} bytes"
             check.true(peak <= budget, f"{told} at one moment of {method}")
+    uncounted = stepped(budget, data, batches, look_at=data[0][:1], seed=seed)
+    what = f"budget {budget} bytes: the prediction after {len(sizes)} steps whose bytes are counted"
+    check.equal(seen["logits"], uncounted["logits"], what=what)
 
 
-with check.property("it learns from what it gets, bright balls or dark ones: Dice 0.3 in 8 MB"):
+with check.property(
+    "it learns from what it gets, bright balls or dark ones: Dice 0.3 in 8 MB", weight=1.5
+):
     reached = [learns(8_000_000, 0.3), learns(8_000_000, 0.3, sign=-1)]
 with check.property("Dice 0.5 for both"):
     told = f"8 MB, 30 steps: Dice {reached[0]:.2f}, with volumes times -1 {reached[1]:.2f}"
     check.true(min(reached) >= 0.5, f"{told}; at least 0.5 is asked for")
 with check.property("8 MB and 4 MB are kept"):
-    keeps(8_000_000)
+    keeps(8_000_000, sizes=[4] * check.draw.integer(6, 11))
     keeps(4_000_000)
 with check.property("1.6 MB and 0.9 MB are kept", weight=2):
     keeps(1_600_000)
     keeps(900_000)
 with check.property("killed at any step, it goes on equal to the last bit", weight=2):
-    data, batches = make_volumes(64, seed=0), drawn_batches(4)
+    data, batches, seed = make_volumes(64, seed=0), drawn_batches(4), check.draw.integer(0, 2**30)
     look_at = data[0][:2]
-    whole = stepped(8_000_000, data, batches, look_at=look_at)["logits"]
-    for stop in (0, 1, 3):
-        first = stepped(8_000_000, data, batches[:stop], process=1)
-        rest = stepped(
-            *(8_000_000, data, batches[stop:]), state=first["state"], look_at=look_at, process=2
-        )
+    whole = stepped(8_000_000, data, batches, look_at=look_at, seed=seed)["logits"]
+    stops = (3, 1, 0)
+    states = [stepped(8_000_000, data, batches[:stop], seed=seed)["state"] for stop in stops]
+    check.restart()
+    for stop, state in zip(stops, states, strict=True):
+        given = {"state": state, "look_at": look_at, "seed": seed}
+        rest = stepped(8_000_000, data, batches[stop:], **given)
         what = f"killed after step {stop} of 4: the prediction in the end"
         check.equal(rest["logits"], whole, what=what)
-with check.property("another seed is another segmenter; it learns in 0.9 MB, too"):
-    data = make_volumes(64, seed=0)
-    one, other = (stepped(8_000_000, data, [], look_at=data[0][:2], seed=seed) for seed in (3, 4))
+with check.property("another seed is another segmenter; it learns in 0.9 MB, too", weight=1.5):
+    data, seed = make_volumes(64, seed=0), check.draw.integer(0, 2**30)
+    process = check.draw.integer(0, 2**31)
+    one, other = (
+        stepped(8_000_000, data, [], look_at=data[0][:2], process=process, seed=number)
+        for number in (seed, seed + 1)
+    )
     differ = not torch.equal(one["logits"], other["logits"])
-    check.true(differ, "the seeds 3 and 4 gave the same first prediction")
-    kept = one["kept_generator"] and other["kept_generator"]
-    check.true(kept, "__init__ left torch's global generator in another state than it found it")
+    check.true(differ, f"the seeds {seed} and {seed + 1} gave the same first prediction")
+    what = "what torch's global generator draws after __init__, which leaves it as it is"
+    for seen in (one, other):
+        check.equal(seen["drawn"], first_draws(process)["torch"], what=what)
     learns(900_000, 0.45)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("batches of other sizes, and other budgets", weight=2):
+with check.property("batches of other sizes, and other budgets"):
     keeps(1_300_000, sizes=(1, 8))
     keeps(2_600_000, sizes=(2, 5))
 ### END HIDDEN TESTS

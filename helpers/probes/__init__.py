@@ -20,7 +20,6 @@ from helpers.probes.loading import (
     folder_items,
     handed_on,
     loader_run,
-    stopped_shards,
     streams,
 )
 from helpers.probes.modules import is_none, module, saved_by_module
@@ -46,6 +45,7 @@ from helpers.probes.runs import (
 )
 from helpers.probes.saving import bytes_kept, counted, there_and_back
 from helpers.probes.scaling import scaled_steps, scaler_steps, scheduled_steps
+from helpers.probes.shards import shard_runs
 from helpers.probes.training import (
     adversarial_steps,
     alive_while_looping,
@@ -53,8 +53,10 @@ from helpers.probes.training import (
     training_steps,
 )
 from helpers.probes.volumes import (
+    budget_kept,
     gradients_in_budget,
     joined_patches,
+    joined_twice,
     segmenter_peaks,
     segmenter_steps,
 )
@@ -66,6 +68,7 @@ __all__ = [
     "after_call",
     "alive_while_looping",
     "backend_flags",
+    "budget_kept",
     "bytes_kept",
     "captured_states",
     "counted",
@@ -81,6 +84,7 @@ __all__ = [
     "in_function_mode",
     "is_none",
     "joined_patches",
+    "joined_twice",
     "loader_run",
     "module",
     "network",
@@ -95,7 +99,7 @@ __all__ = [
     "seeded_draws",
     "segmenter_peaks",
     "segmenter_steps",
-    "stopped_shards",
+    "shard_runs",
     "streams",
     "there_and_back",
     "trained_in_windows",

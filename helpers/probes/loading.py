@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import collections
-import io
 import itertools
 import json
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from helpers.calling import is_from_stub
@@ -169,88 +166,3 @@ def _loading_ahead(
         yield from waiting
 
     return fetch
-
-
-def stopped_shards(
-    loader_class: Callable[..., Any],
-    shards: list[list[tuple[str, torch.Tensor, torch.Tensor]]],
-    batch_size: int,
-    seed: int,
-    *,
-    stops: list[int],
-    total: int,
-) -> dict[str, Any]:
-    """Write tar shards, go through them epoch after epoch; stop, and go on with a new loader.
-
-    A sample is two files in NumPy's format, one behind the other: ``name.volume.npy`` and
-    ``name.mask.npy``.
-
-    Args:
-        loader_class: called with a list of paths, ``batch_size`` and ``seed``; its objects are
-            iterable and have ``state_dict`` and ``load_state_dict``. A batch is a list of names
-            and two tensors.
-        shards: each a list of name, volume and mask.
-        batch_size: of samples in a batch.
-        seed: of the orders.
-        stops: after so many batches in all the state is taken, in the middle of the loop, written
-            as JSON, and loaded into a new loader.
-        total: so many batches are taken in all.
-
-    Returns:
-        ``{"batches", "states", "states_moved"}``: the batches that came, each
-        ``{"names", "volumes", "masks"}``; the states as JSON; and whether one of them changed when
-        another batch was taken.
-    """
-    seen: dict[str, Any] = {"batches": [], "states": [], "states_moved": False}
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [str(Path(folder) / f"{number:03}.tar") for number in range(len(shards))]
-        for path, samples in zip(paths, shards, strict=True):
-            _write_shard(path, samples)
-        for stop in [*stops, total]:
-            loader = loader_class(list(paths), batch_size, seed)
-            if seen["states"]:
-                loader.load_state_dict(json.loads(seen["states"][-1]))
-            _run_until(loader, seen, stop, is_last=stop == total)
-    return seen
-
-
-def _write_shard(path: str, samples: list[tuple[str, torch.Tensor, torch.Tensor]]) -> None:
-    with tarfile.open(path, "w") as shard:
-        for name, *tensors in samples:
-            for kind, tensor in zip(("volume", "mask"), tensors, strict=True):
-                content = io.BytesIO()
-                np.save(content, tensor.numpy())
-                member = tarfile.TarInfo(f"{name}.{kind}.npy")
-                member.size = content.tell()
-                content.seek(0)
-                shard.addfile(member, content)
-
-
-def _named_batch(batch: Any) -> dict[str, Any]:
-    names, volumes, masks = batch
-    return {"names": list(names), "volumes": volumes, "masks": masks}
-
-
-def _run_until(loader: Any, seen: dict[str, Any], stop: int, *, is_last: bool) -> None:
-    """Take batches until there are ``stop``, and the state as it is then."""
-    got, empty = seen["batches"], 0
-    while len(got) < stop and empty < 2:
-        before = len(got)
-        batches = iter(loader)
-        for batch in batches:
-            got.append(_named_batch(batch))
-            if len(got) >= stop:
-                if not is_last:
-                    _keep_state(loader, batches, seen)
-                return
-        empty = empty + 1 if len(got) == before else 0
-    if not is_last:
-        _keep_state(loader, iter(()), seen)
-
-
-def _keep_state(loader: Any, batches: Iterator, seen: dict[str, Any]) -> None:
-    """Take the state, and see whether it stays as it is while the loader goes on."""
-    state = loader.state_dict()
-    seen["states"].append(json.dumps(state))
-    next(batches, None)
-    seen["states_moved"] |= json.dumps(state) != seen["states"][-1]

@@ -14,10 +14,19 @@ from torch.utils.checkpoint import checkpoint
 from helpers.calling import is_from_stub
 from helpers.peak_memory import PeakMeter, peak_bytes
 from helpers.probes.networks import build
+from helpers.probes.runs import as_bytes
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
 
+def joined_twice(function: Callable[..., Any], *args: Any) -> list[Any]:
+    """Return what two calls of ``function(*args)`` gave, both with the very same arguments: what
+    the first one leaves in them shows in the second.
+    """
+    return [function(*args) for _ in range(2)]
+
+
+@testimony
 def joined_patches(
     function: Callable[..., Any],
     weights: torch.Tensor,
@@ -27,8 +36,7 @@ def joined_patches(
 ) -> dict[str, Any]:
     """Call ``function(predict, volume, patch, step)``.
 
-    ``predict`` multiplies what it gets by ``weights``, so that a voxel's value depends on where in
-    the patch it lies.
+    ``predict`` multiplies what it gets by ``weights``, which require a gradient.
 
     Args:
         function: the student's.
@@ -38,29 +46,24 @@ def joined_patches(
         step: handed on.
 
     Returns:
-        ``{"output", "shapes", "with_graph", "keeps_graph", "volume"}``: what came back; the shape
-        of each input of ``predict``; whether autograd was on while it ran; whether what came back
-        requires a gradient; and what the volume holds after the call.
+        ``{"output", "with_graph", "keeps_graph"}``: what came back; whether autograd was on while
+        ``predict`` ran; and whether what came back requires a gradient.
     """
     factor = weights.clone().requires_grad_(True)
-    shapes, with_graph = [], []
+    with_graph = []
 
     def predict(x: torch.Tensor) -> torch.Tensor:
-        shapes.append(list(x.shape))
         with_graph.append(torch.is_grad_enabled())
         return x * factor
 
     output = function(predict, volume, patch, step)
     return {
         "output": output,
-        "shapes": shapes,
         "with_graph": any(with_graph),
         "keeps_graph": getattr(output, "requires_grad", False),
-        "volume": volume.clone(),
     }
 
 
-@testimony
 def gradients_in_budget(
     function: Callable[..., Any],
     layers: list,
@@ -88,44 +91,80 @@ def gradients_in_budget(
         left_over: every entry of all gradients before the call; there are none if None.
 
     Returns:
-        ``{"output", "raised", "gradients", "peak", "budget", "passes"}``: what came back; the name
-        of the exception's class that came instead, or ""; the gradients by the parameters' names;
-        the most bytes that were there at one moment, the batch left out; the budget; and for each
-        forward pass the number of its samples and whether it was checkpointed.
+        ``{"output", "errors", "gradients"}``: what came back; if an exception came where nothing
+        fits, the names of its class and of those that it is derived from; and the gradients by the
+        parameters' names.
     """
-    network = _Parts(layers)
-    network.load_state_dict(state)
+    task = _Task(layers, state, volumes, fits, left_over)
+    return task.run(function, volumes, masks)
 
-    lines = {saving: _needs(layers, state, volumes, saving) for saving in (False, True)}
 
-    def needs(samples: int, checkpointed: bool) -> int:
-        fixed, each = lines[bool(checkpointed)]
+@testimony
+def budget_kept(
+    function: Callable[..., Any],
+    layers: list,
+    state: dict[str, torch.Tensor],
+    volumes: torch.Tensor,
+    masks: torch.Tensor,
+    *,
+    fits: tuple[int, bool],
+    left_over: float | None = None,
+) -> dict[str, Any]:
+    """Do what ``gradients_in_budget`` does, and count bytes and passes.
+
+    Arguments as ``gradients_in_budget`` has them.
+
+    Returns:
+        besides, ``"peak"``, the most bytes that were there at one moment, the batch left out; the
+        ``"budget"``; and ``"passes"``, for each forward pass the number of its samples and whether
+        it was checkpointed.
+    """
+    task = _Task(layers, state, volumes, fits, left_over)
+    with PeakMeter([volumes, masks]) as meter:
+        seen = task.run(function, volumes, masks)
+    return {**seen, "peak": meter.peak, "budget": task.budget, "passes": task.network.passes}
+
+
+class _Task:
+    """A network with gradients, and a budget that was measured for it."""
+
+    def __init__(
+        self,
+        layers: list,
+        state: dict[str, torch.Tensor],
+        volumes: torch.Tensor,
+        fits: tuple[int, bool],
+        left_over: float | None,
+    ) -> None:
+        self.network = _Parts(layers)
+        self.network.load_state_dict(state)
+        self.weights = dict(self.network.named_parameters())
+        for weight in self.weights.values():
+            weight.grad = None if left_over is None else torch.full_like(weight, left_over)
+        self.lines = {saving: _needs(layers, state, volumes, saving) for saving in (False, True)}
+        self.anything_fits = bool(fits[0])
+        self.budget = self.needs(1, True) // 2
+        if self.anything_fits:
+            self.budget = self.needs(*fits) + int(0.3 * self.lines[fits[1]][1])
+
+    def needs(self, samples: int, checkpointed: bool) -> int:
+        fixed, each = self.lines[bool(checkpointed)]
         return fixed + samples * each
 
-    budget = needs(1, True) // 2
-    if fits[0]:
-        budget = needs(*fits) + int(0.3 * lines[fits[1]][1])
-    weights = dict(network.named_parameters())
-    for weight in weights.values():
-        weight.grad = None if left_over is None else torch.full_like(weight, left_over)
-    raised, output = "", None
-    passes = network.passes
-    loss_function = functional.binary_cross_entropy_with_logits
-    with PeakMeter([volumes, masks]) as meter:
+    def run(
+        self, function: Callable[..., Any], volumes: torch.Tensor, masks: torch.Tensor
+    ) -> dict[str, Any]:
+        errors: list[str] = []
+        output = None
+        loss_function = functional.binary_cross_entropy_with_logits
         try:
-            output = function(network, loss_function, needs, volumes, masks, budget)
+            output = function(self.network, loss_function, self.needs, volumes, masks, self.budget)
         except Exception as error:
-            if is_from_stub(error) or fits[0]:
+            if is_from_stub(error) or self.anything_fits:
                 raise
-            raised = type(error).__name__
-    return {
-        "output": output,
-        "raised": raised,
-        "gradients": {name: weight.grad for name, weight in weights.items()},
-        "peak": meter.peak,
-        "budget": budget,
-        "passes": passes,
-    }
+            errors = [kind.__name__ for kind in type(error).__mro__]
+        gradients = {name: weight.grad for name, weight in self.weights.items()}
+        return {"output": output, "errors": errors, "gradients": gradients}
 
 
 class _Parts(torch.nn.Module):
@@ -165,7 +204,6 @@ def _needs(layers: list, state: dict, volumes: torch.Tensor, saving: bool) -> tu
     return peaks[0] - each, each
 
 
-@testimony
 def segmenter_steps(
     segmenter_class: Callable[[int, int], Any],
     budget: int,
@@ -195,33 +233,20 @@ def segmenter_steps(
         process: seeds the global generators, as each process begins with other numbers.
 
     Returns:
-        ``{"state", "logits", "peaks", "kept_generator"}``: the written state, as uint8 of shape
-        (bytes,); the prediction; the most bytes of each step, the batch left out; and whether
-        making the segmenter left torch's global generator as it was.
+        ``{"state", "logits", "drawn"}``: the written state, as uint8 of shape (bytes,); the
+        prediction; and what torch's global generator draws when the segmenter is made.
     """
-    peaks = []
     with globals_kept():
         seed_globals(process)
-        generator = torch.get_rng_state()
         segmenter = segmenter_class(budget, seed)
-        kept_generator = torch.equal(torch.get_rng_state(), generator)
+        drawn = torch.rand((), dtype=torch.float32, device="cpu").item()
         if state is not None:
             written = io.BytesIO(state.numpy().tobytes())
             segmenter.load_state_dict(torch.load(written, weights_only=True))
         for indices in batches:
-            x, y = volumes[indices], masks[indices]
-            step = functools.partial(segmenter.step, x, y)
-            peaks.append(peak_bytes(step, except_for=[x, y]))
+            segmenter.step(volumes[indices], masks[indices])
         logits = None if unseen is None else segmenter.predict(unseen)
-        written = io.BytesIO()
-        torch.save(segmenter.state_dict(), written)
-    content = torch.frombuffer(bytearray(written.getvalue()), dtype=torch.uint8)
-    return {
-        "state": content,
-        "logits": logits,
-        "peaks": peaks,
-        "kept_generator": kept_generator,
-    }
+        return {"state": as_bytes(segmenter.state_dict()), "logits": logits, "drawn": drawn}
 
 
 @testimony
@@ -232,28 +257,34 @@ def segmenter_peaks(
     volumes: torch.Tensor,
     masks: torch.Tensor,
     batches: list[list[int]],
-) -> list[dict[str, int]]:
+) -> dict[str, Any]:
     """Make a segmenter, let it step through ``batches``, and count the bytes.
 
     Arguments as ``segmenter_steps`` has them.
 
     Returns:
-        for each batch the most bytes that were there at one moment of each method: ``"step"``, and
-        after it ``"state_dict"``, ``"load_state_dict"`` and, for a single volume, ``"predict"``.
-        The batch is left out.
+        ``{"peaks", "logits"}``: for each batch the most bytes that were there at one moment of each
+        method: ``"step"``, and after it ``"state_dict"``, ``"load_state_dict"`` and, for a single
+        volume, ``"predict"``, the batch left out; and what was predicted for that volume at last.
     """
     segmenter = segmenter_class(budget, seed)
-    peaks = []
+    peaks, logits = [], None
     for indices in batches:
-        x, y = volumes[indices], masks[indices]
-        one = volumes[:1].clone()
-        states: list[Any] = []
+        x, y, one = volumes[indices], masks[indices], volumes[:1].clone()
+        seen: dict[str, Any] = {}
         calls = {
-            "step": lambda x=x, y=y: segmenter.step(x, y),
-            "state_dict": lambda states=states: states.append(segmenter.state_dict()),
-            "load_state_dict": lambda states=states: segmenter.load_state_dict(states[0]),
-            "predict": lambda one=one: segmenter.predict(one),
+            "step": functools.partial(segmenter.step, x, y),
+            "state_dict": segmenter.state_dict,
+            "load_state_dict": lambda seen=seen: segmenter.load_state_dict(seen["state_dict"]),
+            "predict": functools.partial(segmenter.predict, one),
         }
-        left_out = [x, y, one]
-        peaks.append({name: peak_bytes(call, except_for=left_out) for name, call in calls.items()})
-    return peaks
+        sizes = {}
+        for name, call in calls.items():
+
+            def keep(seen: dict = seen, name: str = name, call: Callable = call) -> None:
+                seen[name] = call()
+
+            sizes[name] = peak_bytes(keep, except_for=[x, y, one])
+        peaks.append(sizes)
+        logits = seen["predict"]
+    return {"peaks": peaks, "logits": logits}
