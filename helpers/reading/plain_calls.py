@@ -36,7 +36,7 @@ def doubt_of_call(call: ast.Call, name: str, path: str, names: Names, is_in_func
         if check is not None:
             is_plain = check(call, names, is_in_function)
     elif path:
-        check = _OF_LIBRARIES.get(path) or _OF_LIBRARIES.get("*." + name)
+        check = _OF_LIBRARIES.get(path) or _OF_LIBRARIES.get("*." + path.rpartition(".")[2])
         if not tables.is_known(path.split(".")[0]):
             check = check or _METHODS.get(name)
         if check is not None:
@@ -298,7 +298,14 @@ _OF_LIBRARIES: dict[str, Callable[[ast.Call, Names], bool]] = {
     "torch.load": _plain_load,
     "weakref.ref": _without_callback,
 }
-CHECKED = frozenset(_OF_LIBRARIES)
+
+
+def is_only_called(path: str) -> bool:
+    """Tell whether what has this path is plain only where it is called."""
+    last = path.rpartition(".")[2]
+    return last in ONLY_CALLED_METHODS or bool({path, f"*.{last}"} & _OF_LIBRARIES.keys())
+
+
 _METHODS: dict[str, Callable[[ast.Call, Names], bool]] = {
     "eval": _plain_eval,
     "format": _plain_format,

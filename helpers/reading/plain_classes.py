@@ -62,12 +62,14 @@ class ClassChanges:
     def _find_handed_on(self, tree: ast.Module) -> Iterator[str]:
         """Return the names of the libraries' classes that a tree hands on."""
         looked_at = classes_looked_at(tree)
+        classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+        in_classes = {id(part) for node in classes for part in node.body}
         aliased: set[int] = set()
         inner: set[int] = set()
         for node in ast.walk(tree):
             match node:
-                case ast.Assign(targets=[ast.Name()], value=value):
-                    aliased.add(id(value))
+                case ast.Assign(targets=[ast.Name()], value=value) if id(node) not in in_classes:
+                    aliased.add(id(value))  # known by its other name, too
                 case ast.Attribute(value=value):
                     inner.add(id(value))
         for node in ast.walk(tree):
@@ -81,10 +83,9 @@ class ClassChanges:
                 if node.func.id == "map" and any(_is_type(part) for part in node.args):
                     yield "type"
             elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-                last = self._names.path(*chain_of(node)).rpartition(".")[2]
-                is_class = (last[:1].isupper() and not last.isupper()) or last in _LOWER_CASE
-                if is_class and not {id(node)} & (aliased | inner):
-                    yield last
+                path = self._names.path(*chain_of(node))
+                if _is_class(path) and not {id(node)} & (aliased | inner):
+                    yield path.rpartition(".")[2]
 
 
 def _bound_once(trees: Sequence[ast.Module]) -> set[str]:
@@ -102,6 +103,15 @@ def _bound_once(trees: Sequence[ast.Module]) -> set[str]:
     tops = (part for tree in trees for part in tree.body)
     names = {part.name for part in tops if isinstance(part, ast.FunctionDef | ast.ClassDef)}
     return {name for name in names if bound[name] == 1}
+
+
+def _is_class(path: str) -> bool:
+    """Tell whether a path looks like that of a class; torch, unlike the course, has no constants
+    that are written with capitals.
+    """
+    last = path.rpartition(".")[2]
+    is_constant = last.isupper() and not path.startswith("torch.")
+    return (last[:1].isupper() and not is_constant) or last in _LOWER_CASE
 
 
 def _is_type(node: ast.AST) -> bool:

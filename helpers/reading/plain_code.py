@@ -173,10 +173,7 @@ class _Examiner(ast.NodeVisitor):
         elif self._names.is_module(path):
             if not {id(node)} & (self._called | self._renamed):
                 self._doubt(node, f"the module `{path}`, handed on")
-        elif id(node) not in self._called and (
-            path in plain_calls.CHECKED
-            or path.rpartition(".")[2] in plain_calls.ONLY_CALLED_METHODS
-        ):
+        elif id(node) not in self._called and plain_calls.is_only_called(path):
             self._doubt(node, f"{quoted(node)} as a value")
 
     def _check_binding(self, node: ast.AST, name: str | None) -> None:

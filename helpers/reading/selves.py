@@ -20,7 +20,7 @@ _HARMLESS_DECORATORS = words("""
     abstractmethod cached_property deleter enable_grad getter inference_mode no_grad override
     property setter
 """)
-_LOOKS = words("dir hasattr help id isinstance issubclass print repr str type")
+_LOOKS = words("dir hasattr help id isinstance issubclass print repr str super type")
 _NAMES_OF_CLASSES = words("__doc__ __module__ __name__ __qualname__")
 
 

@@ -175,7 +175,7 @@ OF_LIBRARIES = _HELD_MODULES | words("""
     CodeType DataSource FileHandler FunctionType ForwardRef TemporaryDirectory cbook exec fontTools
     from_file get_type_hints globals locals memmap open_file_cm open_memmap print_figure print_raw
     print_rgba rc_file read_array runstring run_module_suite rundocs setattr switch_backend
-    to_filehandle tofile update_wrapper vars
+    to_filehandle tofile update_wrapper vars seterrcall
     TorchDispatchMode TorchFunctionMode
 """)
 # What is private by name, and what everybody uses.
