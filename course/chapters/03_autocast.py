@@ -482,16 +482,30 @@ with torch.autocast(device, dtype=torch.bfloat16):
     print("torch.prod of bfloat16:    ", name_of(torch.prod(low, 0).dtype))
     print("the same, dtype=bfloat16:  ", name_of(torch.prod(low, 0, dtype=torch.bfloat16).dtype))
 
+# %% [markdown]
+"""
+PyTorch lets you write such a layer in Python. A *torch function mode* sees each call of a function of torch,
+one level above the dispatcher: PyTorch calls the mode's method `__torch_function__` instead. The next class hands
+the function and its arguments on to a method `run`, which a class derived from it defines. What `run` returns is
+the result. While `run` is at work, the mode itself is off: calling `func` there calls the original.
+"""
+
+# %% tags=["needed"]
+from torch.overrides import TorchFunctionMode
+
+
+class FunctionMode(TorchFunctionMode):
+    """In its block, hands each call of a function of torch to its method ``run``."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return self.run(func, args, kwargs or {})
+
+
 # %% [markdown] exercise="toy-autocast" points=5 minutes=30 difficulty=3
 """
 ### Your own autocast
 
-PyTorch lets you write such a layer in Python. A *torch function mode* sees each call of a function of torch,
-one level above the dispatcher. In `__torch_function__(self, func, types, args, kwargs)` you get the function and its
-arguments, and what you return is the result. While your method runs, the mode itself is off: calling `func` there
-calls the original.
-
-Write the method, so that `with ToyAutocast(policies, lower):` behaves like a region.
+Write the method `run(self, func, args, kwargs)`, so that `with ToyAutocast(policies, lower):` behaves like a region.
 
 - **In**: `self.policies`, a dict from the names of functions (`func.__name__`, such as `"matmul"`) to
   `"lower"`, `"float32"` or `"widest"`; `self.lower`, a dtype of 16 bits.
@@ -507,11 +521,9 @@ Write the method, so that `with ToyAutocast(policies, lower):` behaves like a re
 <!-- hint: Collect first the dtypes of all tensors that qualify, lists and kwargs included; "widest" needs to know whether float32 is among them. Then rebuild args and kwargs with `.to(target)` and call func. -->
 """
 
+
 # %% solution="toy-autocast"
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     """An autocast region that knows the functions in ``policies``, with ``lower`` for 16 bits."""
 
     def __init__(self, policies, lower):
@@ -519,8 +531,7 @@ class ToyAutocast(TorchFunctionMode):
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+    def run(self, func, args, kwargs):
         ### BEGIN SOLUTION
         seen = []
 

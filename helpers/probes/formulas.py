@@ -46,8 +46,8 @@ def with_formula_on_a_leaf(
         left_over: what is in ``x.grad`` before the call.
 
     Returns:
-        ``{"output", "gradient"}``: what came back, and what is in ``x.grad`` once the further loss
-        was backpropagated, too. A graph behind the output or another ``x.grad`` shows in it.
+        ``{"output", "gradient"}``: what came back, and what is in ``x.grad`` once the gradient of
+        the further loss was added. A graph behind the output or another ``x.grad`` shows in it.
     """
     leaf = x.detach().clone().requires_grad_(True)
     leaf.grad = left_over.clone()

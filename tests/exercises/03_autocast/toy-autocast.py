@@ -1,34 +1,28 @@
 # %% wrong: casts the result, not the arguments
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         policy = self.policies.get(func.__name__)
-        result = func(*args, **(kwargs or {}))
+        result = func(*args, **kwargs)
         if policy == "lower":
             return result.to(self.lower)
         return result.to(torch.float32) if policy == "float32" else result
 
 
 # %% wrong: everything is lower, whatever the policy
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         def cast(value):
@@ -39,21 +33,18 @@ class ToyAutocast(TorchFunctionMode):
 
         if func.__name__ in self.policies:
             args = cast(args)
-            kwargs = {key: cast(value) for key, value in (kwargs or {}).items()}
-        return func(*args, **(kwargs or {}))
+            kwargs = {key: cast(value) for key, value in kwargs.items()}
+        return func(*args, **kwargs)
 
 
 # %% wrong: only direct positional arguments are cast, neither lists nor keywords
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         def fits(value):
@@ -66,25 +57,22 @@ class ToyAutocast(TorchFunctionMode):
             target = torch.float32
         if target is not None:
             args = [a.to(target) if fits(a) else a for a in args]
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 # %% wrong: takes "widest" for float32
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         policy = self.policies.get(func.__name__)
         if policy is None:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         target = self.lower if policy == "lower" else torch.float32
 
         def cast(value):
@@ -93,20 +81,17 @@ class ToyAutocast(TorchFunctionMode):
             is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
             return value.to(target) if is_float and value.dtype != torch.float64 else value
 
-        return func(*cast(args), **{key: cast(value) for key, value in (kwargs or {}).items()})
+        return func(*cast(args), **{key: cast(value) for key, value in kwargs.items()})
 
 
 # %% wrong: leaves "widest" to torch, which refuses to multiply mixed dtypes
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         policy = self.policies.get(func.__name__)
@@ -119,21 +104,18 @@ class ToyAutocast(TorchFunctionMode):
             return value.to(target) if is_float and value.dtype != torch.float64 else value
 
         if target is None:
-            return func(*args, **(kwargs or {}))
-        return func(*cast(args), **{key: cast(value) for key, value in (kwargs or {}).items()})
+            return func(*args, **kwargs)
+        return func(*cast(args), **{key: cast(value) for key, value in kwargs.items()})
 
 
 # %% wrong: casts float64 down, too
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         seen = []
@@ -148,7 +130,6 @@ class ToyAutocast(TorchFunctionMode):
                 return value if target is None else value.to(target)
             return value
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         walk([args, kwargs], None)
         wide = torch.float32 if torch.float32 in seen else None
@@ -158,16 +139,13 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: casts integers, so that indices and counts become floats
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         seen = []
@@ -182,7 +160,6 @@ class ToyAutocast(TorchFunctionMode):
                 return value if target is None else value.to(target)
             return value
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         walk([args, kwargs], None)
         wide = torch.float32 if torch.float32 in seen else None
@@ -192,16 +169,13 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: detaches what it casts, so that no gradient comes back
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         seen = []
@@ -217,7 +191,6 @@ class ToyAutocast(TorchFunctionMode):
                 return value if target is None else value.detach().to(target)
             return value
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         walk([args, kwargs], None)
         wide = torch.float32 if torch.float32 in seen else None
@@ -227,16 +200,13 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: bfloat16 whatever the region's dtype is
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         seen = []
@@ -252,7 +222,6 @@ class ToyAutocast(TorchFunctionMode):
                 return value if target is None else value.to(target)
             return value
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         walk([args, kwargs], None)
         wide = torch.float32 if torch.float32 in seen else None
@@ -262,16 +231,13 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: casts only float32 tensors, so that other 16-bit ones stay what they are
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         def walk(value, visit):
@@ -281,7 +247,6 @@ class ToyAutocast(TorchFunctionMode):
                 return {key: walk(item, visit) for key, item in value.items()}
             return visit(value) if isinstance(value, torch.Tensor) else value
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         seen = []
         walk([args, kwargs], lambda t: seen.append(t.dtype))
@@ -296,16 +261,13 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: "widest" looks for float32 among the positional arguments only
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         seen = []
@@ -321,7 +283,6 @@ class ToyAutocast(TorchFunctionMode):
                 return value if target is None else value.to(target)
             return value
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         walk(args, None)
         wide = torch.float32 if torch.float32 in seen else None
@@ -331,16 +292,13 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% right: with tree_map, and promote_types for the widest
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         from functools import reduce
 
         import torch
@@ -350,7 +308,7 @@ class ToyAutocast(TorchFunctionMode):
             low = (torch.float16, torch.bfloat16, torch.float32)
             return isinstance(value, torch.Tensor) and value.dtype in low
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         dtypes = [leaf.dtype for leaf in tree_leaves(given) if qualifies(leaf)]
         policy = self.policies.get(func.__name__)
         if policy and dtypes:
@@ -364,18 +322,15 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% right: a method for each policy
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         method = getattr(self, "run_" + self.policies.get(func.__name__, "plain"))
-        return method(func, list(args), dict(kwargs or {}))
+        return method(func, list(args), dict(kwargs))
 
     def run_plain(self, func, args, kwargs):
         return func(*args, **kwargs)
@@ -415,18 +370,15 @@ class ToyAutocast(TorchFunctionMode):
 # %% right: a context manager that pushes a mode of its own
 import contextlib
 
-from torch.overrides import TorchFunctionMode
 
-
-class _Mode(TorchFunctionMode):
+class _Mode(FunctionMode):
     def __init__(self, owner):
         super().__init__()
         self.owner = owner
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
-        kwargs = kwargs or {}
         policy = self.owner.policies.get(getattr(func, "__name__", ""))
         tensors = []
 
@@ -466,23 +418,19 @@ class ToyAutocast(contextlib.ExitStack):
 
 
 # %% wrong: lists and tuples are not walked, and torch.cat promotes by itself
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         def fits(leaf):
             is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
             return is_float and leaf.dtype != torch.float64
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         target = {"lower": self.lower, "float32": torch.float32}.get(policy)
         values = [*args, *kwargs.values()]
@@ -498,23 +446,19 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: lists are walked, tuples are not
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         def fits(leaf):
             is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
             return is_float and leaf.dtype != torch.float64
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         target = {"lower": self.lower, "float32": torch.float32}.get(policy)
         values = [*args, *kwargs.values()]
@@ -532,23 +476,19 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: lists are walked among the positional arguments only
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         def fits(leaf):
             is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
             return is_float and leaf.dtype != torch.float64
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         target = {"lower": self.lower, "float32": torch.float32}.get(policy)
         values = [*args, *kwargs.values()]
@@ -569,20 +509,17 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: asks for the exact type Tensor, and passes a Parameter over
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         policy = self.policies.get(func.__name__)
 
         def fits(leaf):
@@ -599,20 +536,17 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: "float32" casts only tensors of the region's own dtype up
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         policy = self.policies.get(func.__name__)
 
         def fits(leaf):
@@ -629,20 +563,17 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: takes functions that are not in the dict for "widest"
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         policy = self.policies.get(func.__name__, "widest")
 
         def fits(leaf):
@@ -659,20 +590,17 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: "widest" counts a float64 tensor as float32
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         policy = self.policies.get(func.__name__)
 
         def fits(leaf):
@@ -690,20 +618,17 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: casts nothing at all where one argument is float64
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         policy = self.policies.get(func.__name__)
 
         def fits(leaf):
@@ -721,23 +646,19 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: casts inside of the caller's list, in place
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         def fits(leaf):
             is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
             return is_float and leaf.dtype != torch.float64
 
-        kwargs = kwargs or {}
         policy = self.policies.get(func.__name__)
         target = {"lower": self.lower, "float32": torch.float32}.get(policy)
         values = []
@@ -761,20 +682,17 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: finds the policy by a part of the name, so that expm1 is exp
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         found = [policy for name, policy in self.policies.items() if name in func.__name__]
         policy = found[0] if found else None
 
@@ -792,39 +710,33 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% wrong: a real region around the call, whatever the dict says
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
 
         if func.__name__ not in self.policies:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         with torch.autocast("cpu", dtype=self.lower):
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
 
 
 # %% wrong: casts .data, which autograd does not see
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         policy = self.policies.get(func.__name__)
 
         def fits(leaf):
@@ -841,20 +753,17 @@ class ToyAutocast(TorchFunctionMode):
 
 
 # %% right: tree_map, one target for all
-from torch.overrides import TorchFunctionMode
-
-
-class ToyAutocast(TorchFunctionMode):
+class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
         self.policies = policies
         self.lower = lower
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def run(self, func, args, kwargs):
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
-        given = (args, kwargs or {})
+        given = (args, kwargs)
         policy = self.policies.get(func.__name__)
 
         def fits(leaf):
