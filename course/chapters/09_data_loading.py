@@ -1275,7 +1275,7 @@ Write the class `ResumableLoader(count, batch_size, seed, fetch)`.
 - `for batch in loader` runs one epoch: what `fetch` yields for all `count` indices, in a random order, in batches of `batch_size`; the last one may be smaller. The next `for` is the next epoch, with another order. The order of an epoch depends on `seed` and on the epoch alone. Each pair of the two has an order of its own: epoch 1 of seed 5 is not epoch 0 of seed 6.
 - `fetch` is called once in a `for`, and each batch is handed on when it comes: nothing undoes the reading ahead.
 - `loader.state_dict()` returns where it stands: a new dict of a few numbers, which goes into JSON and stays as it is while the loader goes on. It may be asked for at any time: before the first batch, inside the loop, after it. **The batch that the loop is just at counts as done.**
-- `loader.load_state_dict(state)` sets a new loader, made with the same arguments, to where the other one stood. The next `for` yields the rest of that epoch; if nothing is left of it, it may yield nothing or begin the next one. What is done is not fetched again.
+- `loader.load_state_dict(state)` sets a new loader, made with the same arguments and perhaps in another process, to where the other one stood. The next `for` yields the rest of that epoch; if nothing is left of it, it may yield nothing or begin the next one. What is done is not fetched again.
 - A loader that was resumed can be stopped and resumed again. What a second `for` over the *same* loader does after a `break` is up to you.
 
 <!-- hint: At which line does your `__iter__` know that a batch has arrived? When is the state asked for, before or after what follows the `yield`? -->
