@@ -127,6 +127,17 @@ def state_kept() -> Iterator[None]:
             os.chdir(folder)
 
 
+def leave_modes() -> None:
+    """Leave all modes of torch but a default device, and hooks on what autograd saves: those that a
+    cell has entered and not left would see, and could change, what a check does.
+    """
+    seen = _read_modes()
+    kept = tuple(mode for mode in seen.stack if type(mode) is _device.DeviceContext)
+    _put_back_modes(_Modes(kept, seen.device, seen.default))
+    _leave_operator_modes(0)
+    _leave_saving_hooks(None)
+
+
 @dataclass(frozen=True)
 class _Defaults:
     dtype: torch.dtype

@@ -11,7 +11,12 @@ import torch
 from torch import overrides
 
 from helpers.calling import call_here
-from helpers.process_state import course_defaults, state_kept, students_defaults
+from helpers.process_state import (
+    course_defaults,
+    leave_modes,
+    state_kept,
+    students_defaults,
+)
 
 
 class Doubles(overrides.TorchFunctionMode):
@@ -167,3 +172,19 @@ def test_modes_of_the_test_itself_reach_through_to_the_students_code() -> None:
     with course_defaults(), Doubles(), students_defaults():
         assert torch.ones(1).item() == 2.0
     assert torch.ones(1).item() == 1.0
+
+
+def test_modes_that_a_cell_has_entered_are_left_and_a_default_device_stays() -> None:
+    def refuse(tensor: torch.Tensor) -> None:
+        raise AssertionError("the hook is still there")
+
+    torch.set_default_device("meta")
+    try:
+        Doubles().__enter__()
+        torch.autograd.graph.saved_tensors_hooks(refuse, refuse).__enter__()
+        leave_modes()
+        assert torch.ones(2).device.type == "meta"
+        x = torch.ones(2, device="cpu", requires_grad=True)
+        assert torch.exp(x).sum().item() == pytest.approx(2 * 2.718281828)
+    finally:
+        torch.set_default_device(None)

@@ -34,7 +34,7 @@ from helpers.calling import Answer, call_here
 from helpers.guard import CallTimeoutError, CappedText, time_limit
 from helpers.lending import KilledError
 from helpers.plain import plain_copy
-from helpers.process_state import course_defaults
+from helpers.process_state import course_defaults, leave_modes
 
 # Taken before anybody's code has run: what a notebook puts in a probe's place is not asked.
 _PROBES = {name: getattr(probes, name) for name in probes.__all__}
@@ -200,6 +200,7 @@ def _run(shell: InteractiveShell, code: str, seconds: float) -> bytes:
             error = result.error_before_exec or result.error_in_exec
     except BaseException as problem:  # a hook of the student's, or a ring of the timer
         error = problem
+    leave_modes()
     timed_out = isinstance(error, CallTimeoutError)
     if error is not None and not any(output["kind"] == "error" for output in outputs.kept):
         outputs.fail(type(error).__name__, "", [])
