@@ -148,3 +148,68 @@ def test_functions_of_two_cells_may_call_each_other_in_a_circle() -> None:
     assert loop("def f(x): return g(x)", "def g(x): return f(x)") == (
         "cell 2, line 1: recursion (`f` calls itself)"
     )
+
+
+OWN = "class A:\n    def softmax(self): pass\n"
+IN_DISGUISE = {
+    "self bound again":
+        OWN + "    def go(self, x):\n        self = x\n        return self.softmax(0)",
+    "self in the second place": OWN + "    def go(other, self): return self.softmax(0)",
+    "self of a lambda": OWN + "    def go(s, x): return (lambda self: self.softmax(0))(x)",
+    "self of a comprehension":
+        OWN + "    def go(s, x): return [self.softmax(0) for self in [x]][0]",
+    "self of a static method":
+        OWN + "    @staticmethod\n    def go(self): return self.softmax(0)",
+    "a method of an object's class":
+        OWN + "    def go(self): return self.softmax(0)\ndef f(x): return type(A()).go(x)",
+    "a method of a class in a list":
+        OWN + "    def go(self): return self.softmax(0)\ndef f(x): return [A][0].go(x)",
+    "a method that a decorator keeps":
+        OWN + "    @keep\n    def go(self): return self.softmax(0)\ndef f(x): return kept[0](x)",
+    "a method that its class keeps":
+        OWN + "    def go(self): return self.softmax(0)\n    kept = [go]",
+    "kept by a print of one's own":
+        "def print(*given): kept.extend(given)\nprint(nn.Softmax(0))",
+    "kept by a comparison of one's own":
+        "class E:\n    def __eq__(self, o): kept.append(o)\nassert E() == nn.Softmax(0)",
+    "kept by a method of one's own":
+        "class K:\n    def equal(self, m): self.m = m\nk = K()\nk.equal(nn.Softmax(0))",
+    "kept by what stands in a list": "print([kept.append, 1][0](nn.Softmax(0)))",
+    "kept by what a call returns": "print(get()(nn.Softmax(0)))",
+    "kept by a key": "print(min([nn.Softmax(0)], key=kept.append))",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", IN_DISGUISE.values(), ids=IN_DISGUISE.keys())
+def test_a_name_in_disguise_is_found(code: str) -> None:
+    assert named(code)
+
+
+ITEM_BY_ITEM = {
+    "a key of sorted": "def f(x): sorted(range(3), key=g)",
+    "a key of max": "def f(x): max(range(3), key=lambda i: out.append(x[i]) or 0)",
+    "a key of a list": "def f(x): rows.sort(key=g)",
+    "a replacement for each match": "import re\ndef f(x): re.sub('.', lambda m: g(x), 'aaa')",
+    "groups": "import itertools\ndef f(x): list(itertools.groupby(range(3), g))",
+    "the largest": "import heapq\ndef f(x): heapq.nlargest(3, range(3), key=g)",
+    "items by a method": "class R:\n    def __getitem__(self, i): return x[i]\ndef f(x): list(R())",
+    "an iterator": "class R:\n    def __next__(self): return 1",
+    "sums": "class R:\n    def __radd__(self, o): return o\ndef f(x): return sum([R()] * 5)",
+    "copies": "class R:\n    def __deepcopy__(self, memo): return 1",
+    "layers": "def f(x): return nn.Sequential(*[M()] * len(x))(x)",
+    "a loader": "def f(x): return [*DataLoader(x)]",
+    "a function of one's own, handed on":
+        "def g(x): pass\ndef f(x): return np.piecewise(x, [], [g])",
+    "itself, handed on": "def g(h, x): return h(h, x[1:])\ndef f(x): return g(g, x)",
+    "itself, in a dict": "D = {}\ndef f(x): return D['f'](x[1:])\nD['f'] = f",
+    "itself, in a list": "F = []\ndef f(x): return F[0](x[1:])\nF.append(f)",
+    "itself, in an attribute": "class A: pass\nA.f = lambda self, x: A().f(x[1:])",
+    "a lambda in a dict": "D = {}\nD['f'] = lambda x: D['f'](x[1:])",
+    "an object that is called": "class A:\n    def __call__(self, x): return self(x[1:])",
+    "an object by its name": "class A:\n    def __call__(self, x): return a(x[1:])\na = A()",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ITEM_BY_ITEM.values(), ids=ITEM_BY_ITEM.keys())
+def test_a_loop_in_disguise_is_found(code: str) -> None:
+    assert loop(code)

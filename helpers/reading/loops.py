@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, quoted
-from helpers.reading.uses import all_arguments, find_locals, find_uses, find_uses_in
+from helpers.reading.uses import Uses, all_arguments, find_locals, find_uses, find_uses_in
 from helpers.reading.words import words
 
 _WALKING = words("""
-    accumulate apply_ apply_along_axis apply_over_axes dropwhile filter filterfalse fromfunction
-    fromiter frompyfunc iter map map2_ map_ ndenumerate ndindex nditer parallel_apply reduce starmap
-    takewhile tree_map vectorize vmap
+    DataLoader Sequential accumulate apply_ apply_along_axis apply_over_axes dropwhile filter
+    filterfalse fromfunction fromiter frompyfunc groupby iter map map2_ map_ ndenumerate ndindex
+    nditer parallel_apply reduce starmap takewhile tree_map vectorize vmap
 """)
 _LOOPS = {
     ast.For: "a `for` loop",
@@ -25,6 +25,8 @@ _LOOPS = {
     ast.DictComp: "a comprehension",
     ast.GeneratorExp: "a comprehension",
 }
+# Other special methods run where nobody calls them: once for each item, if there are many.
+_CALLED_ONCE = words("__call__ __init__ __new__ __post_init__")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -36,6 +38,7 @@ def find_loop(cells: Sequence[Cell]) -> Doubt | None:
     own = {name for cell in cells for name in own_names(cell)}
     recursive = _find_recursion(cells)
     mentions = _count_mentions(cells)
+    functions = {n.rpartition(".")[2] for cell in cells for n, _ in _named_functions(_tree(cell))}
     for place, cell in enumerate(cells):
         tree = parse(cell.code)
         if tree is None:
@@ -45,6 +48,7 @@ def find_loop(cells: Sequence[Cell]) -> Doubt | None:
         walking = ((uses.at_once | uses.later) & _WALKING) - own
         for statement in _without_trials(tree, mentions):
             found += _find_loops(statement, walking)
+            found += _find_handed_on(statement, functions)
         if found:
             line, _, what = min(found)
             return Doubt(cell.label, line, what)
@@ -71,8 +75,46 @@ def _find_loops(tree: ast.AST, walking: set[str]) -> Iterator[Place]:
                 for alias in some:
                     if alias.name in _WALKING:
                         yield node.lineno, node.col_offset, f"`{alias.name}`"
+            case ast.Call(func=called, keywords=some) if any(k.arg == "key" for k in some):
+                yield (
+                    node.lineno,
+                    node.col_offset,
+                    f"{quoted(called)} with a `key`",
+                )
+            case ast.FunctionDef(name=name) if name.startswith("__") and name not in _CALLED_ONCE:
+                yield node.lineno, node.col_offset, f"the method `{name}`"
             case _ if type(node) in _LOOPS:
                 yield node.lineno, node.col_offset, _LOOPS[type(node)]
+
+
+def _find_handed_on(tree: ast.AST, functions: set[str]) -> Iterator[Place]:
+    """Return where a function hands another one on: whoever gets it may call it for each item."""
+    for outer in ast.walk(tree):
+        if not isinstance(outer, ast.FunctionDef):
+            continue
+        for node in (n for part in outer.body for n in ast.walk(part)):
+            if not isinstance(node, ast.Call):
+                continue
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            for part in (p for one in given for p in _items(one)):
+                if isinstance(part, ast.Lambda):
+                    yield part.lineno, part.col_offset, "a function that is handed on"
+                elif isinstance(part, ast.Name) and part.id in functions:
+                    yield part.lineno, part.col_offset, f"`{part.id}`, handed on"
+
+
+def _items(node: ast.AST) -> Iterator[ast.AST]:
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.List | ast.Tuple):
+            waiting += part.elts
+        else:
+            yield part.value if isinstance(part, ast.Starred) else part
+
+
+def _tree(cell: Cell) -> ast.Module:
+    return parse(cell.code) or ast.Module([], [])
 
 
 def _without_trials(tree: ast.Module, mentions: Counter[str]) -> Iterator[ast.stmt]:
@@ -106,7 +148,14 @@ def _find_recursion(cells: Sequence[Cell]) -> list[list[Place]]:
     """Return, for each cell, where a function leads back to itself."""
     functions = [list(_named_functions(parse(cell.code))) for cell in cells]
     names = {name for some in functions for name, _ in some}
+    classes = {name.partition(".")[0] for name in names}
+    holders = [list(_find_holders(_tree(cell), names | classes)) for cell in cells]
+    names |= {name for some in holders for name, _, _ in some}
     leads_to: dict[str, dict[str, tuple[int, int, int]]] = defaultdict(dict)
+    for cell, held in enumerate(holders):
+        for name, mentioned, (line, column) in held:
+            if mentioned in names:
+                leads_to[name].setdefault(mentioned, (cell, line, column))
     for cell, some in enumerate(functions):
         for name, function in some:
             for mentioned, (line, column) in _mentions(name, function):
@@ -118,6 +167,33 @@ def _find_recursion(cells: Sequence[Cell]) -> list[list[Place]]:
         shown = mentioned.rpartition(".")[2]
         found[cell].append((line, column, f"recursion (`{shown}` calls itself)"))
     return found
+
+
+def _find_holders(
+    tree: ast.Module, functions: set[str]
+) -> Iterator[tuple[str, str, tuple[int, int]]]:
+    """Return the global names through which a function may be called, and the names of these."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef):
+                    yield node.name, f"{node.name}.{part.name}", (node.lineno, node.col_offset)
+    for statement in tree.body:
+        if not isinstance(statement, _DEFINITIONS):
+            uses = find_uses_in(statement)
+            holders = uses.bound.keys() | uses.changed | _called_on(uses)
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and node.id in functions - holders:
+                    for name in holders:
+                        yield name, node.id, (node.lineno, node.col_offset)
+                elif isinstance(node, ast.Lambda):
+                    loads = (n for n in ast.walk(node.body) if isinstance(n, ast.Name))
+                    for name in (n.id for n in loads if n.id in holders):
+                        yield name, name, (node.lineno, node.col_offset)
+
+
+def _called_on(uses: Uses) -> set[str]:
+    return {call.name for call in uses.calls if call.method}
 
 
 def _named_functions(tree: ast.AST | None) -> Iterator[tuple[str, ast.AST]]:
@@ -150,6 +226,9 @@ def _mentions(name: str, function: ast.AST) -> Iterator[tuple[str, tuple[int, in
     for part in body:
         for node in ast.walk(part):
             match node:
+                case ast.Call(func=ast.Name(id="self")) if owner:
+                    for called in ("__call__", "forward"):
+                        yield f"{owner}.{called}", (node.lineno, node.col_offset)
                 case ast.Name(id=mentioned, ctx=ast.Load()) if mentioned not in locals_:
                     yield mentioned, (node.lineno, node.col_offset)
                 case ast.Attribute(value=ast.Name(id=known), attr=attribute):

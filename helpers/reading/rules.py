@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, dotted, quoted
 from helpers.reading.loops import find_loop, own_names
+from helpers.reading.selves import find_selves
 from helpers.reading.uses import find_uses
 from helpers.reading.words import words
 
@@ -47,15 +48,16 @@ def find_named(cells: Sequence[Cell], patterns: Sequence[str]) -> Doubt | None:
     def fits(name: str) -> bool:
         return matches(name.lower()) is not None
 
-    trees = [tree for tree in (parse(cell.code) for cell in cells) if tree is not None]
+    parsed = [parse(cell.code) for cell in cells]
+    trees = [tree for tree in parsed if tree is not None]
     own = _find_own_attributes(trees)
+    trusted = _trusted_to_show(trees)
     firm = {name for cell in cells for name in own_names(cell)}
-    for cell in cells:
-        tree = parse(cell.code)
+    for cell, tree in zip(cells, parsed, strict=True):
         if tree is not None:
             uses = find_uses(cell.code)
             foreign = {n for n in uses.at_once | uses.later if fits(n)} - firm
-            ignored = own | _find_ignored(tree)
+            ignored = own | _find_ignored(tree, trusted)
             found = _find_names(tree, fits, foreign, ignored)
             first = min(found, default=None)
             if first is not None:
@@ -94,7 +96,24 @@ def _is_name(text: str) -> bool:
     return len(text) < 200 and all(part.isidentifier() for part in text.split("."))
 
 
-def _find_ignored(tree: ast.Module) -> set[int]:
+def _trusted_to_show(trees: Sequence[ast.Module]) -> tuple[set[str], set[str]] | None:
+    """Return what of ``_SHOWING`` and of ``_COMPARING`` is not the student's own: that might keep
+    what it is given. None where operators may be the student's own, too.
+    """
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    own = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    own |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    own |= {n.attr for n in nodes if isinstance(n, ast.Attribute) and _is_changed(n)}
+    if any(name.startswith("__") and name != "__init__" for name in own):
+        return None
+    return set(_SHOWING - own), set(_COMPARING - own)
+
+
+def _is_changed(node: ast.Attribute) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+def _find_ignored(tree: ast.Module, trusted: tuple[set[str], set[str]] | None) -> set[int]:
     """Return the texts that are not names, and the functions that are only called for show."""
     ignored: set[int] = set()
     for node in ast.walk(tree):
@@ -105,14 +124,14 @@ def _find_ignored(tree: ast.Module) -> set[int]:
                 ignored.update(id(part) for part in parts if isinstance(part, ast.Constant))
             case ast.Call(func=ast.Name(id=name), args=parts) if name in _ABOUT_EXERCISES:
                 ignored.update(id(part) for part in parts if isinstance(part, ast.Constant))
-    for statement in tree.body:
+    for statement in tree.body if trusted is not None else ():
         match statement:
             case ast.Assert(test=shown) | ast.Expr(value=ast.Call() as shown):
-                ignored.update(_called_for_show(shown))
+                ignored.update(_called_for_show(shown, *trusted))
     return ignored
 
 
-def _called_for_show(shown: ast.AST) -> Iterator[int]:
+def _called_for_show(shown: ast.AST, showing: set[str], comparing: set[str]) -> Iterator[int]:
     """Return what is called on the way to a comparison or to a line of output.
 
     A function that is called here gives a result that nobody keeps. What is handed to any other
@@ -124,16 +143,26 @@ def _called_for_show(shown: ast.AST) -> Iterator[int]:
         match node:
             case ast.Lambda() | ast.NamedExpr():
                 continue
-            case ast.Call(func=ast.Name(id=name)) if name not in _SHOWING:
+            case ast.Call(keywords=some) if any(k.arg in ("key", None) for k in some):
                 continue
-            case ast.Call(func=ast.Attribute(attr=name)) if name not in _COMPARING:
-                yield id(node.func)
+            case ast.Call(func=ast.Name(id=name)):
+                if name not in showing:
+                    continue
+            case ast.Call(func=ast.Attribute(attr=name)):
+                if name not in comparing:
+                    yield id(node.func)
+                    continue
+            case ast.Call(func=ast.Call() as function):
+                waiting.append(function)
+                continue
+            case ast.Call():
                 continue
         waiting += ast.iter_child_nodes(node)
 
 
 def _find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
     """Return the attributes of ``self``, and of a class by its name, that are a student's own."""
+    selves = find_selves(trees).objects
     classes = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
     names = Counter(node.name for node in classes)
     trusted = {node.name for node in classes if names[node.name] == 1 and _has_own_bases(node)}
@@ -146,7 +175,7 @@ def _find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
         if node.name not in trusted or {a.attr for a in by_name} & methods[node.name]:
             continue
         attributes = [n for n in ast.walk(node) if isinstance(n, ast.Attribute)]
-        of_self = [a for a in attributes if isinstance(a.value, ast.Name) and a.value.id == "self"]
+        of_self = [a for a in attributes if id(a.value) in selves]
         defined = _defined_names(node)
         own = defined | {a.attr for a in of_self if isinstance(a.ctx, ast.Store)}
         found.update(id(a) for a in of_self if a.attr in own)
