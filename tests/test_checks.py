@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import random
 import signal
 import sys
 import time
@@ -502,3 +503,22 @@ def test_a_librarys_own_refusal_is_not_taken_for_a_stub(
     shown = capsys.readouterr().out
     assert "no kernel for this dtype" in shown
     assert "nothing is written" not in shown
+
+
+def test_a_check_leaves_the_global_generators_as_they_were() -> None:
+    def seeding(numbers: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(3)
+        random.seed(3)
+        np.random.seed(3)
+        return 2 * numbers
+
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    check = Check("double")
+    with check.property("doubles"):
+        numbers = check.draw.normal(3)
+        check.close(check.call(seeding, numbers), 2 * numbers)
+        check.restart()
+        check.close(check.call(seeding, numbers), 2 * numbers)
+    check.score()
+    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    assert after == before
