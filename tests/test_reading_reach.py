@@ -128,6 +128,11 @@ STRAY = {
     "no Python": ("def f(x): return n", "n = = 3"),
     "another language": ("def f(x): return n", "%%bash\nn = 3"),
     "all of a module, for nothing": ("def f(x): return len(x)", "from torch import *"),
+    "all of a module without such a name": (
+        "def f(x): return sum(x)",
+        "from torch.utils.data import *",
+    ),
+    "all of math, which has no sum": ("def f(x): return sum(x)", "from math import *"),
 }  # fmt: skip
 
 

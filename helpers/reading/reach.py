@@ -38,8 +38,15 @@ _CHANGING = words("""
     delitem heapify heappop heappush heappushpop heapreplace insort insort_left insort_right setitem
     shuffle update_wrapper
 """)
-# Built-in functions that are hidden where all of torch, NumPy or math is imported.
-_HIDDEN_BY_LIBRARIES = words("abs all any divmod max min pow round sum")
+# Built-in functions that are hidden where all of a module is imported.
+_HIDDEN = words("abs all any divmod max min pow round sum")
+_HIDDEN_BY = {
+    "math": words("pow"),
+    "numpy": _HIDDEN,
+    "operator": words("abs pow"),
+    "pylab": _HIDDEN,
+    "torch": _HIDDEN,
+}
 _MOST_FOLLOWED = 200  # functions called by functions: beyond that nobody means it
 
 
@@ -158,9 +165,14 @@ class _Search:
         return len(how) == 1 and how.pop().startswith("import ")
 
     def _star_imports(self, name: str) -> list[int]:
-        if self._binders[name] or (hasattr(builtins, name) and name not in _HIDDEN_BY_LIBRARIES):
+        if self._binders[name]:
             return []
-        return [place for place, uses in enumerate(self._uses) if uses.imports_all]
+        is_builtin = hasattr(builtins, name)
+        return [
+            place
+            for place, uses in enumerate(self._uses)
+            if any(not is_builtin or name in _HIDDEN_BY.get(m, ()) for m in uses.imports_all)
+        ]
 
 
 def _find_changers(

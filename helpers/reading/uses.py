@@ -65,7 +65,7 @@ class Uses:
         functions: defined at the cell's top, methods as "Class.method".
         aliases: names that stand for (parts of) objects which other names stand for.
         bases: of the classes that it defines.
-        imports_all: whether there is a ``from x import *``.
+        imports_all: the modules of which all is imported, as by ``from x import *``.
     """
 
     at_once: set[str] = field(default_factory=set)
@@ -77,7 +77,7 @@ class Uses:
     functions: dict[str, Function] = field(default_factory=dict)
     aliases: dict[str, set[str]] = field(default_factory=dict)
     bases: set[str] = field(default_factory=set)
-    imports_all: bool = False
+    imports_all: set[str] = field(default_factory=set)
 
 
 @functools.lru_cache(maxsize=256)
@@ -157,7 +157,7 @@ class _Reader(ast.NodeVisitor):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             if alias.name == "*":
-                self.uses.imports_all = True
+                self.uses.imports_all.add(node.module or "")
             else:
                 module = "." * node.level + (node.module or "")
                 self._bind(alias.asname or alias.name, f"import {module}.{alias.name}")
