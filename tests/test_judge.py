@@ -251,7 +251,8 @@ def test_a_solution_in_a_cell_of_ones_own_counts_where_the_courses_is_missing(
 ) -> None:
     results = judged(before={f"test-{FIRST}": reference(FIRST)}, without=(FIRST,))
     assert results[FIRST].verdict is Verdict.PASSED
-    assert all_right_but(results)
+    assert "recognized" in results[FIRST].for_a_person
+    assert all_right_but(results, FIRST)
 
 
 def test_a_missing_exercise_is_missing_and_costs_itself_alone(judged: Judge) -> None:
@@ -325,7 +326,7 @@ def test_time_is_limited_for_a_cell_an_exercise_and_all(judged: Judge) -> None:
     assert all_right_but(results, FIRST, LAST)
     results = judged(
         {SECOND: "import time\ntime.sleep(99)"},
-        settings=replace(QUICK, cell_seconds=99.0, total_seconds=6.0),
+        settings=replace(QUICK, cell_seconds=99.0, total_seconds=15.0),
     )
     assert results[FIRST].verdict is Verdict.PASSED
     assert results[LAST].verdict is Verdict.TIMED_OUT
@@ -380,7 +381,7 @@ def test_testimony_counts_from_plain_code_alone(judged: Judge, forgery: str) -> 
     honest = judged({THIRD: AUTOGRAD})[THIRD]
     forged = judged({THIRD: textwrap.dedent(forgery) + AUTOGRAD})[THIRD]
     assert forged.points <= honest.points < FULL[THIRD]
-    assert forged.for_a_person
+    assert not forged.waiting or forged.for_a_person
     assert honest.for_a_person == ""
 
 

@@ -22,7 +22,8 @@ from nbformat.notebooknode import NotebookNode
 from helpers.catalogue import find_exercise
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge import written
-from helpers.grading.judge.reaches import Notebook, Reach
+from helpers.grading.judge.reaches import Notebook, Reach, digest_of
+from helpers.grading.judge.recognition import TEST
 from helpers.grading.judge.sanitize import Sanitized, comparable, sanitize
 from helpers.grading.judge.session import Session, WarmPool, running
 from helpers.grading.judge.trial import Judgment, try_exercise
@@ -33,6 +34,7 @@ from helpers.grading.soundness import MalformedError
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 _ATTEMPTS = 3
+_READS = ".written_without("
 _RECOGNIZED = "its cell had lost its mark, and was recognized by what it defines"
 _NOTHING_THERE = "none of the chapter's exercises is in the notebook: is it of another chapter?"
 # Where IPython says that a cell is no Python, it names a file that the student has never seen.
@@ -127,6 +129,10 @@ class _Judging:
         self._trusted = trusted
         self._open_session = open_session
         stubs = {cell.name: cell.source for cell in assignment.cells if cell.solution}
+        # What is read must be all that runs: another exercise's cell could hide a function in what
+        # both use.
+        tests = {cell.name: cell.source for cell in assignment.cells if cell.grade}
+        self._read = {n for n in assignment.exercises if _READS in tests[f"{TEST}{n}"]}
         self._defines = {name: defined_names(stubs[name]) for name in assignment.exercises}
         self._notebook = Notebook(self._cells, self._defines, sanitized.missing, sanitized.places)
         self._judgments: dict[str, Judgment] = {}
@@ -134,8 +140,8 @@ class _Judging:
 
     def judge(self) -> Judged:
         reaches = {name: self._notebook.find_reach(name) for name in self._assignment.exercises}
-        plain = [name for name, reach in reaches.items() if not reach.doubts]
-        groups = [plain] * bool(plain) + [[name] for name in reaches if name not in plain]
+        together = [n for n, reach in reaches.items() if not reach.doubts and n not in self._read]
+        groups = [together] * bool(together) + [[n] for n in reaches if n not in together]
         ran = {}
         for names in groups:
             reached = {place for name in names for place in reaches[name].places}
@@ -193,12 +199,14 @@ class _Judging:
         }
         if not short:
             return
-        for name, whole in self._run(self._notebook.all_places(), short).items():
+        everything = self._notebook.all_places()
+        code = digest_of(map(self._notebook.python, everything))
+        for name, whole in self._run(everything, short).items():
             before = self._judgments[name]
             more = whole.result.points + whole.result.waiting
             gained = round(more - before.result.points - before.result.waiting, 2)
             if gained > 0:
-                self._judgments[name] = _with_more_to_look_at(before, whole, gained)
+                self._judgments[name] = _with_more_to_look_at(before, whole, gained, code)
 
     def _disarm_texts(self) -> None:
         for cell in self._cells:
@@ -249,7 +257,7 @@ def _could_be_more(result: ExerciseResult) -> bool:
     return is_short and result.verdict is not Verdict.UNANSWERED
 
 
-def _with_more_to_look_at(before: Judgment, whole: Judgment, gained: float) -> Judgment:
+def _with_more_to_look_at(before: Judgment, whole: Judgment, gained: float, code: str) -> Judgment:
     waiting = round(before.result.waiting + gained, 2)
     told = (
         f"with all cells of the notebook it comes to {whole.result.points:g} points, with those "
@@ -262,6 +270,7 @@ def _with_more_to_look_at(before: Judgment, whole: Judgment, gained: float) -> J
         verdict=Verdict.WAITING,
         for_a_person=told,
         doubts=(told, *before.result.doubts),
+        code=code,
     )
     return replace(before, result=result)
 

@@ -94,9 +94,8 @@ class Notebook:
         reached = tuple(cells[i] for i in chosen if not cells[i].is_course)
         places = tuple(candidates[i].place for i in chosen if not cells[i].is_course)
         given = [c.cell for c in before if c.cell.is_course and not (c.is_demo or c.is_test)]
-        text = "\0".join(cell.code for cell in reached)
         doubts = tuple(find_doubts(reached, given))
-        return Reach(places, reached, doubts, hashlib.sha256(text.encode()).hexdigest())
+        return Reach(places, reached, doubts, digest_of(cell.code for cell in reached))
 
     def with_courses_cells(self, places: Iterable[int]) -> list[int]:
         """Return ``places`` with the course's cells, and with those demos that are needed."""
@@ -122,6 +121,11 @@ class Notebook:
             for place in self.all_places()
             if parse(self.python(place)) is not None
         )
+
+
+def digest_of(texts: Iterable[str]) -> str:
+    """Return a SHA-256 over cells' texts."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _read(place: int, cell: NotebookNode, number: int | None, missing: set[str]) -> _Code:

@@ -108,8 +108,6 @@ def _conclude(
     is_unwritten = failed is not None and failed.not_written
     points, waiting = report.count_points(exercise, trial.results)
     doubts = tuple(f"{d.label}, line {d.line}: {d.what}" for d in trial.reach.doubts)
-    rests_on_code = any(result.rests_on_code for result in trial.results)
-    for_a_person = f"{doubts[0]}: {_what_waits(waiting)}" if doubts and rests_on_code else ""
     verdict = _decide(points, exercise.points, causes, is_missing, is_unwritten)
     if waiting and points + waiting >= exercise.points:
         verdict = Verdict.WAITING
@@ -120,9 +118,9 @@ def _conclude(
         most=float(exercise.points),
         message=f"{failed.claim}: {failed.reason}" if failed else "",
         properties=properties,
-        for_a_person=for_a_person if points + waiting > 0 else "",
+        for_a_person=f"{doubts[0]}: {_what_waits(waiting)}" if waiting else "",
         waiting=waiting,
-        doubts=doubts[:_MOST_DOUBTS],
+        doubts=doubts[:_MOST_DOUBTS] if waiting else (),
         code=trial.reach.code,
     )
 
@@ -133,8 +131,6 @@ def _details(result: report.Result) -> tuple[tuple[str, str], ...]:
 
 
 def _what_waits(points: float) -> str:
-    if points == 0:
-        return "nothing waits for it"
     return "1 point waits" if points == 1 else f"{points:g} points wait"
 
 
