@@ -101,6 +101,23 @@ PLAIN = [
     "import operator\noperator.attrgetter('shape')\noperator.methodcaller('sum')",
     "import inspect\ninspect.signature(f).parameters\ninspect.getsource(f)",
     "import logging\nlogging.basicConfig(level=logging.INFO)\nlogging.info('a')",
+    "import logging\nlogging.disable(logging.WARNING)",
+    "import unittest\nclass T(unittest.TestCase):\n"
+    "    def test_it(self): self.assertEqual(f(1), 1)\nunittest.main(argv=[''], exit=False)",
+    "import unittest\nunittest.main(argv=['ignored', '-v'], verbosity=2, exit=False)",
+    "import sys\nIN_COLAB = 'google.colab' in sys.modules",
+    "if 'model' not in globals(): model = None",
+    "torch.set_default_device('cpu')",
+    "device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n"
+    "torch.set_default_device(device)",
+    "from matplotlib_inline import backend_inline\n"
+    "backend_inline.set_matplotlib_formats('svg')",
+    "import matplotlib_inline\nmatplotlib_inline.backend_inline.set_matplotlib_formats('svg')",
+    "from mpl_toolkits.mplot3d import Axes3D\n"
+    "from mpl_toolkits.axes_grid1 import make_axes_locatable",
+    "import numpy.typing as npt\ndef f(x: npt.ArrayLike): return x",
+    "from typing_extensions import Self",
+    "from torch.utils.tensorboard import SummaryWriter\nwriter = SummaryWriter()",
     "import sys\nsys.getsizeof(x)\nsys.maxsize\nsys.version",
     "import gc, weakref\ngc.collect()\nweakref.ref(x)() is None",
     "import shutil, uuid, secrets, csv\nshutil.copy('a', 'b')\nuuid.uuid4()",
@@ -356,6 +373,16 @@ NOT_PLAIN = {
     "torch.hub": "torch.hub.load('x', 'y')",
     "torch.package": "torch.package",
     "another default device": "torch.set_default_device('meta')",
+    "another default device, by name": "d = 'meta'\ntorch.set_default_device(d)",
+    "a default device, of whatever kind": "torch.set_default_device(f())",
+    "a default device, later": "g = torch.set_default_device",
+    "tests of others": "import unittest\nunittest.main(argv=['', 'other'], exit=False)",
+    "tests of a module": "import unittest\nunittest.main(module='os', argv=[''])",
+    "a runner of tests": "import unittest\nunittest.main(argv=[''], testRunner=f)",
+    "tests, handed on": "import unittest\ng = unittest.main",
+    "a loader of tests": "import unittest\nunittest.TestLoader().loadTestsFromName('a')",
+    "what is in sys.modules, by a function": "import sys\nf in sys.modules",
+    "globals, kept": "'x' in (g := globals())",
     "hooks of all modules": "nn.modules.module.register_module_forward_hook(f)",
     "threads of torch's": "torch.nn.parallel.parallel_apply([f, f], [x, x])",
     "workers": "from torch.utils.data import DataLoader\nDataLoader(x, num_workers=1)",
@@ -568,7 +595,7 @@ def find_rules(test: str) -> Iterator[tuple[list[str], bool]]:
 
 
 def test_what_is_listed_exists() -> None:
-    optional = {"PIL", "resource"}
+    optional = {"PIL", "resource", "torch.utils.tensorboard"}
     for module, parts in tables.PARTS.items():
         if module in optional:
             continue
@@ -577,7 +604,7 @@ def test_what_is_listed_exists() -> None:
             part for part in parts if not hasattr(found, part) and not is_module(module, part)
         }
         # Some names come and go with Python's versions and torch's.
-        assert missing <= {"UTC", "PosixPath", "assert_allclose", "this"}, module
+        assert missing <= {"UTC", "PosixPath", "assert_allclose", "tensorboard", "this"}, module
 
 
 def is_module(package: str, name: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from helpers.reading import tables
-from helpers.reading.doubts import quoted
+from helpers.reading.doubts import dotted, quoted
 from helpers.reading.names import Names, chain_of
 from helpers.reading.words import words
 
@@ -265,6 +265,44 @@ def _plain_cdist(call: ast.Call, names: Names) -> bool:
     return len(call.args) < 4 and not is_open and all(keyword.arg for keyword in call.keywords)
 
 
+def _plain_device(call: ast.Call, names: Names) -> bool:
+    if len(call.args) != 1 or call.keywords:
+        return False
+    match call.args[0]:
+        case ast.Name(id=name):
+            return names.all_texts(name, _is_processor)
+    return _is_processor(call.args[0])
+
+
+def _is_processor(node: ast.AST) -> bool:
+    """Tell whether a device is one that computes, whichever it is."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text.startswith(("cpu", "cuda", "mps"))
+        case ast.IfExp(body=one, orelse=other):
+            return _is_processor(one) and _is_processor(other)
+        case ast.Call(func=function, args=[one], keywords=[]):
+            return dotted(function) == "torch.device" and _is_processor(one)
+    return False
+
+
+def _plain_tests(call: ast.Call, names: Names) -> bool:
+    """Tell whether it is the code's own tests that are run: others are imported by name."""
+    for keyword in call.keywords:
+        match keyword:
+            case ast.keyword(arg="argv", value=ast.List(elts=[_, *options])):
+                if not all(
+                    isinstance(part, ast.Constant) and str(part.value).startswith("-")
+                    for part in options
+                ):
+                    return False
+            case ast.keyword(arg="exit" | "verbosity" | "failfast", value=ast.Constant()):
+                pass
+            case _:
+                return False
+    return not call.args and any(keyword.arg == "argv" for keyword in call.keywords)
+
+
 def _without_callback(call: ast.Call, names: Names) -> bool:
     return len(call.args) == 1 and not call.keywords
 
@@ -293,6 +331,8 @@ _OF_LIBRARIES: dict[str, Callable[[ast.Call, Names], bool]] = {
     "os.fdopen": _plain_fdopen,
     "os.write": _plain_os_write,
     "timeit.Timer": _plain_timeit,
+    "torch.set_default_device": _plain_device,
+    "unittest.main": _plain_tests,
     "timeit.repeat": _plain_timeit,
     "timeit.timeit": _plain_timeit,
     "torch.load": _plain_load,

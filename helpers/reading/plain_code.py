@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 
 from helpers.reading import plain_calls, tables
 from helpers.reading.cells import Cell, left_out, parse
-from helpers.reading.doubts import Doubt, quoted
+from helpers.reading.doubts import Doubt, dotted, quoted
 from helpers.reading.names import Names, chain_of
 from helpers.reading.plain_classes import ClassChanges
 from helpers.reading.selves import find_selves
@@ -301,7 +301,8 @@ class _Examiner(ast.NodeVisitor):
 
     def visit_Compare(self, node: ast.Compare) -> None:
         self._allow_grad_fn(node.left, *node.comparators)
-        self.generic_visit(node)
+        if not _asks_whether_a_name_is_there(node):
+            self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         self._allow_grad_fn(node.value)
@@ -420,6 +421,21 @@ def _owner(node: ast.AST) -> str:
         case ast.Call(func=ast.Name(id="super")):
             return "super"
     return ""
+
+
+def _asks_whether_a_name_is_there(node: ast.Compare) -> bool:
+    """Tell whether it is ``"name" in globals()``, or in ``sys.modules``: that reads nothing."""
+    match node:
+        case ast.Compare(
+            left=ast.Constant(), ops=[ast.In() | ast.NotIn()], comparators=[ast.Call() as call]
+        ):
+            is_plain = not call.args and not call.keywords
+            return is_plain and dotted(call.func) in ("globals", "locals", "vars")
+        case ast.Compare(
+            left=ast.Constant(), ops=[ast.In() | ast.NotIn()], comparators=[ast.Attribute() as part]
+        ):
+            return dotted(part) == "sys.modules"
+    return False
 
 
 def _is_special(name: str) -> bool:

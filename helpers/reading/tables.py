@@ -54,8 +54,8 @@ PARTS = {
     "io": words("BufferedReader BytesIO StringIO TextIOWrapper open SEEK_CUR SEEK_END SEEK_SET"),
     "json": words("JSONDecodeError dump dumps load loads"),
     "logging": words("""
-        CRITICAL DEBUG ERROR INFO WARNING basicConfig critical debug error exception getLogger info
-        warning
+        CRITICAL DEBUG ERROR INFO WARNING basicConfig critical debug disable error exception
+        getLogger info warning
     """),
     "operator": words("""
         abs add and_ attrgetter contains eq floordiv ge getitem gt iadd imul index invert is_ is_not
@@ -103,6 +103,10 @@ PARTS = {
         Sequence Set Sized Text Tuple Type TYPE_CHECKING TypeAlias TypeGuard TypeVar TypedDict Union
         cast overload runtime_checkable
     """),
+    "typing_extensions": words("""
+        Annotated Final Literal NotRequired Protocol Required Self TypeAlias TypedDict override
+    """),
+    "unittest": words("TestCase expectedFailure main skip skipIf skipUnless"),
     "warnings": words("catch_warnings filterwarnings resetwarnings simplefilter warn"),
     "weakref": words("""
         ReferenceType WeakKeyDictionary WeakSet WeakValueDictionary ref
@@ -112,16 +116,23 @@ PARTS = {
     "IPython.display": words("""
         Audio HTML Image JSON Javascript Latex Markdown Math SVG clear_output display
     """),
+    "matplotlib_inline": words("backend_inline"),
+    "matplotlib_inline.backend_inline": words("set_matplotlib_formats"),
+    "mpl_toolkits": words("axes_grid1 mplot3d"),
+    "mpl_toolkits.axes_grid1": words("make_axes_locatable"),
+    "mpl_toolkits.mplot3d": words("Axes3D"),
+    "numpy.typing": words("ArrayLike DTypeLike NDArray"),
     "numpy.testing": words("""
         assert_allclose assert_almost_equal assert_array_almost_equal assert_array_equal
         assert_equal assert_raises
     """),
     "torch.testing": words("assert_allclose assert_close make_tensor"),
-    "torch.utils": words("_pytree benchmark checkpoint data"),
+    "torch.utils": words("_pytree benchmark checkpoint data tensorboard"),
     "torch.utils._pytree": words("""
         tree_all tree_any tree_flatten tree_leaves tree_map tree_map_only tree_unflatten
     """),
     "torch.utils.checkpoint": words("checkpoint checkpoint_sequential"),
+    "torch.utils.tensorboard": words("SummaryWriter"),
     "torch.utils.data": words("""
         BatchSampler ChainDataset ConcatDataset DataLoader Dataset IterableDataset RandomSampler
         Sampler SequentialSampler StackDataset Subset SubsetRandomSampler TensorDataset
@@ -167,7 +178,7 @@ OF_LIBRARIES = _HELD_MODULES | words("""
     apply_ distributed export f2py fx hub jit library map2_ map_ ops overrides package parallel
     register_module_backward_hook register_module_forward_hook register_module_forward_pre_hook
     register_module_full_backward_hook register_module_full_backward_pre_hook script serialization
-    set_default_device mp python_multiprocessing functorch compile compiler cpp_extension PIL
+    mp python_multiprocessing functorch compile compiler cpp_extension PIL
     attrgetter backend_agg bltns concurrent ctypeslib methodcaller tunable xpu
     as_strided resize resize_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
     sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_resize_ sparse_resize_and_clear_
@@ -240,7 +251,9 @@ SPECIAL_BINDINGS = words("__all__ __author__ __hash__ __slots__ __version__")
 MODULES = words("""
     matplotlib.animation matplotlib.cm matplotlib.colors matplotlib.dates matplotlib.figure
     matplotlib.gridspec matplotlib.lines matplotlib.patches matplotlib.pyplot matplotlib.ticker
+    matplotlib_inline.backend_inline mpl_toolkits.axes_grid1 mpl_toolkits.mplot3d
     numpy.char numpy.fft numpy.lib numpy.linalg numpy.ma numpy.polynomial numpy.random numpy.testing
+    numpy.typing
     torch.accelerator torch.amp torch.autograd torch.autograd.forward_ad torch.autograd.functional
     torch.autograd.function torch.autograd.grad_mode torch.autograd.graph torch.autograd.profiler
     torch.backends torch.backends.cpu torch.backends.cuda torch.backends.cudnn torch.backends.mkldnn
@@ -252,6 +265,7 @@ MODULES = words("""
     torch.nn.utils.prune torch.nn.utils.rnn torch.nn.utils.stateless torch.optim
     torch.optim.lr_scheduler torch.optim.swa_utils torch.profiler torch.random torch.signal
     torch.sparse torch.special torch.testing torch.types torch.utils torch.utils._pytree
-    torch.utils.benchmark torch.utils.checkpoint torch.utils.data torch.version
+    torch.utils.benchmark torch.utils.checkpoint torch.utils.data torch.utils.tensorboard
+    torch.version
     IPython.display PIL.Image collections.abc helpers.probes os.path
 """)
