@@ -326,7 +326,7 @@ def test_time_is_limited_for_a_cell_an_exercise_and_all(judged: Judge) -> None:
     assert all_right_but(results, FIRST, LAST)
     results = judged(
         {SECOND: "import time\ntime.sleep(99)"},
-        settings=replace(QUICK, cell_seconds=99.0, total_seconds=15.0),
+        settings=replace(QUICK, cell_seconds=99.0, total_seconds=12.0),
     )
     assert results[FIRST].verdict is Verdict.PASSED
     assert results[LAST].verdict is Verdict.TIMED_OUT

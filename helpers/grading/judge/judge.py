@@ -23,7 +23,6 @@ from helpers.catalogue import find_exercise
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge import written
 from helpers.grading.judge.reaches import Notebook, Reach, digest_of
-from helpers.grading.judge.recognition import TEST
 from helpers.grading.judge.sanitize import Sanitized, comparable, sanitize
 from helpers.grading.judge.session import Session, WarmPool, running
 from helpers.grading.judge.trial import Judgment, try_exercise
@@ -34,7 +33,6 @@ from helpers.grading.soundness import MalformedError
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 _ATTEMPTS = 3
-_READS = ".written_without("
 _RECOGNIZED = "its cell had lost its mark, and was recognized by what it defines"
 _NOTHING_THERE = "none of the chapter's exercises is in the notebook: is it of another chapter?"
 # Where IPython says that a cell is no Python, it names a file that the student has never seen.
@@ -129,10 +127,6 @@ class _Judging:
         self._trusted = trusted
         self._open_session = open_session
         stubs = {cell.name: cell.source for cell in assignment.cells if cell.solution}
-        # What is read must be all that runs: another exercise's cell could hide a function in what
-        # both use.
-        tests = {cell.name: cell.source for cell in assignment.cells if cell.grade}
-        self._read = {n for n in assignment.exercises if _READS in tests[f"{TEST}{n}"]}
         self._defines = {name: defined_names(stubs[name]) for name in assignment.exercises}
         self._notebook = Notebook(self._cells, self._defines, sanitized.missing, sanitized.places)
         self._judgments: dict[str, Judgment] = {}
@@ -140,14 +134,15 @@ class _Judging:
 
     def judge(self) -> Judged:
         reaches = {name: self._notebook.find_reach(name) for name in self._assignment.exercises}
-        together = [n for n, reach in reaches.items() if not reach.doubts and n not in self._read]
-        groups = [together] * bool(together) + [[n] for n in reaches if n not in together]
+        together = [name for name, reach in reaches.items() if not reach.doubts]
+        alone = [name for name in reaches if name not in together]
         ran = {}
-        for names in groups:
-            reached = {place for name in names for place in reaches[name].places}
-            places = self._notebook.with_courses_cells(reached)
-            self._judgments |= self._run(places, {name: reaches[name] for name in names})
-            ran |= dict.fromkeys(names, places)
+        if together:
+            ran |= self._run_group(together, reaches)
+            # What was read must be all that ran: another exercise's cell could hide a function.
+            alone += [name for name in together if self._judgments[name].is_mixed]
+        for name in alone:
+            ran |= self._run_group([name], reaches)
         self._try_with_everything(reaches, ran)
         for name, judgment in self._judgments.items():
             points = judgment.result.points
@@ -165,6 +160,15 @@ class _Judging:
             return result
         return replace(result, for_a_person=_RECOGNIZED)
 
+    def _run_group(
+        self, names: Sequence[str], reaches: Mapping[str, Reach]
+    ) -> dict[str, list[int]]:
+        """Judge exercises in one kernel, with what they reach; return what ran for each."""
+        reached = {place for name in names for place in reaches[name].places}
+        places = self._notebook.with_courses_cells(reached)
+        self._judgments |= self._run(places, {name: reaches[name] for name in names})
+        return dict.fromkeys(names, places)
+
     def _run(self, places: Sequence[int], reaches: Mapping[str, Reach]) -> dict[str, Judgment]:
         """Run the cells at ``places``, and the tests of ``reaches`` where they stand."""
         judgments = {}
@@ -181,6 +185,9 @@ class _Judging:
                         self._trusted,
                         session,
                         reaches[name],
+                        beside=self._notebook.students_cells(
+                            p for p in places if p < place and p not in reaches[name].places
+                        ),
                         undefined=run.undefined,
                         cause=run.causes.get(name, ""),
                         is_missing=name in self._sanitized.missing,

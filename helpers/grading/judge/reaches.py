@@ -82,6 +82,11 @@ class Notebook:
         """Return the cell at ``place`` as Python, without magics and shell lines."""
         return next(code.cell.code for code in self._code if code.place == place)
 
+    def students_cells(self, places: Iterable[int]) -> tuple[Cell, ...]:
+        """Return the student's own cells among those at ``places``."""
+        wanted = set(places)
+        return tuple(c.cell for c in self._code if c.place in wanted and not c.cell.is_course)
+
     def find_reach(self, exercise: str) -> Reach:
         """Return what ``exercise`` is judged with."""
         before = [code for code in self._code if code.place < self.tests[exercise]]

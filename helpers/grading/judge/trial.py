@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,8 @@ from helpers.grading.judge.reaches import Reach
 from helpers.grading.judge.session import Session
 from helpers.grading.judge.trusted import TrustedCells
 from helpers.grading.verdicts import ExerciseResult, PropertyResult, Verdict
+from helpers.reading.cells import Cell
+from helpers.reading.doubts import Doubt
 from helpers.students_process import Reading
 
 _MOST_DOUBTS = 5
@@ -22,11 +24,20 @@ _MOST_DOUBTS = 5
 
 @dataclass(frozen=True)
 class Judgment:
-    """What one exercise came to, and the report that its test wrote."""
+    """What one exercise came to, and the report that its test wrote.
+
+    Attributes:
+        result: what it came to.
+        text: the report.
+        html: likewise.
+        is_mixed: whether the code was read for something that stands in another exercise's cell,
+            which ran in the same kernel: then it is to be judged by itself.
+    """
 
     result: ExerciseResult
     text: str
     html: str
+    is_mixed: bool = False
 
 
 def try_exercise(
@@ -35,6 +46,7 @@ def try_exercise(
     session: Session,
     reach: Reach,
     *,
+    beside: Sequence[Cell] = (),
     undefined: Mapping[str, str],
     cause: str = "",
     is_missing: bool = False,
@@ -46,6 +58,7 @@ def try_exercise(
         cells: the course's own, with its tests.
         session: has run what the exercise reaches.
         reach: that.
+        beside: what else of the student's has run in it.
         undefined: names that cells should have defined and have not, and why.
         cause: what ended the solution's cell; "" if it got through.
         is_missing: whether the solution's cell is not in the submission.
@@ -53,21 +66,45 @@ def try_exercise(
     Raises:
         CourseError: the test itself failed.
     """
-    trial = _Trial(session, undefined, reach)
+    trial = _Trial(session, undefined, reach, beside)
     session.begin_exercise()
     first_cause = len(session.causes)
     cells.run_test(f"test-{exercise.name}", partial(Check, process=trial, publish=trial.publish))
     causes = [cause] * bool(cause) + session.causes[first_cause:]
-    return Judgment(_conclude(exercise, trial, causes, is_missing), trial.text, trial.html)
+    result = _conclude(exercise, trial, causes, is_missing)
+    return Judgment(result, trial.text, trial.html, bool(trial.reading.mixed))
+
+
+@dataclass(frozen=True)
+class _ReadingBesideOthers(Reading):
+    """What was read, beside cells that have run as well; ``mixed`` are finds in these alone."""
+
+    beside: Sequence[Cell] = ()
+    mixed: list[Doubt] = field(default_factory=list)
+
+    def find(self, patterns: Sequence[str], *, loops: bool) -> Doubt | None:
+        """Return the first place in the exercise's own cells; note one in the others."""
+        found = super().find(patterns, loops=loops)
+        elsewhere = None if found else Reading(self.beside).find(patterns, loops=loops)
+        if elsewhere:
+            self.mixed.append(elsewhere)
+        return found
 
 
 class _Trial:
     """A test's way to the student's process; ``helpers.students_process`` says what it does."""
 
-    def __init__(self, session: Session, undefined: Mapping[str, str], reach: Reach) -> None:
+    def __init__(
+        self,
+        session: Session,
+        undefined: Mapping[str, str],
+        reach: Reach,
+        beside: Sequence[Cell],
+    ) -> None:
         self._session = session
         self._undefined = undefined
         self.reach = reach
+        self.reading = _ReadingBesideOthers(reach.cells, reach.doubts, beside)
         self.results: list[report.Result] = []
         self.text = self.html = ""
 
@@ -82,7 +119,7 @@ class _Trial:
         self._session.restart()
 
     def read(self) -> Reading:
-        return Reading(self.reach.cells, self.reach.doubts)
+        return self.reading
 
     def publish(self, exercise: Exercise, results: list[report.Result], points: float) -> None:
         self.results = results
