@@ -35,11 +35,16 @@ NAMED = [
     ("if False:\n    softmax = 1\ndef f(x): return softmax(x, 0)", "cell 1, line 3: `softmax`"),
     ("match torch:\n    case object(softmax=s): pass", "cell 1, line 2: `.softmax`"),
     ("f = functools.partial(torch.softmax, dim=0)", "cell 1, line 1: `torch.softmax`"),
-    ("%time y = torch.softmax(x, 0)", "cell 1, line 1: `torch.softmax`"),
+    ("%time f = nn.Softmax(0)", "cell 1, line 1: `nn.Softmax`"),
     ("print((lambda: torch.softmax)())", "cell 1, line 1: `torch.softmax`"),
     ("print(keep(torch.softmax(x, 0)))", "cell 1, line 1: `torch.softmax`"),
     ("print(keep := torch.softmax(x, 0))", "cell 1, line 1: `torch.softmax`"),
     ("print(torch.softmax)", "cell 1, line 1: `torch.softmax`"),
+    ("f = torch.softmax.__get__(x)", "cell 1, line 1: `torch.softmax`"),
+    ("y = torch.exp(keep(torch.softmax))", "cell 1, line 1: `torch.softmax`"),
+    ("def f(x):\n    y = torch.softmax(x, 0)\n    return y", "cell 1, line 2: `torch.softmax`"),
+    ("for f in [torch.softmax]: pass", "cell 1, line 1: `torch.softmax`"),
+    ("f = plt.plot(torch.softmax, label='a')", "cell 1, line 1: `torch.softmax`"),
     ("y = (torch.exp(x),\n     torch.softmax(x, 0))", "cell 1, line 2: `torch.softmax`"),
     # another's attribute by a name that is one's own elsewhere
     ("class A:\n    def __init__(self): self.softmax = 1\ndef f(x): return x.softmax(0)",
@@ -71,6 +76,12 @@ NOT_NAMED = [
     "assert torch.allclose(softmax(x, 0), torch.softmax(x, 0))\ndef softmax(x): return x",
     "print((softmax(x, 0) - torch.softmax(x, 0)).abs().max())\ndef softmax(x): return x",
     "torch.testing.assert_close(f(x), nn.Softmax(dim=0)(x))",
+    "expected = torch.softmax(x, 0)\nassert torch.allclose(f(x), expected)",
+    "for d in (0, 1):\n    y = F.softmax(x, dim=d)\n    assert torch.equal(f(x, d), y)",
+    "if verbose:\n    try:\n        assert torch.allclose(f(x), torch.softmax(x, 0))\n"
+    "    except AssertionError:\n        print(torch.softmax(x, 0))",
+    "plt.plot(xs, ys, label='softmax')\nplt.title('softmax')\nax.set_ylabel('softmax')",
+    "logging.info('softmax')",
     "def f(x: ",
 ]  # fmt: skip
 
@@ -90,6 +101,11 @@ def test_patterns_are_those_of_file_names() -> None:
     assert named("y = x.log_softmax(0)", patterns=("*SOFT*",)) == "cell 1, line 1: `x.log_softmax`"
     assert named("y = x.softmax(0)", patterns=("soft",)) == ""
     assert named("y = x.softmax(0)", patterns=()) == ""
+
+
+def test_a_context_that_is_kept_is_no_array() -> None:
+    assert named("on = torch.enable_grad()", patterns=("enable_grad",))
+    assert named("hooks = torch.autograd.graph.saved_tensors_hooks(f, g)", patterns=("saved*",))
 
 
 def test_another_cells_function_is_ones_own() -> None:

@@ -1,7 +1,8 @@
 """What an exercise asks its solution to do without: names, and loops.
 
 A rule is read off the code that an exercise reaches. It holds for what can do the work: what a cell
-only prints, asserts or loops over at its top, to try the solution out, is left alone.
+only prints, asserts or loops over at its top, to try the solution out, is left alone, and so are
+numbers that a library's function gives there: what an answer is compared with.
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ _COMPARING = words("""
 """)
 # The course's own functions that are given an exercise's name.
 _ABOUT_EXERCISES = words("Check display hint print progress")
+# What writes on figures and into logs: it keeps a text, and finds nothing by it.
+_LABELING = words("""
+    annotate bar barh debug error hist info label legend loglog plot scatter semilogx semilogy
+    set_label set_title set_xlabel set_ylabel suptitle text title warning write xlabel ylabel
+""")
+_LABELS = words("label labels title xlabel ylabel")
+# What holds functions that return an array; those of them that return something else.
+_OF_ARRAYS = words("F functional nn.functional np torch torch.nn.functional")
+_OTHERS = words("autocast compile enable_grad inference_mode no_grad set_grad_enabled vmap")
 # Classes below which only a student's own attributes are found on `self`.
 _OWN_BASES = words("ABC Dataset Enum Function IterableDataset Module NamedTuple Sampler object")
 
@@ -124,11 +134,38 @@ def _find_ignored(tree: ast.Module, trusted: tuple[set[str], set[str]] | None) -
                 ignored.update(id(part) for part in parts if isinstance(part, ast.Constant))
             case ast.Call(func=ast.Name(id=name), args=parts) if name in _ABOUT_EXERCISES:
                 ignored.update(id(part) for part in parts if isinstance(part, ast.Constant))
-    for statement in tree.body if trusted is not None else ():
+            case ast.Call(func=ast.Attribute(attr=name), args=parts) if name in _LABELING:
+                ignored.update(id(part) for part in parts if isinstance(part, ast.Constant))
+            case ast.keyword(arg=name, value=ast.Constant() as text) if name in _LABELS:
+                ignored.add(id(text))
+    for statement in _run_at_once(tree.body) if trusted is not None else ():
         match statement:
             case ast.Assert(test=shown) | ast.Expr(value=ast.Call() as shown):
                 ignored.update(_called_for_show(shown, *trusted))
+            case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Attribute() as called)):
+                if _returns_numbers(called):
+                    ignored.add(id(called))
     return ignored
+
+
+def _run_at_once(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    """Return the statements of a cell that stand in no function and in no class."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        statement = waiting.pop()
+        if isinstance(statement, ast.For | ast.If | ast.With | ast.Try | ast.ExceptHandler):
+            parts = ast.iter_child_nodes(statement)
+            waiting += (part for part in parts if isinstance(part, ast.stmt | ast.ExceptHandler))
+        else:
+            yield statement
+
+
+def _returns_numbers(called: ast.Attribute) -> bool:
+    """Tell whether it is a library's function that returns an array: numbers that stand for
+    nothing but themselves, as those that an answer is compared with.
+    """
+    library, _, name = dotted(called).rpartition(".")
+    return library in _OF_ARRAYS and name.islower() and name not in _OTHERS
 
 
 def _called_for_show(shown: ast.AST, showing: set[str], comparing: set[str]) -> Iterator[int]:
