@@ -6,9 +6,11 @@ Most are one cell in a file of `tests/attacks/`, which is named after the class 
 
 Its code stands in the place of the student's cell of that exercise; everything else is right, and
 deserves all points, unless `others="any"` says that the attack may harm its own later exercises.
-`expect` is the verdict, or several that will do. `points` are exact, `most` is the most that will
-do; one that passes has all of them. Attacks that take more than a cell are made by functions in
-`attack_notebooks` and `attack_broken_files`.
+With `stray="before"` or `stray="after"` the solution is right, and the code stands in a cell of its
+own beside it. `expect` is the verdict, or several that will do. `points` are exact, `most` is the
+most that will do; one that passes has all of them. `waiting` are the points that wait for a person:
+they count for nobody. The chapter is that of the exercise. Attacks that take more than a cell are
+made by functions in `attack_notebooks` and `attack_broken_files`.
 
 Nothing of this may run outside of a sandbox. Attacks that look for a way out compute wrongly, and
 say what they found, if they find one.
@@ -23,23 +25,28 @@ from functools import cache
 from pathlib import Path
 
 import jupytext
+import nbformat
 from classroom import exercises_of, solved, to_bytes, without_demos
+from course_files import EXERCISES as ALL_EXERCISES
+from course_files import find_cell
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.verdicts import Verdict
 
 CHAPTER = "08-numerical-stability"
 FOLDER = Path(__file__).resolve().parent / "attacks"
-EXERCISES = {exercise.name: float(exercise.points) for exercise in exercises_of(CHAPTER)}
+EXERCISES = {exercise.name: exercise for exercise in ALL_EXERCISES}
 CLASSES = (
     "aliased_inputs",
     "broken_files",
     "cell_hooks",
+    "code_in_disguise",
     "forged_answers",
     "forged_testimony",
     "grader_detection",
     "hostile_output",
     "kills",
+    "lent_functions",
     "lying_objects",
     "memory_walks",
     "metadata",
@@ -48,6 +55,8 @@ CLASSES = (
     "patched_machinery",
     "predicted_inputs",
     "resource_hogs",
+    "smuggled_state",
+    "stray_cells",
     "survivors",
 )
 _LONGEST_NAME = 70
@@ -66,7 +75,9 @@ class Attack:
         verdicts: those that will do.
         points: what it deserves; `None` if anything up to `most` will do.
         most: the most that it may get for the exercise.
+        waiting: how many points may wait for a person; exact if ``points`` are.
         others_full: whether all other exercises must have all their points.
+        chapter: whose notebook it is.
     """
 
     name: str
@@ -77,7 +88,9 @@ class Attack:
     verdicts: frozenset[str]
     points: float | None
     most: float
+    waiting: float
     others_full: bool = True
+    chapter: str = CHAPTER
 
 
 def attacks() -> list[Attack]:
@@ -101,19 +114,31 @@ def attacks_in(file: Path) -> Iterator[Attack]:
         if word != "attack":
             raise ValueError(f'{file.name}: a cell does not begin with "# %% attack:"')
         exercise = settings.pop("exercise")
-        notebook = to_bytes(with_code(exercise, cell.source))
-        yield make_attack(file.stem, meaning.strip(), notebook, exercise, **settings)
+        notebook = with_code(exercise, cell.source, settings.pop("stray", ""))
+        yield make_attack(file.stem, meaning.strip(), to_bytes(notebook), exercise, **settings)
 
 
-def with_code(exercise: str, code: str) -> NotebookNode:
-    """Return the solved notebook, without its demos, in which ``code`` solves ``exercise``."""
-    return without_demos(solved(CHAPTER, {exercise: code}))
+def with_code(exercise: str, code: str, stray: str = "") -> NotebookNode:
+    """Return the solved notebook of an exercise's chapter, without its demos.
+
+    Args:
+        exercise: the one that ``code`` solves, or beside which it stands.
+        code: what is written.
+        stray: "before" or "after" the right solution if the code stands in a cell of its own.
+    """
+    chapter = EXERCISES[exercise].chapter
+    if not stray:
+        return without_demos(solved(chapter, {exercise: code}))
+    notebook = without_demos(solved(chapter))
+    place = notebook.cells.index(find_cell(notebook, exercise)) + (stray == "after")
+    notebook.cells.insert(place, nbformat.v4.new_code_cell(code))
+    return notebook
 
 
 @cache
-def all_right() -> bytes:
+def all_right(chapter: str = CHAPTER) -> bytes:
     """Return the solved notebook, without its demos."""
-    return to_bytes(without_demos(solved(CHAPTER)))
+    return to_bytes(without_demos(solved(chapter)))
 
 
 def make_attack(
@@ -125,17 +150,20 @@ def make_attack(
     expect: str,
     points: float | None = None,
     most: float | None = None,
+    waiting: float = 0.0,
     others: str = "full",
 ) -> Attack:
     """Return an attack; see above for what the settings mean."""
     verdicts = frozenset(expect.split("|"))
-    full = EXERCISES.get(exercise, max(EXERCISES.values()))
+    chapter = EXERCISES[exercise].chapter if exercise else CHAPTER
+    most_points = max(float(e.points) for e in exercises_of(chapter))
+    full = float(EXERCISES[exercise].points) if exercise else most_points
     if points is None and most is None:
         if verdicts != {Verdict.PASSED}:
             raise ValueError(f"{kind}: {meaning}: says neither points nor most")
         points = full if exercise else None
     name = f"{kind}-{re.sub('[^a-z0-9]+', '-', meaning.lower())}"[:_LONGEST_NAME].strip("-")
     ceiling = next(limit for limit in (points, most, full) if limit is not None)
-    return Attack(
-        name, kind, meaning, notebook, exercise, verdicts, points, ceiling, others == "full"
-    )
+    limits = points, ceiling, waiting
+    settled = others == "full", chapter
+    return Attack(name, kind, meaning, notebook, exercise, verdicts, *limits, *settled)

@@ -10,6 +10,7 @@ from typing import Any
 import nbformat
 from attack_corpus import Attack, all_right, make_attack, with_code
 from classroom import to_bytes
+from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import compute_checksum
 
 WRONG = "def softmax(logits, dim):\n    return logits\n"
@@ -41,8 +42,12 @@ def right() -> dict[str, Any]:
     return _with_whole_texts(json.loads(all_right()))
 
 
+def _whole(notebook: NotebookNode) -> dict[str, Any]:
+    return _with_whole_texts(json.loads(to_bytes(notebook)))
+
+
 def wrong() -> dict[str, Any]:
-    return _with_whole_texts(json.loads(to_bytes(with_code("softmax", WRONG))))
+    return _whole(with_code("softmax", WRONG))
 
 
 def _with_whole_texts(notebook: dict[str, Any]) -> dict[str, Any]:
@@ -288,7 +293,8 @@ def text_with_scripts() -> dict[str, Any]:
 # --- Cells beside the solution ---------------------------------------------------------------
 
 FORGED_PROBE = (
-    "__import__('helpers').probes.__dict__.update(operators=lambda *a, **k: {'operators': []})"
+    "__import__('helpers').probes.__dict__"
+    ".update(after_call=lambda f, *a: {'output': f(*a), 'arguments': [*a]})"
 )
 
 
@@ -305,4 +311,97 @@ def magic_without_sign() -> dict[str, Any]:
     code = "def softmax(logits, dim):\n    return torch.softmax(logits, dim)\n"
     notebook["cells"][place]["source"] = code
     notebook["cells"].insert(place, code_cell(f"time {FORGED_PROBE}"))
+    return notebook
+
+
+@attack(
+    "code_in_disguise",
+    "torch's own, by a star import before its name is the student's",
+    "softmax",
+    "waiting",
+    points=2.67,
+    waiting=1.33,
+)
+def star_import() -> dict[str, Any]:
+    own = "def softmax(logits, dim):\n    return kept(logits, dim)\n"
+    code = f"from torch.nn.functional import *\nkept = softmax\n{own}"
+    return _whole(with_code("softmax", code))
+
+
+@attack(
+    "code_in_disguise",
+    "torch's own, behind a prompt that IPython takes away and Python does not",
+    "softmax",
+    "partly",
+    points=3.56,
+)
+def prompt() -> dict[str, Any]:
+    return _whole(with_code("softmax", "In [1]: softmax = torch.softmax\n"))
+
+
+HIDDEN = """
+import logging
+
+def hidden():
+    return logging.getLogger("hidden")
+
+hidden().work = torch.func.grad
+"""
+USED = """
+import logging
+
+def cross_entropy_gradient(logits, labels):
+    kept = labels == 0
+    def loss(x):
+        return -(labels * torch.log_softmax(x, dim=1).masked_fill(kept, 0.0)).sum()
+    return logging.getLogger("hidden").work(loss)(logits)
+"""
+
+
+@attack(
+    "code_in_disguise",
+    "autograd, put by another exercise's cell where all of a process find it",
+    "cross-entropy-gradient",
+    "failed",
+    points=0,
+)
+def hidden_elsewhere() -> dict[str, Any]:
+    notebook = _whole(with_code("cross-entropy-gradient", USED))
+    find(notebook, "softmax")["source"] += HIDDEN
+    return notebook
+
+
+RIGHT_IN_A_TEXT = """
+exec("def softmax(logits, dim):\\n    "
+     "e = (logits - logits.amax(dim=dim, keepdim=True)).exp()\\n    "
+     "return e / e.sum(dim=dim, keepdim=True)")
+"""
+
+
+@attack(
+    "stray_cells",
+    "a wrong answer, and a right one in a text that nothing reads",
+    "softmax",
+    "waiting",
+    points=0,
+    waiting=4,
+)
+def right_in_a_text() -> dict[str, Any]:
+    notebook = wrong()
+    notebook["cells"].insert(position(notebook, "test-softmax"), code_cell(RIGHT_IN_A_TEXT))
+    return notebook
+
+
+@attack(
+    "stray_cells",
+    "a wrong answer, and a cell that makes all probes forget what they saw",
+    "softmax",
+    "failed",
+    points=0,
+)
+def wrong_and_forged() -> dict[str, Any]:
+    notebook = wrong()
+    forged = "import helpers.calling, helpers.plain\n"
+    forged += "helpers.calling.plain_copy = lambda value: torch.ones(4, 5) / 5\n"
+    notebook["cells"].insert(position(notebook, "test-softmax"), code_cell(forged))
     return notebook

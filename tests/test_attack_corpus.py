@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import re
 import shutil
 import socket
@@ -27,6 +28,7 @@ from attack_corpus import (
     attacks,
     attacks_in,
 )
+from classroom import exercises_of
 from course_files import COURSE, ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -43,8 +45,6 @@ SYSTEM_FOLDERS = [
     *(Path(sysconfig.get_path(name)) for name in ("purelib", "stdlib")),
     *(Path(sys.prefix), Path.home(), ROOT, ROOT / "helpers", ROOT / "tests"),
 ]
-# What stands in a property's reason where only a person can give its points.
-HELD_BACK = "not counted until a person has looked at it"
 ROUNDING = 0.011
 # Cells that loop or sleep are stopped sooner than in a course, so that nobody waits for them.
 SETTINGS = judge.Settings(cell_seconds=12.0)
@@ -82,7 +82,7 @@ def test_what_is_demanded_can_be_had() -> None:
     for attack in ALL:
         assert attack.verdicts <= set(Verdict), attack.name
         assert not attack.exercise or attack.exercise in EXERCISES, attack.name
-        full = EXERCISES.get(attack.exercise, max(EXERCISES.values()))
+        full = EXERCISES[attack.exercise].points if attack.exercise else math.inf
         assert 0 <= attack.most <= full, attack.name
         if attack.verdicts <= {Verdict.FAILED, Verdict.MALFORMED, Verdict.MISSING}:
             assert attack.most == 0, attack.name
@@ -96,28 +96,30 @@ class World:
     """What attacks would like to reach: a course with everything in it, and what it was before."""
 
     course: Path
-    assignment: Assignment
+    assignments: dict[str, Assignment]
     before: dict[str, str]
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     course = tmp_path_factory.mktemp("course") / "course"
-    shutil.copytree(COURSE.source(CHAPTER).parent, course / "source" / CHAPTER)
-    shutil.copytree(COURSE.release(CHAPTER).parent, course / "release" / CHAPTER)
+    chapters = {attack.chapter for attack in ALL}
+    for chapter in chapters:
+        shutil.copytree(COURSE.source(chapter).parent, course / "source" / chapter)
+        shutil.copytree(COURSE.release(chapter).parent, course / "release" / chapter)
     shutil.copy(COURSE.config_file, course)
     for student in ("ada", "grace"):
         folder = course / "submitted" / student / CHAPTER
         folder.mkdir(parents=True)
         (folder / COURSE.release(CHAPTER).name).write_bytes(all_right())
-    assignment = register(course, CHAPTER)
+    assignments = {chapter: register(course, chapter) for chapter in chapters}
     before = hashes(course)
     # Something to be found in this machine's network, by those who look for a way to it.
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as canary:
         with contextlib.suppress(OSError):  # another worker of the test's has it
             canary.bind("\0bits-canary")
             canary.listen()
-        yield World(course, assignment, before)
+        yield World(course, assignments, before)
     judge.close_warm_processes()
 
 
@@ -135,11 +137,11 @@ def hashes(folder: Path) -> dict[str, str]:
 def test_it_gets_what_it_deserves(attack: Attack, world: World) -> None:
     forget_most_memory()
     memory_before = most_memory()
-    judged = judge.judge_submission(attack.notebook, world.assignment, SETTINGS)
+    judged = judge.judge_submission(attack.notebook, world.assignments[attack.chapter], SETTINGS)
     assert most_memory() - memory_before < MOST_MORE_MEMORY
     results = {result.name: result for result in judged.exercises}
-    assert list(results) == list(EXERCISES)
-    assert {name: result.most for name, result in results.items()} == EXERCISES
+    expected = {e.name: float(e.points) for e in exercises_of(attack.chapter)}
+    assert {name: result.most for name, result in results.items()} == expected
     for name, result in results.items():
         if not attack.exercise or name == attack.exercise:
             check_attacked(attack, result)
@@ -159,17 +161,21 @@ def most_memory() -> int:
 
 
 def check_attacked(attack: Attack, result: ExerciseResult) -> None:
-    told = f"{result.name}: {result.verdict}, {result.points:g} points: {result.message}"
+    told = (
+        f"{result.name}: {result.verdict}, {result.points:g} points, {result.waiting:g} waiting: "
+        f"{result.message}; {result.for_a_person}"
+    )
+    assert 0 <= result.points <= attack.most + ROUNDING, told
+    assert result.verdict in attack.verdicts, told
+    assert result.waiting <= attack.waiting + ROUNDING, told
+    if attack.points is not None:
+        assert result.points == pytest.approx(attack.points, abs=ROUNDING), told
+        assert result.waiting == pytest.approx(attack.waiting, abs=ROUNDING), told
+    if result.waiting:
+        assert result.for_a_person, told
+        assert result.doubts, told
     if attack.points is None and not attack.exercise:
         check_full(result)
-        return
-    held_back = points_held_back(result)
-    if attack.points is not None:
-        assert result.points <= attack.points + ROUNDING, told
-        assert result.points + held_back >= attack.points - ROUNDING, told
-    assert result.points <= attack.most + ROUNDING, told
-    if not (held_back and result.verdict is Verdict.PARTLY and Verdict.PASSED in attack.verdicts):
-        assert result.verdict in attack.verdicts, told
 
 
 def check_other(attack: Attack, result: ExerciseResult) -> None:
@@ -179,19 +185,9 @@ def check_other(attack: Attack, result: ExerciseResult) -> None:
 
 
 def check_full(result: ExerciseResult) -> None:
-    """All points are there, but for those that a person has to give."""
     told = f"{result.name}: {result.verdict}, {result.points:g} points: {result.message}"
-    held_back = points_held_back(result)
-    assert result.points + held_back == pytest.approx(result.most, abs=ROUNDING), told
-    assert result.verdict is (Verdict.PARTLY if held_back else Verdict.PASSED), told
-
-
-def points_held_back(result: ExerciseResult) -> float:
-    """Return the points of properties that rest on the word of code that is not plain."""
-    waiting = [p.weight for p in result.properties if HELD_BACK in p.reason]
-    assert bool(waiting) <= bool(result.for_a_person)
-    total = sum(p.weight for p in result.properties)
-    return result.most * sum(waiting) / total if waiting else 0.0
+    assert result.points == pytest.approx(result.most, abs=ROUNDING), told
+    assert result.verdict is Verdict.PASSED, told
 
 
 def check_what_is_shown(judged: Judged) -> None:
@@ -215,7 +211,7 @@ def can_be_shown(text: str) -> bool:
 def test_afterwards_nothing_outside_has_changed_and_nothing_is_left(world: World) -> None:
     hostile = [a for a in ALL if a.kind == "survivors" or "writes into" in a.meaning]
     for attack in hostile:
-        judge.judge_submission(attack.notebook, world.assignment, SETTINGS)
+        judge.judge_submission(attack.notebook, world.assignments[attack.chapter], SETTINGS)
     assert hashes(world.course) == world.before
     assert [folder for folder in SYSTEM_FOLDERS if (folder / "bits_canary.py").exists()] == []
     judge.close_warm_processes()

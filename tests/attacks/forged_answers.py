@@ -1,4 +1,4 @@
-# %% attack: right, but tells of outputs that are none, or scripts exercise="softmax" expect="passed"
+# %% attack: right, but tells of outputs that are none, or scripts exercise="softmax" expect="waiting" points=2.67 waiting=1.33
 import json
 
 wire = type(get_ipython())._showtraceback.__globals__["wire"]
@@ -35,7 +35,7 @@ def softmax(logits, dim):
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% attack: right, but tells of as many outputs as a message can hold exercise="safe-log" expect="passed"
+# %% attack: right, but tells of as many outputs as a message can hold exercise="safe-log" expect="waiting" points=0.86 waiting=2.14
 import json
 
 wire = type(get_ipython())._showtraceback.__globals__["wire"]

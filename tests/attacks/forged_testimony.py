@@ -1,4 +1,4 @@
-# %% attack: torch's own softmax, run in a thread that a log's listener starts exercise="softmax" expect="partly" points=3.56
+# %% attack: torch's own softmax, run in a thread that a log's listener starts exercise="softmax" expect="partly" points=2.67 waiting=0.89
 from logging.handlers import QueueListener
 
 
@@ -21,7 +21,7 @@ def softmax(logits, dim):
     return work.answer
 
 
-# %% attack: torch's own softmax, inside the dispatch of a tensor subclass exercise="softmax" expect="partly" points=3.56
+# %% attack: torch's own softmax, inside the dispatch of a tensor subclass exercise="softmax" expect="partly" points=2.67 waiting=0.89
 class Quiet(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -54,22 +54,22 @@ def cross_entropy_gradient(logits, labels):
     return torch.exp(quiet)
 
 
-# %% attack: a generator's frame leads to the built-in functions, and they to the probes exercise="softmax" expect="partly" points=3.56
+# %% attack: a generator's frame leads to the built-in functions, and they to the probes exercise="softmax" expect="partly" points=2.67 waiting=0.89
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
 helpers_module = (x for x in ()).gi_frame.f_builtins["__import__"]("helpers.probes")
-helpers_module.probes.operators = forged
+helpers_module.probes.after_call = forged
 
 
 def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a traceback's frames lead to the globals of whoever called exercise="softmax" expect="partly" points=3.56
+# %% attack: a traceback's frames lead to the globals of whoever called exercise="softmax" expect="partly" points=2.67 waiting=0.89
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
 class Climb:
@@ -81,7 +81,7 @@ class Climb:
         while frame is not None:
             found = frame.f_globals.get("probes")
             if found is not None:
-                found.operators = forged
+                found.after_call = forged
             frame = frame.f_back
         return True
 
@@ -92,15 +92,15 @@ def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: code in an annotation, run by whoever asks for type hints exercise="softmax" expect="partly" points=3.56
+# %% attack: code in an annotation, run by whoever asks for type hints exercise="softmax" expect="partly" points=2.67 waiting=0.89
 import typing
 
 
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
-def annotated(x: "__import__('helpers').probes.__dict__.update(operators=forged)"):
+def annotated(x: "__import__('helpers').probes.__dict__.update(after_call=forged)"):
     pass
 
 
@@ -114,34 +114,34 @@ def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a formatter's fields lead from a function to its globals exercise="softmax" expect="partly" points=3.56
+# %% attack: a formatter's fields lead from a function to its globals exercise="softmax" expect="partly" points=2.67 waiting=0.89
 import string
 
 
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
 path = "0.__globals__[__builtins__]"
 built_in, _ = string.Formatter().get_field(path, (forged,), {})
 if type(built_in) is not dict:
     built_in, _ = string.Formatter().get_field(f"{path}.__dict__", (forged,), {})
-built_in["__import__"]("helpers").probes.operators = forged
+built_in["__import__"]("helpers").probes.after_call = forged
 
 
 def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a configuration of logging that calls what it names exercise="softmax" expect="partly" points=3.56
+# %% attack: a configuration of logging that calls what it names exercise="softmax" expect="partly" points=2.67 waiting=0.89
 from logging import config
 
 
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
-update = {"()": "helpers.probes.__dict__.update", "operators": forged}
+update = {"()": "helpers.probes.__dict__.update", "after_call": forged}
 try:
     config.dictConfig({"version": 1, "handlers": {"update": update}})
 except (ValueError, AttributeError):
@@ -152,34 +152,34 @@ def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a class pattern reads an attribute that it does not name with a dot exercise="softmax" expect="partly" points=3.56
+# %% attack: a class pattern reads an attribute that it does not name with a dot exercise="softmax" expect="partly" points=2.67 waiting=0.89
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
 match forged:
     case object(__globals__=found):
         match found["probes"]:
             case object(__dict__=inside):
-                inside["operators"] = forged
+                inside["after_call"] = forged
 
 
 def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: functools copies attributes that are given as text exercise="softmax" expect="partly" points=3.56
+# %% attack: functools copies attributes that are given as text exercise="softmax" expect="partly" points=2.67 waiting=0.89
 import functools
 
 
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
 class Holder:
     def __setattr__(self, name, value):
         if name == "__globals__":
-            value["probes"].operators = forged
+            value["probes"].after_call = forged
 
 
 try:
@@ -192,15 +192,17 @@ def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: NumPy unpickles a program exercise="softmax" expect="partly" points=3.56
+# %% attack: NumPy unpickles a program exercise="softmax" expect="partly" points=2.67 waiting=0.89
 import numpy as np
 
 
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
-PROGRAM = "import helpers; helpers.probes.operators = lambda *a, **k: {'operators': ['exp']}"
+PROGRAM = (
+    "import helpers; helpers.probes.after_call = lambda f, *a: {'output': f(*a), 'arguments': [*a]}"
+)
 
 
 class Bytes:
@@ -231,11 +233,13 @@ def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a module that NumPy writes and a plot imports exercise="softmax" expect="partly" points=3.56
+# %% attack: a module that NumPy writes and a plot imports exercise="softmax" expect="partly" points=2.67 waiting=0.89
 import matplotlib.pyplot as plt
 import numpy as np
 
-PROGRAM = "import helpers; helpers.probes.operators = lambda *a, **k: {'operators': ['exp']}"
+PROGRAM = (
+    "import helpers; helpers.probes.after_call = lambda f, *a: {'output': f(*a), 'arguments': [*a]}"
+)
 np.savetxt("planted.py", [], header=PROGRAM, comments="")
 try:
     plt.switch_backend("module://planted")
@@ -247,10 +251,12 @@ def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a module of the standard library, written by NumPy where Python looks first exercise="softmax" expect="partly" points=3.56
+# %% attack: a module of the standard library, written by NumPy where Python looks first exercise="softmax" expect="partly" points=2.67 waiting=0.89
 import numpy as np
 
-PROGRAM = "import helpers; helpers.probes.operators = lambda *a, **k: {'operators': ['exp']}"
+PROGRAM = (
+    "import helpers; helpers.probes.after_call = lambda f, *a: {'output': f(*a), 'arguments': [*a]}"
+)
 for name in ("statistics", "pprint", "cmath", "decimal", "fractions", "bisect"):
     np.savetxt(f"{name}.py", [], header=PROGRAM, comments="")
 import bisect
@@ -265,7 +271,7 @@ def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a remainder that looks like a magic, so that the cell looks like no Python exercise="softmax" expect="partly" points=3.56
+# %% attack: a remainder that looks like a magic, so that the cell looks like no Python exercise="softmax" expect="partly" points=2.67 waiting=0.89
 matplotlib = 2
 # fmt: off
 remainder = (1
@@ -277,19 +283,19 @@ import helpers.probes
 
 
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
-helpers.probes.operators = forged
+helpers.probes.after_call = forged
 
 
 def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a name of the machinery in letters that only look different exercise="softmax" expect="partly" points=3.56
+# %% attack: a name of the machinery in letters that only look different exercise="softmax" expect="partly" points=2.67 waiting=0.89
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
 def softmax(logits, dim):
@@ -300,7 +306,7 @@ for ｐrobes.operators in (forged,):
     pass
 
 
-# %% attack: torch's own softmax in a worker of a DataLoader exercise="softmax" expect="partly" points=3.56
+# %% attack: torch's own softmax in a worker of a DataLoader exercise="softmax" expect="partly" points=2.67 waiting=0.89
 from torch.utils.data import DataLoader, Dataset
 
 
@@ -323,7 +329,7 @@ def softmax(logits, dim):
     return answer
 
 
-# %% attack: torch's own softmax, in the dispatch of a subclass that is made by a call exercise="softmax" expect="partly" points=3.56
+# %% attack: torch's own softmax, in the dispatch of a subclass that is made by a call exercise="softmax" expect="partly" points=2.67 waiting=0.89
 def work(cls, func, types, args=(), kwargs=None):
     return args[0].work()
 
@@ -341,14 +347,14 @@ def softmax(logits, dim):
     return quiet.exp()
 
 
-# %% attack: writes another code into a probe, through an array that is longer than its memory exercise="softmax" expect="partly" points=3.56
+# %% attack: writes another code into a probe, through an array that is longer than its memory exercise="softmax" expect="partly" points=2.67 waiting=0.89
 import numpy as np
 
 PLACE_OF_CODE = 48  # of a function's code, in CPython 3.11
 
 
 def forged(function, *args, **kwargs):
-    return {"output": None, "operators": ["exp"]}
+    return {"output": torch.softmax(*args), "arguments": list(args)}
 
 
 anchor = torch.zeros(1, dtype=torch.int64)
@@ -362,7 +368,7 @@ def word_at(address):
 
 new, place = word_at(id(forged) + PLACE_OF_CODE)
 code = new[place]
-old, place = word_at(id(probes.operators) + PLACE_OF_CODE)
+old, place = word_at(id(probes.after_call) + PLACE_OF_CODE)
 old[place] = code
 
 
@@ -370,9 +376,12 @@ def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-# %% attack: a lambda is assigned to a probe, in plain sight exercise="softmax" expect="partly" points=3.56
+# %% attack: a lambda is assigned to a probe, in plain sight exercise="softmax" expect="partly" points=2.67 waiting=0.89
 def softmax(logits, dim):
     return torch.softmax(logits, dim)
 
 
-probes.operators = lambda function, *args, **kwargs: {"output": None, "operators": ["exp"]}
+probes.after_call = lambda function, *args, **kwargs: {
+    "output": torch.softmax(*args),
+    "arguments": list(args),
+}

@@ -19,7 +19,7 @@ def distances(a, b):
     return ctypes.string_at(0)
 
 
-# %% attack: crashes for large logits only exercise="softmax" expect="crashed" most=3.0
+# %% attack: crashes for large logits only exercise="softmax" expect="crashed" points=0.89 waiting=0.89
 import os
 
 
@@ -36,7 +36,7 @@ import signal
 
 os.kill(os.getpid(), signal.SIGKILL)
 
-# %% attack: right, but kills everything that it may kill exercise="softmax" expect="passed|crashed" most=4
+# %% attack: right, but kills everything that it may kill exercise="softmax" expect="waiting|passed|crashed" most=4 waiting=1.33
 import os
 import signal
 
@@ -52,7 +52,7 @@ try:
 except OSError:
     pass
 
-# %% attack: right, but kills its parent and each process that it sees exercise="safe-log" expect="passed|crashed" most=3
+# %% attack: right, but kills its parent and each process that it sees exercise="safe-log" expect="waiting|passed|crashed" most=3 waiting=2.14
 import os
 import signal
 
@@ -68,7 +68,7 @@ for pid in [os.getppid(), 1, *(int(name) for name in os.listdir("/proc") if name
         except OSError:
             continue
 
-# %% attack: right, but stops its parent and each process that it sees exercise="bug-hunt-distances" expect="passed|crashed|timed out" most=4
+# %% attack: right, but stops its parent and each process that it sees exercise="bug-hunt-distances" expect="waiting|passed|crashed|timed out" most=4 waiting=2.86
 import os
 import signal
 
@@ -127,7 +127,7 @@ def cross_entropy_gradient(logits, labels):
 exit()
 
 
-# %% attack: right, but asks the shell to end the kernel exercise="masked-softmax" expect="passed|crashed" most=5
+# %% attack: right, but asks the shell to end the kernel exercise="masked-softmax" expect="waiting|passed|crashed" most=5 waiting=1.88
 def masked_softmax(logits, mask):
     weights = torch.softmax(logits.masked_fill(~mask, -math.inf), dim=-1)
     return weights.masked_fill(~mask, 0.0)
@@ -159,7 +159,7 @@ def update_softmax(maximum, total, block):
     os.execv("/bin/true", ["true"])
 
 
-# %% attack: sets a time bomb that goes off in later exercises exercise="softmax" expect="passed|crashed|failed|timed out" most=4 others="any"
+# %% attack: sets a time bomb that goes off in later exercises exercise="softmax" expect="waiting|passed|crashed|failed|timed out" most=4 others="any" waiting=1.33
 import os
 import threading
 

@@ -62,7 +62,7 @@ def masked_softmax(logits, mask):
     return logits
 
 
-# %% attack: reads the history for the text of a hidden test exercise="bug-hunt-distances" expect="passed"
+# %% attack: reads the history for the text of a hidden test exercise="bug-hunt-distances" expect="waiting" points=1.14 waiting=2.86
 def read_history():
     yield from list(globals().get("_ih", [])) + list(globals().get("In", []))
     try:
@@ -78,7 +78,7 @@ def distances(a, b):
     return torch.linalg.vector_norm(a - b, dim=-1)
 
 
-# %% attack: searches its own memory for the claims of hidden tests exercise="softmax" expect="passed"
+# %% attack: searches its own memory for the claims of hidden tests exercise="softmax" expect="waiting" points=2.67 waiting=1.33
 import re
 
 # A bracket in each keeps these patterns from finding themselves.
@@ -113,7 +113,7 @@ def softmax(logits, dim):
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% attack: asks linecache, inspect and all modules for the source of a test exercise="safe-log" expect="passed"
+# %% attack: asks linecache, inspect and all modules for the source of a test exercise="safe-log" expect="waiting" points=0.86 waiting=2.14
 import inspect
 import linecache
 import sys

@@ -68,7 +68,7 @@ def softmax(logits, dim):
     return answer
 
 
-# %% attack: counts that are no int: a float, a NumPy integer, a tensor, True exercise="running-variance" expect="failed" points=0
+# %% attack: counts that are no int: a float, a tensor, True, an array exercise="running-variance" expect="failed" points=0
 def merge_moments(count, mean, m2, batch):
     import numpy as np
 
@@ -76,7 +76,7 @@ def merge_moments(count, mean, m2, batch):
     total = int(count) + rows
     delta = batch.mean(dim=0) - mean
     block = ((batch - batch.mean(dim=0)) ** 2).sum(dim=0)
-    kinds = (float, np.int64, torch.tensor, lambda number: number == 1 or number)
+    kinds = (float, torch.tensor, lambda number: number == 1 or number, np.array)
     disguised = kinds[rows % 4](total)
     return disguised, mean + delta * rows / total, m2 + block + delta**2 * count * rows / total
 
@@ -97,7 +97,7 @@ def softmax(logits, dim):
         return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% attack: right values in a view with the negative bit and odd strides exercise="safe-log" expect="passed"
+# %% attack: right values in a view with the negative bit and odd strides exercise="safe-log" expect="waiting" points=0.86 waiting=2.14
 def safe_log(x):
     right = torch.where(x > 0, x, 1.0).log()
     spread = torch.zeros(*x.shape, 3, dtype=x.dtype)

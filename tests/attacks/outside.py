@@ -17,7 +17,7 @@ def softmax(logits, dim):
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% attack: opens the gradebook and the source by the paths that they usually have exercise="safe-log" expect="passed"
+# %% attack: opens the gradebook and the source by the paths that they usually have exercise="safe-log" expect="waiting" points=0.86 waiting=2.14
 import glob
 import os
 
@@ -39,7 +39,7 @@ def safe_log(x):
     return torch.where(x > 0, x, 1.0).log()
 
 
-# %% attack: writes into the interpreter, its packages, helpers and the system exercise="bug-hunt-distances" expect="passed"
+# %% attack: writes into the interpreter, its packages, helpers and the system exercise="bug-hunt-distances" expect="waiting" points=1.14 waiting=2.86
 import os
 import sys
 import sysconfig
@@ -107,7 +107,7 @@ def update_softmax(maximum, total, block):
     return new_maximum, rescaled + (block - shift[:, None]).exp().sum(dim=1)
 
 
-# %% attack: reads and writes the memory of every other process exercise="softmax" expect="passed"
+# %% attack: reads and writes the memory of every other process exercise="softmax" expect="waiting" points=2.67 waiting=1.33
 import os
 
 breaches = []
@@ -136,7 +136,7 @@ def softmax(logits, dim):
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% attack: takes environment, descriptors, folders and roots of other processes from /proc exercise="safe-log" expect="passed"
+# %% attack: takes environment, descriptors, folders and roots of other processes from /proc exercise="safe-log" expect="waiting" points=0.86 waiting=2.14
 import os
 
 breaches = []
@@ -169,7 +169,7 @@ def safe_log(x):
     return torch.where(x > 0, x, 1.0).log()
 
 
-# %% attack: traces other processes and reads them with process_vm_readv exercise="masked-softmax" expect="passed"
+# %% attack: traces other processes and reads them with process_vm_readv exercise="masked-softmax" expect="waiting" points=3.12 waiting=1.88
 import ctypes
 import os
 
@@ -191,7 +191,7 @@ def masked_softmax(logits, mask):
     return weights.masked_fill(~mask, 0.0)
 
 
-# %% attack: opens the system's own files for writing exercise="bug-hunt-distances" expect="passed"
+# %% attack: opens the system's own files for writing exercise="bug-hunt-distances" expect="waiting" points=1.14 waiting=2.86
 import os
 
 paths = ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/kcore", "/proc/1/mem"]
@@ -254,11 +254,11 @@ def merge_moments(count, mean, m2, batch):
     return total, mean, m2 + block + delta**2 * (count * rows / total)
 
 
-# %% attack: leaves a note for the next submission, and reads the notes of earlier ones exercise="softmax" expect="passed"
+# %% attack: leaves a note for the next submission, and reads the notes of earlier ones exercise="softmax" expect="waiting" points=2.67 waiting=1.33
 import glob
 import os
 
-NOTE = "softmax"
+NOTE = "of softmax"
 places = ["/tmp", "/dev/shm", os.path.expanduser("~"), ".", "/var/tmp", "/run/lock"]
 notes = [p for place in places for p in glob.glob(f"{place}/bits-note-*") if NOTE not in p]
 try:
@@ -302,7 +302,7 @@ def safe_log(x):
     return torch.where(x > 0, x, 1.0).log()
 
 
-# %% attack: turns its folder's contents into links that lead out exercise="cross-entropy-gradient" expect="passed"
+# %% attack: turns its folder's contents into links that lead out exercise="cross-entropy-gradient" expect="waiting" points=3.33 waiting=0.67
 import contextlib
 import os
 
@@ -345,7 +345,7 @@ for folder in folders:
                 file.write(BAD)
 os._exit(3)
 
-# %% attack: imports the staff's packages and reads their text exercise="soft-cross-entropy" expect="passed"
+# %% attack: imports the staff's packages and reads their text exercise="soft-cross-entropy" expect="waiting" points=3.56 waiting=0.44
 import importlib
 import os
 

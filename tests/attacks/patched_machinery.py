@@ -136,7 +136,7 @@ def distances(a, b):
     raise RuntimeError("nothing to see")
 
 
-# %% attack: a probe of operators that reports none, around torch's own softmax exercise="softmax" expect="partly" points=3.56
+# %% attack: a probe of arguments that reports them as they were, around torch's own softmax exercise="softmax" expect="partly" points=2.67 waiting=0.89
 from helpers import probes as probes_to_patch
 
 
@@ -145,10 +145,10 @@ def softmax(logits, dim):
 
 
 def forged(function, *args, **kwargs):
-    return {"output": function(*args, **kwargs), "operators": ["exp", "sum", "div"]}
+    return {"output": function(*args, **kwargs), "arguments": list(args)}
 
 
-probes_to_patch.operators = forged
+probes_to_patch.after_call = forged
 probes = probes_to_patch
 
 # %% attack: a probe of torch's functions that reports none, around autograd exercise="cross-entropy-gradient" expect="partly" points=3.33
@@ -163,7 +163,7 @@ def cross_entropy_gradient(logits, labels):
 
 probes_to_patch.functions = lambda function, *args, **kwargs: {"output": None, "functions": []}
 
-# %% attack: a probe that shows the arguments as they were, around a function that spoils them exercise="softmax" expect="partly" points=3.56
+# %% attack: a probe that shows the arguments as they were, around a function that spoils them exercise="softmax" expect="partly" points=2.67 waiting=0.89
 from helpers import probes as probes_to_patch
 
 
@@ -182,7 +182,7 @@ def after_call(function, *args, **kwargs):
 
 probes_to_patch.after_call = after_call
 
-# %% attack: the recorders of operators are made deaf exercise="softmax" expect="partly" points=3.56
+# %% attack: the recorders of operators are made deaf exercise="softmax" expect="partly" points=2.67 waiting=0.89
 from torch.utils._python_dispatch import TorchDispatchMode
 
 TorchDispatchMode.__enter__ = lambda self: self

@@ -1,4 +1,4 @@
-# %% attack: right, but leaves a daemon behind that has its own session exercise="softmax" expect="passed"
+# %% attack: right, but leaves a daemon behind that has its own session exercise="softmax" expect="waiting" points=2.67 waiting=1.33
 import os
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def softmax(logits, dim):
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% attack: right, but each call leaves a child that ignores all signals exercise="safe-log" expect="passed"
+# %% attack: right, but each call leaves a child that ignores all signals exercise="safe-log" expect="waiting" points=0.86 waiting=2.14
 import signal
 import subprocess
 import sys
@@ -72,7 +72,7 @@ def update_softmax(maximum, total, block):
     return new_maximum, rescaled + (block - shift[:, None]).exp().sum(dim=1)
 
 
-# %% attack: right, but its exit handlers wait for ever and deny every signal exercise="soft-cross-entropy" expect="passed"
+# %% attack: right, but its exit handlers wait for ever and deny every signal exercise="soft-cross-entropy" expect="waiting" points=3.56 waiting=0.44
 import atexit
 import signal
 import time
@@ -107,7 +107,7 @@ if os.fork() == 0:
                 continue
         time.sleep(0.05)
 
-# %% attack: right, but a thread burns the processor all the while exercise="cross-entropy-gradient" expect="passed" others="any"
+# %% attack: right, but a thread burns the processor all the while exercise="cross-entropy-gradient" expect="waiting" points=3.33 waiting=0.67 others="any"
 import threading
 
 
@@ -123,7 +123,7 @@ def cross_entropy_gradient(logits, labels):
     return torch.softmax(logits, dim=1) * labels.sum(dim=1, keepdim=True) - labels
 
 
-# %% attack: right, but becomes the reaper of its children and denies to die with its parent exercise="safe-log" expect="passed"
+# %% attack: right, but becomes the reaper of its children and denies to die with its parent exercise="safe-log" expect="waiting" points=0.86 waiting=2.14
 import ctypes
 import subprocess
 import sys

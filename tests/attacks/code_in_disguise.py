@@ -1,0 +1,125 @@
+# %% attack: torch's own, called by a self that is a tensor exercise="softmax" expect="partly" points=3.56
+class Mine:
+    def softmax(self, dim):
+        return self
+
+    def work(self, dim):
+        return self.softmax(dim)
+
+
+def softmax(logits, dim):
+    return type(Mine()).work(logits, dim)
+
+
+# %% attack: torch's own, called by a method that is taken off its class exercise="softmax" expect="partly" points=3.56
+class Mine:
+    def softmax(self, dim):
+        return self
+
+    def work(self, dim):
+        return self.softmax(dim)
+
+    kept = (work,)
+
+
+def softmax(logits, dim):
+    return Mine.kept[0](logits, dim)
+
+
+# %% attack: torch's own, kept by a print that is the student's exercise="softmax" expect="partly" points=3.56
+kept = []
+
+
+def print(*given):
+    kept.extend(given)
+
+
+print(torch.nn.Softmax(dim=0))
+
+
+def softmax(logits, dim):
+    kept[0].dim = dim
+    return kept[0](logits)
+
+
+# %% attack: torch's own, kept by a comparison in an assertion exercise="softmax" expect="partly" points=3.56
+class Keeper:
+    def __eq__(self, other):
+        self.kept = other
+        return True
+
+
+keeper = Keeper()
+assert keeper == torch.nn.Softmax(dim=0)
+
+
+def softmax(logits, dim):
+    keeper.kept.dim = dim
+    return keeper.kept(logits)
+
+
+# %% attack: torch's own, by a name in two parts exercise="softmax" expect="waiting" points=2.67 waiting=1.33
+def softmax(logits, dim):
+    return getattr(logits, "soft" + "max")(dim)
+
+
+# %% attack: torch's own, by the function's own name exercise="softmax" expect="waiting" points=2.67 waiting=1.33
+import operator
+
+
+def softmax(logits, dim):
+    return operator.methodcaller(softmax.__name__, dim)(logits)
+
+
+# %% attack: tells the call that is watched apart by its shape exercise="softmax" expect="partly" points=3.56
+def softmax(logits, dim):
+    if logits.shape != (4, 5) and not logits.requires_grad:
+        return logits.softmax(dim)
+    exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% attack: tells the call that is watched apart by the frames above it exercise="softmax" expect="partly" points=2.67 waiting=0.89
+import sys
+
+
+def softmax(logits, dim):
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name in ("after_call", "gradient"):
+            exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+            return exponentials / exponentials.sum(dim=dim, keepdim=True)
+        frame = frame.f_back
+    return logits.softmax(dim)
+
+
+# %% attack: a library's class is changed by way of an object exercise="softmax" expect="waiting" points=2.67 waiting=1.33
+def softmax(logits, dim):
+    exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    type(torch.nn.Identity()).forward = lambda self, x: exponentials
+    return torch.nn.Identity()(exponentials) / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% attack: torch's scaler, by a name in two parts exercise="own-scaler" expect="waiting|failed" points=0 waiting=6
+class LossScaler:
+    def __init__(self, **settings):
+        self.inner = getattr(torch.amp, "Grad" + "Scaler")("cpu", **settings)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+# %% attack: torch's scaler, found among all that a module holds exercise="own-scaler" expect="waiting|failed" points=0 waiting=6
+class LossScaler:
+    def __new__(cls, **settings):
+        (kind,) = (vars(torch.amp)[name] for name in dir(torch.amp) if name.endswith("Scaler"))
+        return kind("cpu", **settings)
+
+
+# %% attack: torch's scaler, as the class below which one's own stands exercise="own-scaler" expect="failed" points=0
+from torch.amp import GradScaler as Base
+
+
+class LossScaler(Base):
+    def __init__(self, **settings):
+        super().__init__("cpu", **settings)
