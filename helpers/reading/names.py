@@ -53,7 +53,7 @@ class Names:
         self.hands_on_classes = any(map(self._hands_on_a_class, own))
 
     def path(self, name: str, attributes: Sequence[str] = ()) -> str:
-        """Return what a global name stands for, ``torch.nn`` for ``nn``; "" for what is no import."""
+        """Return what a global name stands for, ``torch.nn`` for ``nn``; "" if it is no import."""
         path = self._paths.get(name, "")
         for attribute in attributes if path else ():
             path = self.part(path, attribute)
