@@ -182,7 +182,7 @@ def same(one: object, other: object) -> bool:
         (LyingDict(a=1), {"a": 1}),
         (LyingList([LyingDict({LyingStr("a"): LyingTuple((LyingInt(7),))})]), [{"a": (7,)}]),
     ],
-    ids=lambda value: object.__repr__(value)[:60],
+    ids=lambda value: type.__repr__(type(value))[:60],
 )
 def test_subclasses_and_numbers_of_numpy_become_exact_python(
     value: object, expected: object
@@ -242,7 +242,7 @@ class LooksLikeAll(metaclass=EqualToEveryKind): ...
         {1},
         range(3),
     ],
-    ids=lambda value: object.__repr__(value)[:60],
+    ids=lambda value: type.__repr__(type(value))[:60],
 )
 def test_what_is_not_plain_is_refused(value: object) -> None:
     with pytest.raises(NotPlainError):
