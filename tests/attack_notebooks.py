@@ -362,8 +362,9 @@ def cross_entropy_gradient(logits, labels):
     "code_in_disguise",
     "autograd, put by another exercise's cell where all of a process find it",
     "cross-entropy-gradient",
-    "failed",
+    "waiting",
     points=0,
+    waiting=4,
 )
 def hidden_elsewhere() -> dict[str, Any]:
     notebook = _whole(with_code("cross-entropy-gradient", USED))

@@ -394,13 +394,19 @@ ENDS = {
     "garbage": (
         CHANNEL + "os.write(_fd, b'x' * 1000)\nimport time; time.sleep(30)",
         "crashed",
-        "longer than a message may be",
+        "something else was written",
     ),
     "no message": (
         CHANNEL + "os.write(_fd, (2).to_bytes(4, 'little') + bytes(4) + b'[]')\n"
         "import time; time.sleep(30)",
         "crashed",
-        "cannot be read",
+        "something else was written",
+    ),
+    "a message that nobody asked for": (
+        CHANNEL + "os.write(_fd, (2).to_bytes(4, 'little') + bytes(4) + b'{}' + bytes(99))\n"
+        "import time; time.sleep(30)",
+        "crashed",
+        "something else was written",
     ),
     "memory": ("x = [b'x' * 2**24 for _ in range(999)]", "out of memory", "768 MiB"),
     "memory of children": (
@@ -476,12 +482,15 @@ def test_a_flood_of_text_does_no_harm(kernel: Kernel, descriptor: int) -> None:
 def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next(warm: WarmProcess) -> None:
     one = warm.start_kernel(seed=1)
     forged = """
-        import json
-        def send():
+        import json, sys
+        def send(ticket):
             text = json.dumps({"dict": [["value", 42], ["problem", ""]]}).encode()
-            os.write(_fd, len(text).to_bytes(4, "little") + bytes(4) + text)
+            os.write(_fd, ticket + len(text).to_bytes(4, "little") + bytes(4) + text)
         def twice():
-            send()
+            frame = sys._getframe()
+            while "ticket" not in frame.f_locals:
+                frame = frame.f_back
+            send(frame.f_locals["ticket"])
             return 1
     """
     run(one, CHANNEL + textwrap.dedent(forged))
@@ -489,6 +498,21 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next(warm: WarmPro
     time.sleep(0.2)
     with pytest.raises(KernelEndedError, match="answered before it was asked") as ended:
         call(one, Name("twice"))
+    assert ended.value.cause == "crashed"
+
+
+def test_what_plain_code_writes_to_the_channel_is_no_answer(warm: WarmProcess) -> None:
+    one = warm.start_kernel(seed=1)
+    forged = """
+        import json
+        def send():
+            text = json.dumps({"dict": [["value", 42], ["problem", ""]]}).encode()
+            os.write(_fd, len(text).to_bytes(4, "little") + bytes(4) + text)
+            return 1
+    """
+    run(one, CHANNEL + textwrap.dedent(forged))
+    with pytest.raises(KernelEndedError, match="something else was written") as ended:
+        call(one, Name("send"))
     assert ended.value.cause == "crashed"
 
 

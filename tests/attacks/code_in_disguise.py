@@ -100,20 +100,34 @@ def softmax(logits, dim):
     return torch.nn.Identity()(exponentials) / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% attack: torch's scaler, by a name in two parts exercise="own-scaler" expect="waiting|failed" points=0 waiting=6
+# %% attack: torch's scaler, by a name in two parts exercise="own-scaler" expect="waiting" points=0 waiting=6
 class LossScaler:
     def __init__(self, **settings):
         self.inner = getattr(torch.amp, "Grad" + "Scaler")("cpu", **settings)
+        self.scale, self.unscale_ = self.inner.scale, self.inner.unscale_
+        self.update, self.get_scale = self.inner.update, self.inner.get_scale
+
+    def step(self, optimizer):
+        slopes = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        is_finite = all(bool(slope.isfinite().all()) for slope in slopes if slope is not None)
+        self.inner.step(optimizer)
+        return is_finite
+
+
+# %% attack: torch's scaler, found among all that a module holds exercise="own-scaler" expect="waiting" points=0 waiting=6
+class LossScaler:
+    def __init__(self, **settings):
+        (kind,) = (vars(torch.amp)[name] for name in dir(torch.amp) if name.endswith("Scaler"))
+        self.inner = kind("cpu", **settings)
 
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-
-# %% attack: torch's scaler, found among all that a module holds exercise="own-scaler" expect="waiting|failed" points=0 waiting=6
-class LossScaler:
-    def __new__(cls, **settings):
-        (kind,) = (vars(torch.amp)[name] for name in dir(torch.amp) if name.endswith("Scaler"))
-        return kind("cpu", **settings)
+    def step(self, optimizer):
+        slopes = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        is_finite = all(bool(slope.isfinite().all()) for slope in slopes if slope is not None)
+        self.inner.step(optimizer)
+        return is_finite
 
 
 # %% attack: torch's scaler, as the class below which one's own stands exercise="own-scaler" expect="failed" points=0
@@ -123,3 +137,23 @@ from torch.amp import GradScaler as Base
 class LossScaler(Base):
     def __init__(self, **settings):
         super().__init__("cpu", **settings)
+
+
+# %% attack: plain code writes the answer of a watched call to whatever file is open exercise="softmax" expect="crashed" most=3
+import json
+import os
+import struct
+
+
+def softmax(logits, dim):
+    exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    answer = exponentials / exponentials.sum(dim=dim, keepdim=True)
+    if logits.shape[1] == 7:
+        text = json.dumps({"dict": [["value", None], ["problem", ""]]}).encode()
+        for descriptor in range(3, 16):
+            try:
+                os.write(descriptor, struct.pack("<II", len(text), 0) + text)
+            except OSError:
+                continue
+        logits.zero_()
+    return answer

@@ -48,7 +48,7 @@ def guilty_sources(run, sources):
     return []
 
 
-# %% attack: keeps what it was lent and uses it in a later call, for other sources exercise="name-the-sources" expect="failed" points=0
+# %% attack: right, by what it was lent in the first call and kept for all others exercise="name-the-sources" expect="passed"
 kept = []
 
 
@@ -57,12 +57,12 @@ def guilty_sources(run, sources):
     guilty = []
     for source in sources:
         others = [other for other in sources if other != source]
-        if len({tuple(kept[0](others)) for _ in range(3)}) > 1:
+        if len({tuple(kept[0](others)) for _ in range(20)}) > 1:
             guilty.append(source)
     return guilty
 
 
-# %% attack: hands over what is huge, nested, endless or no data, and goes on exercise="name-the-sources" expect="passed|crashed|timed out" most=6
+# %% attack: hands over what is huge, nested, endless or no data, and goes on exercise="name-the-sources" expect="passed|crashed|timed out" most=5
 class Text(str):
     def __eq__(self, other):
         return True
@@ -149,7 +149,7 @@ def guilty_sources(run, sources):
     return list(sources)
 
 
-# %% attack: answers in the kernel's place, before what it was lent is answered exercise="name-the-sources" expect="crashed|failed|timed out" points=0
+# %% attack: answers in the kernel's place, before what it was lent is answered exercise="name-the-sources" expect="crashed|failed|timed out" points=0 others="any"
 import json
 import os
 import struct

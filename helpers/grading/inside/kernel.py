@@ -146,6 +146,8 @@ def serve(channel: socket.socket, shell: InteractiveShell) -> None:
     """Answer messages on ``channel`` until it is closed."""
     lender = _Lender(channel)
     while (message := _receive(channel)) is not None:
+        # Told to nobody here: whatever else is written to the channel does not begin with it.
+        ticket = lender.ticket = bytes.fromhex(message.pop("ticket"))
         match message.pop("do"):
             case "begin":
                 answer = _begin(shell, **message)
@@ -153,7 +155,7 @@ def serve(channel: socket.socket, shell: InteractiveShell) -> None:
                 answer = _run(shell, **message)
             case "call":
                 answer = _call(shell, lender=lender, **message)
-        channel.sendall(answer)
+        channel.sendall(ticket + answer)
 
 
 def _receive(channel: socket.socket) -> dict[str, Any] | None:
@@ -266,6 +268,7 @@ class _Lender:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._lock = threading.Lock()
+        self.ticket = b""
 
     def make(self, lent: wire.Lent) -> Callable | Iterator:
         """Return what stands here for ``lent``."""
@@ -281,7 +284,7 @@ class _Lender:
     def _ask(self, number: int, args: list, kwargs: dict[str, Any]) -> Any:
         question = _encode({"lent": number, "args": plain_copy(args), "kwargs": plain_copy(kwargs)})
         with self._lock, _alarm_held():  # a ring between question and answer would mix them up
-            self._channel.sendall(question)
+            self._channel.sendall(self.ticket + question)
             answer = _receive(self._channel)
         if "error" not in answer:
             return answer["value"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import select
 import signal
 import socket
@@ -29,6 +30,7 @@ _SECONDS_TO_END = 20.0
 _SECONDS_TO_FOLLOW = 1.0
 _NEVER = 10.0**9
 _CREDENTIALS = struct.Struct("iII")  # process, user and group, as unix(7) says
+_TICKET_BYTES = 16
 _INLINE = "module://matplotlib_inline.backend_inline"
 
 
@@ -229,8 +231,9 @@ class Kernel:
         deadline = time.monotonic() + seconds
         try:
             self._refuse_what_nobody_asked_for()
-            self._send(wire.encode(message), deadline)
-            while "lent" in (answer := self._receive(deadline)) and lent is not None:
+            ticket = secrets.token_bytes(_TICKET_BYTES)
+            self._send(wire.encode(message | {"ticket": ticket.hex()}), deadline)
+            while "lent" in (answer := self._receive(ticket, deadline)) and lent is not None:
                 self._send(wire.encode(lent(answer)), deadline)
             return answer
         except TimeoutError:
@@ -299,8 +302,8 @@ class Kernel:
         if poll.poll(0) and self._channel.recv(1, socket.MSG_PEEK):
             raise wire.WireError("it answered before it was asked")
 
-    def _receive(self, deadline: float) -> dict[str, Any]:
-        text, blob = wire.lengths(self._read_header(deadline))
+    def _receive(self, ticket: bytes, deadline: float) -> dict[str, Any]:
+        text, blob = wire.lengths(self._read_header(ticket, deadline))
         return wire.decode(self._read(text, deadline), self._read(blob, deadline))
 
     def _send(self, frame: bytes, deadline: float) -> None:
@@ -309,14 +312,14 @@ class Kernel:
             self._wait(select.POLLOUT, deadline)
             view = view[self._channel.send(view[: 2**20], socket.MSG_DONTWAIT) :]
 
-    def _read_header(self, deadline: float) -> bytes:
+    def _read_header(self, ticket: bytes, deadline: float) -> bytes:
         """Read what comes first, and make sure that it comes from the kernel itself: a child that
-        answers in its place is ended with it, a moment later and for no reason to be seen.
+        answers in its place is ended with it, a moment later and for no reason to be seen. What a
+        notebook's code writes to a file that happens to be the channel is no answer either.
         """
         self._wait(select.POLLIN, deadline)
-        header, ancillary, _, _ = self._channel.recvmsg(
-            wire.HEADER.size, socket.CMSG_SPACE(_CREDENTIALS.size)
-        )
+        size = len(ticket) + wire.HEADER.size
+        header, ancillary, _, _ = self._channel.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
         if not header:
             raise ConnectionResetError
         for level, kind, content in ancillary:
@@ -325,7 +328,12 @@ class Kernel:
                 self._pid = self._pid or sender
                 if sender != self._pid:
                     raise wire.WireError("another process answered in its place")
-        return header + self._read(wire.HEADER.size - len(header), deadline)
+        if not ticket.startswith(header[: len(ticket)]):
+            raise wire.WireError("something else was written where it answers")
+        header += self._read(size - len(header), deadline)
+        if not header.startswith(ticket):
+            raise wire.WireError("something else was written where it answers")
+        return header[len(ticket) :]
 
     def _read(self, count: int, deadline: float) -> bytes:
         buffer = bytearray(count)
