@@ -102,6 +102,7 @@ def marked() -> list[int]:
 
 
 def processes_of(warm: WarmProcess) -> set[int]:
+    # A kernel of an earlier test may still be about to end: what comes later is less, never more.
     return set(find_descendants(warm._sandbox.process.pid))
 
 
@@ -454,7 +455,7 @@ def test_a_fork_bomb_ends_with_its_kernel(warm: WarmProcess) -> None:
     with contextlib.suppress(KernelEndedError):
         run(one, "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", 2)
     one.close()
-    assert wait_until(lambda: processes_of(warm) == before)
+    assert wait_until(lambda: processes_of(warm) <= before)
     following = warm.start_kernel(seed=1)
     assert tell(following, "print(1)") == 1
     following.close()
@@ -538,7 +539,7 @@ def test_what_outlives_its_kernel_is_ended_with_it(warm: WarmProcess) -> None:
     assert wait_until(lambda: len(marked()) == 3)
     one.close()
     assert wait_until(lambda: marked() == [])
-    assert wait_until(lambda: processes_of(warm) == before)
+    assert wait_until(lambda: processes_of(warm) <= before)
 
 
 def test_what_is_still_there_when_a_kernel_crashes_is_ended_too(warm: WarmProcess) -> None:
@@ -583,7 +584,7 @@ def test_fifty_kernels_leave_no_descriptor_open(warm: WarmProcess) -> None:
         one.close()
         one.close()
     assert len(os.listdir("/proc/self/fd")) == before
-    assert wait_until(lambda: processes_of(warm) == others)
+    assert wait_until(lambda: processes_of(warm) <= others)
 
 
 # --- The warm process itself --------------------------------------------------------------------
