@@ -115,21 +115,15 @@ class Forgets(Walk):
         self.place = state["place"]
 
 
-def part(seed: int, steps: int, state: torch.Tensor | None = None) -> dict:
-    return {"seed": seed, "steps": steps, "state": state}
-
-
 def test_a_training_goes_on_from_its_state_alone() -> None:
     before = random.getstate()
-    (whole,) = probes.trained_parts(Walk, [part(3, 6)])
-    places = [step["place"] for step in whole["trace"]]
-    assert len(set(places)) == 6
-    first, other = probes.trained_parts(Walk, [part(3, 2), part(4, 2)])
-    assert first["trace"] == whole["trace"][:2] != other["trace"]
-    (rest,) = probes.trained_parts(Walk, [part(9, 4, first["state"])])
-    assert first["trace"] + rest["trace"] == whole["trace"]
-    (rest,) = probes.trained_parts(Forgets, [part(9, 4, first["state"])])
-    assert rest["trace"] != whole["trace"][2:]
+    whole = probes.trained_part(Walk, 3, 6)["trace"]
+    assert len({step["place"] for step in whole}) == 6
+    first, other = (probes.trained_part(Walk, seed, 2) for seed in (3, 4))
+    assert first["trace"] == whole[:2] != other["trace"]
+    rest = probes.trained_part(Walk, 9, 4, first["state"])["trace"]
+    assert first["trace"] + rest == whole
+    assert probes.trained_part(Forgets, 9, 4, first["state"])["trace"] != rest
     assert random.getstate() == before
 
 

@@ -1072,11 +1072,10 @@ check = Check("resume-training")
 Training()  # loads what the first optimizer loads: not while the check's clock runs
 
 
-def parts_of(*parts):
-    """Train for each (seed, steps, state); return what the steps gave, and the states."""
-    asked = [{"seed": seed, "steps": steps, "state": state} for seed, steps, state in parts]
-    seen = check.call(probes.trained_parts, ResumableTraining, asked)
-    return [one["trace"] for one in seen], [one["state"] for one in seen]
+def trained(seed, steps, state=None):
+    """Train; return what the steps gave, and the state."""
+    seen = check.call(probes.trained_part, ResumableTraining, seed, steps, state)
+    return seen["trace"], seen["state"]
 
 
 def by_the_course(steps):
@@ -1085,18 +1084,17 @@ def by_the_course(steps):
     return [training.step() for _ in range(steps)]
 
 
-def undisturbed(*seeds, steps):
-    """Return runs that were not killed; require that they are those of Training."""
-    traces, _ = parts_of(*[(seed, steps, None) for seed in seeds])
-    for seed, trace in zip(seeds, traces, strict=True):
-        pairs = zip(trace, check.with_seed(seed, by_the_course, steps), strict=True)
-        for number, (here, there) in enumerate(pairs, start=1):
-            for name, value in there.items():
-                is_rounded = name in ("loss", "weights", "average")
-                rtol, atol = (1e-3, 1e-3) if is_rounded else (0.0, 0.0)
-                what = f"not killed: {name} in step {number}"
-                check.close(here[name], value, rtol=rtol, atol=atol, what=what)
-    return traces
+def undisturbed(seed, steps):
+    """Return a run that was not killed; require that it is that of Training."""
+    trace, _ = trained(seed, steps)
+    pairs = zip(trace, check.with_seed(seed, by_the_course, steps), strict=True)
+    for number, (here, there) in enumerate(pairs, start=1):
+        for name, value in there.items():
+            is_rounded = name in ("loss", "weights", "average")
+            rtol, atol = (1e-3, 1e-3) if is_rounded else (0.0, 0.0)
+            what = f"not killed: {name} in step {number}"
+            check.close(here[name], value, rtol=rtol, atol=atol, what=what)
+    return trace
 
 
 def killed(seeds, all_stops, total):
@@ -1108,21 +1106,18 @@ def killed(seeds, all_stops, total):
     for number in range(max(map(len, all_stops)) + 1):
         if number:
             check.restart()
-        places = [place for place, stops in enumerate(all_stops) if len(stops) >= number]
-        parts = []
-        for place in places:
-            stop = [*all_stops[place], total][number]
-            parts.append((seeds[place] + number, stop - len(traces[place]), states[place]))
-        for place, trace, state in zip(places, *parts_of(*parts), strict=True):
-            traces[place] += trace
-            states[place] = state
+        for place, stops in enumerate(all_stops):
+            if len(stops) >= number:
+                steps = [*stops, total][number] - len(traces[place])
+                trace, states[place] = trained(seeds[place] + number, steps, states[place])
+                traces[place] += trace
     return traces
 
 
 def equal_to_undisturbed(total, all_stops, only=None):
     """Require that killed runs make the steps of those that were not, to the last bit."""
     seeds = [check.draw.integer(0, 2**30) for _ in all_stops]
-    whole = undisturbed(*seeds, steps=total)
+    whole = [undisturbed(seed, total) for seed in seeds]
     got = killed(seeds, all_stops, total)
     for stops, trace, expected in zip(all_stops, got, whole, strict=True):
         for number, (here, there) in enumerate(zip(trace, expected, strict=True), start=1):

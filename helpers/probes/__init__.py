@@ -39,7 +39,7 @@ from helpers.probes.regions import in_autocast, in_function_mode, wrapped_in_aut
 from helpers.probes.runs import (
     backend_flags,
     deterministic_results,
-    trained_parts,
+    trained_part,
     writes,
     writes_watched,
 )
@@ -103,7 +103,7 @@ __all__ = [
     "streams",
     "there_and_back",
     "trained_in_windows",
-    "trained_parts",
+    "trained_part",
     "training_steps",
     "with_formula",
     "with_formula_on_a_leaf",

@@ -122,10 +122,10 @@ def _names() -> set[tuple[types.ModuleType, str]]:
     }
 
 
-def trained_parts(
-    training_class: Callable[[], Any], parts: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Make a training for each of ``parts``, and let it make some steps.
+def trained_part(
+    training_class: Callable[[], Any], seed: int, steps: int, state: torch.Tensor | None = None
+) -> dict[str, Any]:
+    """Make a training, and let it make some steps, from its start or from a state.
 
     Its state is written by ``torch.save`` and read by ``torch.load`` with ``weights_only=True``.
     Two normal numbers are drawn of each global generator before a training is made: it keeps one
@@ -134,25 +134,22 @@ def trained_parts(
     Args:
         training_class: its objects have ``step()``, ``state_dict()`` and ``load_state_dict()``;
             ``step()`` returns a dict.
-        parts: each ``{"seed", "steps", "state"}``: the seed of the global generators, how many
-            steps are made, and the written state from which they go on, uint8 of shape (bytes,),
-            or None.
+        seed: of the global generators.
+        steps: how many are made.
+        state: the written state from which they go on, uint8 of shape (bytes,), or None.
 
     Returns:
-        for each part ``{"trace", "state"}``: what each step returned, and the state in the end.
+        ``{"trace", "state"}``: what each step returned, and the state in the end.
     """
-    seen = []
     with globals_kept():
-        for part in parts:
-            seed_globals(part["seed"])
-            random.gauss(0.0, 1.0), np.random.normal(), torch.randn(1)
-            training = training_class()
-            if part["state"] is not None:
-                written = io.BytesIO(part["state"].numpy().tobytes())
-                training.load_state_dict(torch.load(written, weights_only=True))
-            trace = [training.step() for _ in range(part["steps"])]
-            seen.append({"trace": trace, "state": as_bytes(training.state_dict())})
-    return seen
+        seed_globals(seed)
+        random.gauss(0.0, 1.0), np.random.normal(), torch.randn(1)
+        training = training_class()
+        if state is not None:
+            written = io.BytesIO(state.numpy().tobytes())
+            training.load_state_dict(torch.load(written, weights_only=True))
+        trace = [training.step() for _ in range(steps)]
+        return {"trace": trace, "state": as_bytes(training.state_dict())}
 
 
 def as_bytes(state: Any) -> torch.Tensor:
