@@ -86,6 +86,7 @@ def test_an_exercise_becomes_nbgraders_cells(text: Path) -> None:
         ],
         "visible": 1,
         "hidden": 1,
+        "defines": ["double"],
     }
     graded = {
         cell.id: cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata

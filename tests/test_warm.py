@@ -590,6 +590,12 @@ def test_fifty_kernels_leave_no_descriptor_open(warm: WarmProcess) -> None:
 # --- The warm process itself --------------------------------------------------------------------
 
 
+def run_again_and_again(kernel: Kernel) -> None:
+    for _ in range(200):
+        run(kernel, "1")
+        time.sleep(0.05)
+
+
 def test_when_the_warm_process_is_ended_nobodys_code_is_blamed() -> None:
     warm = WarmProcess(LIMITS, DATA)
     folder = Path(warm._folder.name)
@@ -598,9 +604,7 @@ def test_when_the_warm_process_is_ended_nobodys_code_is_blamed() -> None:
     os.kill(warm._sandbox.command_pid, signal.SIGKILL)
     assert wait_until(lambda: not warm.is_alive)
     with pytest.raises(WarmProcessLostError):
-        for _ in range(200):  # on a busy machine the kernel lives on for a moment
-            run(one, "1")
-            time.sleep(0.05)
+        run_again_and_again(one)  # on a busy machine the kernel lives on for a moment
     assert one.close() == {}
     assert not warm.is_alive
     with pytest.raises(WarmProcessLostError):

@@ -90,10 +90,10 @@ def _read_chapter(content: dict) -> Chapter:
                 **card,
                 "chapter": content["chapter"],
                 "hints": tuple(card["hints"]),
-                "defines": tuple(card.get("defines", ())),
+                "defines": tuple(card["defines"]),
             }
         )
         for card in content["exercises"]
     )
-    cells = frozenset(content.get("cells", ()))
+    cells = frozenset(content["cells"])
     return Chapter(content["chapter"], content["title"], tuple(exercises), cells)
