@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.judge.demos import find_needed_demos
+from helpers.grading.judge.recognition import TEST
 from helpers.grading.judge.sanitize import SKIP
 from helpers.reading.cells import Cell, as_python, parse
 from helpers.reading.plain_code import Doubt, find_doubts
 from helpers.reading.reach import binds, find_reach
-
-_TEST = "test-"
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Notebook:
             for place, cell in enumerate(cells)
             if cell.cell_type == "code"
         ]
-        self.tests = {c.name.removeprefix(_TEST): c.place for c in self._code if c.is_test}
+        self.tests = {c.name.removeprefix(TEST): c.place for c in self._code if c.is_test}
 
     def python(self, place: int) -> str:
         """Return the cell at ``place`` as Python, without magics and shell lines."""

@@ -31,18 +31,15 @@ class Proxy:
 
     Attributes:
         reference: what it is called there.
-        is_testimony: whether what comes back rests on that process's word alone.
     """
 
     def __init__(
         self,
         reference: Name | Probe,
         signature: inspect.Signature | None = None,
-        is_testimony: bool = False,
     ) -> None:
         """Stand for ``reference``; a report takes the names of arguments from ``signature``."""
         self.reference = reference
-        self.is_testimony = is_testimony
         if isinstance(reference, Probe):
             self.__module__ = probes.__name__
         if signature is not None:
@@ -189,8 +186,5 @@ def _signature(arguments: ast.arguments) -> inspect.Signature:
 def _probe_proxies() -> SimpleNamespace:
     functions = {name: getattr(probes, name) for name in probes.__all__}
     return SimpleNamespace(
-        **{
-            name: Proxy(Probe(name), inspect.signature(value), hasattr(value, "is_testimony"))
-            for name, value in functions.items()
-        }
+        **{name: Proxy(Probe(name), inspect.signature(value)) for name, value in functions.items()}
     )
