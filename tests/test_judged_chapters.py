@@ -20,6 +20,8 @@ from helpers.grading.verdicts import ExerciseResult, Verdict
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
 
+LUCKLESS_TRIES = 3
+
 Register = Callable[[str], Assignment]
 
 
@@ -65,7 +67,11 @@ def test_every_solution_gets_what_its_own_test_gives(
         right = variant is None or variant.right
         expected = exercise.points if right else known_points.of(exercise, variant.code)
         result = results[exercise.name]
-        if result.points != expected:  # it may stand on another exercise's wrong solution, or stub
+        # It may stand on another exercise's wrong solution, or stub. And parts of a wrong solution may
+        # be right by luck, once in a long time (`test_exercises` counts how often).
+        for _ in range(1 if right else LUCKLESS_TRIES):
+            if result.points == expected:
+                break
             alone = judge(registered(chapter), [variant] if variant else [])
             result = alone[exercise.name]
         assert result.points == expected, (variant, result.message)

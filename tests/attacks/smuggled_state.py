@@ -57,7 +57,7 @@ def update_softmax(maximum, total, block):
     return largest, (whole - shift[:, None]).exp().sum(dim=1)
 
 
-# %% attack: keeps all blocks in a child with a socket, for the process that comes after exercise="online-softmax" expect="partly|crashed|failed" most=3.75
+# %% attack: keeps all blocks in a child with a socket, for the process that comes after exercise="online-softmax" expect="partly|crashed|failed|waiting" most=3.75 waiting=3.75
 import io
 import os
 import socket
