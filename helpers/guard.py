@@ -12,7 +12,6 @@ import io
 import os
 import signal
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -98,12 +97,12 @@ def _stderr_descriptor_aside() -> Iterator[None]:
         yield
         return
     try:
-        with tempfile.TemporaryFile() as aside:
-            os.dup2(aside.fileno(), 2)
-            try:
-                yield
-            finally:
-                os.dup2(saved, 2)
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(saved, 2)
     finally:
         os.close(saved)
 
