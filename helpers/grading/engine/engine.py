@@ -187,6 +187,8 @@ class _Run:
         self._records = Records(self._folder / "students")
         self._keys: set[str] = set()
         self._tries: Counter[str] = Counter()
+        self._short_of_time: list[Submission] = []
+        self._is_alone = False
         self._in_flight: dict[Future, tuple[Submission, str]] = {}
         self._progress = Progress(0, 0, 0)
 
@@ -209,6 +211,7 @@ class _Run:
         try:
             unknown = [s for s in submissions if not self._settle(s)]
             self._judge(deque(longest_first(unknown)))
+            self._judge_alone()
         except KeyboardInterrupt:
             self._stop()
         reached = {*self.summary.results, *(student for student, _ in self.summary.failed)}
@@ -260,6 +263,12 @@ class _Run:
             if not done:
                 wait(self._in_flight, return_when=FIRST_COMPLETED)
 
+    def _judge_alone(self) -> None:
+        """Try again, one by one, what was stopped by the wall's clock beside others' work."""
+        self._is_alone = True
+        for submission in self._short_of_time:
+            self._judge(deque([submission]))
+
     def _submit(self, submission: Submission) -> None:
         try:
             content = submission.read()
@@ -274,7 +283,9 @@ class _Run:
         """Take in what a worker has done, or try again."""
         submission, digest = self._in_flight[future]
         error = CancelledError() if future.cancelled() else future.exception()
-        if error is None:
+        if error is None and future.result().short_of_time and not self._is_alone:
+            self._short_of_time.append(submission)
+        elif error is None:
             self._keep(submission, digest, future.result())
         elif isinstance(error, sandbox.SandboxError):
             # One that does not start on a busy machine may start later.
@@ -322,6 +333,7 @@ class _Run:
         self._workers.close(at_once=True)
         for future, (submission, digest) in self._in_flight.items():
             is_whole = future.done() and not future.cancelled() and future.exception() is None
+            is_whole = is_whole and not future.result().short_of_time
             if is_whole and submission.student not in self.summary.results:
                 self._keep(submission, digest, future.result())
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.errors import CallNotMadeError
-from helpers.grading.sandbox.attendant import Attendant
+from helpers.grading.sandbox.attendant import Attendant, find_descendants, measure_computing
 from helpers.grading.sandbox.cgroups import Cgroup, make_cgroup
 from helpers.grading.sandbox.mounts import DataPipes, View, build_arguments
 
@@ -178,6 +178,13 @@ class Sandbox:
         """Return which cap stopped it or a process in it, in words; ``None`` if none did."""
         return self._attendant.reason
 
+    def measure_computing(self) -> float:
+        """Return the processor time, in seconds, that has gone into it so far."""
+        counted = self._cgroup.read_computing() if self._cgroup else None
+        if counted is None:
+            return measure_computing(find_descendants(self.process.pid))
+        return counted
+
     def count_memory_kills(self) -> int:
         """Return how many of its processes were killed for memory, where that can be counted."""
         now = self._cgroup.count_memory_kills() if self._cgroup else 0
@@ -273,14 +280,23 @@ def describe_limits(limits: Limits | None = None) -> str:
     processes = f"{limits.processes} processes"
     if group is not None:
         group.remove()
-        return f"Sandbox: {memory} and {processes}, held by control groups (v{group.version})."
+        sharing = (
+            "processor time is shared out between submissions"
+            if group.shares_processors
+            else "but one with many processes gets more processor time than one with few"
+        )
+        return (
+            f"Sandbox: {memory} and {processes}, held by control groups (v{group.version}); "
+            f"{sharing}."
+        )
     if os.geteuid() == 0:
         counted = "processes are counted by a watch"
     else:
         counted = "processes by a limit of the kernel's"
     return (
         f"Sandbox: {memory} and {processes}; there are no control groups to be had, so memory is "
-        f"watched ten times a second and {counted}."
+        f"watched ten times a second and {counted}, and one submission with many processes gets "
+        f"more processor time than one with few."
     )
 
 
