@@ -42,6 +42,7 @@ from helpers.grading.verdicts import Judged
 
 _FAULTS = "faults.txt"
 _SANDBOX_TRIES = 3
+_SECONDS_BETWEEN_LOOKS = 2.0
 
 Step = Callable[[bytes, Assignment, Any], Judged]
 
@@ -189,6 +190,7 @@ class _Run:
         self._tries: Counter[str] = Counter()
         self._short_of_time: list[Submission] = []
         self._is_alone = False
+        self._overdue: dict[Future, str] = {}
         self._in_flight: dict[Future, tuple[Submission, str]] = {}
         self._progress = Progress(0, 0, 0)
 
@@ -235,7 +237,7 @@ class _Run:
             key = self._key(submission, digest)
             judged = self._store.load(key)
             if judged is None and submission.refusal:
-                judged = refuse(submission, self._assignment)
+                judged = refuse(submission.refusal, self._assignment)
                 self._store.save(key, judged)
             if judged is None:
                 return False
@@ -261,7 +263,8 @@ class _Run:
                 self._take(future, waiting)
                 del self._in_flight[future]
             if not done:
-                wait(self._in_flight, return_when=FIRST_COMPLETED)
+                wait(self._in_flight, _SECONDS_BETWEEN_LOOKS, return_when=FIRST_COMPLETED)
+                self._overdue |= self._workers.end_overdue()
 
     def _judge_alone(self) -> None:
         """Try again, one by one, what was stopped by the wall's clock beside others' work."""
@@ -295,11 +298,13 @@ class _Run:
         elif isinstance(error, GradingError):
             raise error
         elif isinstance(error, self._workers.deaths):
-            if self._may_try_again(submission, self._workers.patience):
-                waiting.append(submission)
+            reason = self._overdue.pop(future, "")
+            if reason or not self._may_try_again(submission, self._workers.patience):
+                self._give_up(submission, digest, reason or "each process that judged it has died")
             else:
-                died = "each process that judged it has died; a person has to look at it"
-                self._fail(submission, GradingError(died))
+                waiting.append(submission)
+        elif isinstance(error, MemoryError | RecursionError):
+            self._give_up(submission, digest, f"the judge ended with a {type(error).__name__}")
         else:
             lost = self._workers.explain_loss(error)
             if lost is not None:
@@ -326,6 +331,11 @@ class _Run:
             return
         self.summary.judged.append(submission.student)
         self._advance()
+
+    def _give_up(self, submission: Submission, digest: str, reason: str) -> None:
+        """Record that a submission is more than the judge can take: that is no fault of others'."""
+        told = f"{reason}; a person has to look at it"
+        self._keep(submission, digest, refuse(told, self._assignment))
 
     def _stop(self) -> None:
         """Let go of what is at work, and keep what is done."""
