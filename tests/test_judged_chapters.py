@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import zip_longest
@@ -12,8 +13,11 @@ from classroom import exercises_of, solved, to_bytes, without_demos
 from course_files import COURSE, EXERCISES, Variant, find_cell, release, variants
 from known_points import KnownPoints
 
+from helpers.calling import SECONDS_PER_CALL
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge.judge import close_warm_processes, judge_submission
+from helpers.grading.judge.session import Session
+from helpers.grading.judge.warm import Kernel
 from helpers.grading.records.registration import register
 from helpers.grading.settings import Settings
 from helpers.grading.verdicts import ExerciseResult, Verdict
@@ -79,6 +83,39 @@ def test_every_solution_gets_what_its_own_test_gives(
         # What a wrong solution reaches for may be told, where nothing hangs on it.
         assert result.for_a_person == "" or not right, variant
         assert (result.verdict is Verdict.PASSED) is right, (variant, result.verdict)
+
+
+@pytest.mark.parametrize("chapter", sorted({exercise.chapter for exercise in EXERCISES}))
+def test_references_need_at_most_a_third_of_a_limit(
+    chapter: str, registered: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took = Counter[str]()
+    longest = {"run": 0.0, "call": 0.0, "begin": 0.0}
+    exercise = ""
+
+    def begin(session: Session) -> None:
+        nonlocal exercise
+        exercise = f"exercise {len(took)}"
+        begin_exercise(session)
+
+    def request(kernel: Kernel, message: dict, *others: object) -> dict:
+        before = kernel._warm.measure_computing()
+        answer = send(kernel, message, *others)
+        seconds = kernel._warm.measure_computing() - before
+        took[exercise] += seconds
+        longest[message["do"]] = max(longest[message["do"]], seconds)
+        return answer
+
+    begin_exercise, send = Session.begin_exercise, Kernel.request
+    monkeypatch.setattr(Session, "begin_exercise", begin)
+    monkeypatch.setattr(Kernel, "request", request)
+    results = judge(registered(chapter), [])
+    assert all(result.verdict is Verdict.PASSED for result in results.values())
+    limits = Settings()
+    assert longest["call"] <= SECONDS_PER_CALL / 3
+    assert longest["run"] <= limits.cell_seconds / 3
+    assert max(took.values()) <= limits.exercise_seconds / 3, took
+    assert took.total() <= limits.total_seconds / 3
 
 
 def judge(
