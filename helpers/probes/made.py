@@ -13,7 +13,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.peak_memory import bytes_of, ways_out_watched
 
-
 _COPIED = -1
 
 
