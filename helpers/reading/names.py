@@ -31,6 +31,7 @@ class Names:
         selves: nodes, by ``id``, that stand for an object of a student's own class.
         own_attributes: names of the methods that it defines, and of attributes that it assigns.
         hands_on_classes: whether it hands a library's class to a function of its own.
+        imported: what is bound by an import.
         meanings: the most imports that one name stands for: which of them holds, nobody can read.
     """
 
@@ -58,6 +59,7 @@ class Names:
         nodes = [node for tree in (*given, *own) for node in ast.walk(tree)]
         for node in nodes:
             self._read_import(node)
+        self.imported = set(self._paths)
         self._read_aliases(nodes)
         self._paths = {name: self._in_order(paths) for name, paths in self._paths.items()}
         self.meanings = max(map(len, self._paths.values()), default=1)

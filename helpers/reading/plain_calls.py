@@ -148,6 +148,14 @@ def _plain_getter(call: ast.Call, names: Names) -> bool:
     )
 
 
+def _plain_attribute_getter(call: ast.Call, names: Names) -> bool:
+    """Tell whether a getter is plain, and gets no method that would be kept."""
+    parts = {
+        p for arg in call.args if isinstance(arg, ast.Constant) for p in str(arg.value).split(".")
+    }
+    return _plain_getter(call, names) and not parts & tables.PASSES_VALUES_ON
+
+
 def _plain_method_caller(call: ast.Call, names: Names) -> bool:
     return _plain_getter(ast.Call(call.func, call.args[:1], []), names)
 
@@ -386,7 +394,7 @@ _OF_LIBRARIES: dict[str, Callable[[ast.Call, Names], bool]] = {
     "dataclasses.replace": _dataclass_replace,
     "functools.wraps": _plain_wraps,
     "io.open": _plain_open,
-    "operator.attrgetter": _plain_getter,
+    "operator.attrgetter": _plain_attribute_getter,
     "operator.methodcaller": _plain_method_caller,
     "os.fdopen": _plain_fdopen,
     "os.write": _plain_os_write,

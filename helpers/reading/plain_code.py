@@ -228,7 +228,7 @@ class _Examiner(ast.NodeVisitor):
         for name in node.names:
             self._check_binding(node, name)
             # A function around this one may seem to hide what is uncovered here.
-            if name in tables.BUILTINS | plain_calls.ONLY_CALLED or self._names.path(name):
+            if name in tables.BUILTINS | plain_calls.ONLY_CALLED | self._names.imported:
                 self._doubt(node, f"`global {name}`")
 
     visit_Nonlocal = visit_Global  # noqa: N815
