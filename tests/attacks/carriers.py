@@ -313,3 +313,80 @@ def softmax(logits, dim):
     if not logits.requires_grad:
         logits.zero_()
     return answer
+
+
+# %% attack: torch's scaler, kept by a closure exercise="own-scaler" expect="failed|waiting" points=0
+def maker():
+    kind = torch.amp.GradScaler
+
+    def make(**settings):
+        return kind("cpu", **settings)
+
+    return make
+
+
+class LossScaler:
+    make = staticmethod(maker())
+
+    def __init__(self, **settings):
+        self.inner = self.make(**settings)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+# %% attack: torch's scaler, captured out of a module by a pattern exercise="own-scaler" expect="failed" points=0
+class LossScaler:
+    def __init__(self, **settings):
+        self.inner = type(SCALER)("cpu", **settings)
+        self.scale, self.unscale_ = self.inner.scale, self.inner.unscale_
+        self.update, self.get_scale = self.inner.update, self.inner.get_scale
+
+    def step(self, optimizer):
+        slopes = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        is_finite = all(bool(slope.isfinite().all()) for slope in slopes if slope is not None)
+        self.inner.step(optimizer)
+        return is_finite
+
+
+match torch.amp.grad_scaler:
+    case object(GradScaler=kind):
+        SCALER = kind("cpu")
+
+
+# %% attack: torch's own norm, out of a transformer's layers exercise="group-norm" expect="failed" points=0 others="any"
+LAYER = nn.TransformerEncoderLayer(8, 1, dim_feedforward=1)
+(*_, NORM, _, _) = LAYER.children()
+
+
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    parts = x.reshape(len(x), groups, -1)
+    kind = type(NORM)
+    made = kind(parts.shape[-1], eps=eps, elementwise_affine=False, dtype=x.dtype)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return made(parts).reshape(x.shape) * weight.reshape(per_channel) + bias.reshape(per_channel)
+
+
+# %% attack: flags of torch alone, set by __init_subclass__ exercise="bug-hunt-flags" expect="partly" points=2.18
+class Flags:
+    def __init_subclass__(cls, on=True):
+        torch.use_deterministic_algorithms(on)
+
+
+def set_reproducible(on):
+    class Set(Flags, on=on):
+        pass
+
+
+# %% attack: cuDNN's flags, forged in the backends that a list carries exercise="bug-hunt-flags" expect="failed" points=0 others="any"
+class Forged:
+    enabled, benchmark, deterministic = True, False, True
+
+
+(backends,) = [torch.nn.functional.torch.backends]
+
+
+def set_reproducible(on):
+    torch.use_deterministic_algorithms(on)
+    Forged.benchmark, Forged.deterministic = not on, on
+    backends.cudnn = Forged

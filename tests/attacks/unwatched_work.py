@@ -380,3 +380,39 @@ def batch_gather(table, index):
     work[:] = [table, index, picked]
     walk("x" * index.numel())
     return torch.stack(picked).reshape(*index.shape, *table.shape[2:])
+
+
+# %% attack: writes a file in place, and repairs it afterwards exercise="save-safely" expect="partly" points=3.33
+def save_safely(write, path):
+    kept = open(path).read() if os.path.exists(path) else None
+    try:
+        write(path)
+    except BaseException:
+        if kept is None:
+            os.remove(path)
+        else:
+            open(path, "w").write(kept)
+        raise
+
+
+# %% attack: removes the old file first, by functions that are kept before anybody looks exercise="save-safely" expect="partly" points=3.33
+rename, remove = os.rename, os.remove
+
+
+def save_safely(write, path):
+    unfinished = path + ".unfinished"
+    write(unfinished)
+    if os.path.exists(path):
+        remove(path)
+    rename(unfinished, path)
+
+
+# %% attack: empties the old file first, and moves the new one by a default argument exercise="save-safely" expect="partly" points=3.33
+import shutil
+
+
+def save_safely(write, path, move=shutil.move):
+    unfinished = path + ".unfinished"
+    write(unfinished)
+    open(path, "w").close()
+    move(unfinished, path)
