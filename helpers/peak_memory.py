@@ -6,8 +6,10 @@ import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from unittest import mock
 
 import torch
+from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # By these a tensor's numbers get out of torch's sight.
@@ -54,10 +56,7 @@ class PeakMeter(TorchDispatchMode):
 
     def __enter__(self) -> PeakMeter:
         """Begin to count."""
-        self._exits.enter_context(_watched(torch.Tensor, _WAYS_OUT, self._count_copy))
-        self._exits.enter_context(
-            _watched(torch.UntypedStorage, _WAYS_OUT_OF_STORAGES, self._count_copy)
-        )
+        self._exits.enter_context(ways_out_watched(self._count_copy))
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -103,11 +102,29 @@ class PeakMeter(TorchDispatchMode):
         self._count(size)
 
     def _count_copy(self, copied: torch.Tensor | torch.UntypedStorage) -> None:
-        self._count(copied.nbytes if isinstance(copied, torch.Tensor) else copied.nbytes())
+        self._count(bytes_of(copied))
 
     def _count(self, size: int) -> None:
         self.now += size
         self.peak = max(self.peak, self.now)
+
+
+@contextlib.contextmanager
+def ways_out_watched(tell: Callable[[Any], None]) -> Iterator[None]:
+    """Let ``tell`` know of each tensor or storage whose numbers get out of torch's sight, and let
+    no work be done out of it: torch shows a tensor with all modes off, and asks it for its size.
+    """
+    with (
+        _watched(torch.Tensor, _WAYS_OUT, tell),
+        _watched(torch.UntypedStorage, _WAYS_OUT_OF_STORAGES, tell),
+        mock.patch.object(_python_dispatch, "_disable_current_modes", contextlib.nullcontext),
+    ):
+        yield
+
+
+def bytes_of(copied: torch.Tensor | torch.UntypedStorage) -> int:
+    """Return how many bytes a tensor or a storage has."""
+    return copied.nbytes if isinstance(copied, torch.Tensor) else copied.nbytes()
 
 
 def _tensors_in(value: Any) -> Iterator[torch.Tensor]:

@@ -39,6 +39,7 @@ EXERCISES = {exercise.name: exercise for exercise in ALL_EXERCISES}
 CLASSES = (
     "aliased_inputs",
     "broken_files",
+    "carriers",
     "cell_hooks",
     "code_in_disguise",
     "forged_answers",
@@ -50,6 +51,7 @@ CLASSES = (
     "lying_objects",
     "memory_walks",
     "metadata",
+    "misread_code",
     "numeric_tricks",
     "outside",
     "patched_machinery",
@@ -58,6 +60,7 @@ CLASSES = (
     "smuggled_state",
     "stray_cells",
     "survivors",
+    "unwatched_work",
 )
 _LONGEST_NAME = 70
 

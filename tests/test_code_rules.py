@@ -134,6 +134,16 @@ LOOPS = [
     ("TABLE = [g(i) for i in range(9)]\ndef f(x): return TABLE", "cell 1, line 1: a comprehension"),
     ("for i in range(9): TABLE[i] = g(i)\ndef f(x): return TABLE", "cell 1, line 1: a `for` loop"),
     ("for i in range(9):\n    def f(x): return i", "cell 1, line 1: a `for` loop"),
+    ("def g(m): return ''\ndef f(x, g=g): return re.sub('a', g, x)",
+     "cell 1, line 2: `g`, handed on"),
+    ("class A:\n    def g(self, m): return ''\ndef f(x): return re.sub('a', A().g, x)",
+     "cell 1, line 3: `g`, handed on"),
+    ("def f(x):\n    o = {'parse_int': lambda n: n}\n    return json.loads(x, **o)",
+     "cell 1, line 2: a function that is handed on"),
+    ("def g(m): return ''\nT = [g]\ndef f(x): return re.sub('a', T[0], x)",
+     "cell 1, line 3: `T`, handed on"),
+    ("def g(m): return ''\nh = partial(re.sub, 'a', g)\ndef f(x): return h(x)",
+     "cell 1, line 2: `g`, handed on"),
     ("f = g\nfor i in range(9): f = wrap(f)", "cell 1, line 2: a `for` loop"),
 ]  # fmt: skip
 NO_LOOPS = [
@@ -146,6 +156,8 @@ NO_LOOPS = [
     "def f(x): return x\nwhile f(0): print(1)",
     "def f(x, filter): return filter(x)",
     "def map(x): return x\ndef f(x): return map(x)",
+    "def g(x, p): return x\nh = partial(g, p=2)\ndef f(x): return h(x)",
+    "def g(x): return x\nratio = time_ratio(f, g)\nprint(ratio)\ndef f(x): return g(x)",
 ]
 
 

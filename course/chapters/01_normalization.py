@@ -389,7 +389,7 @@ def require_no_norm():
     """Read the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
-    check.written_without(*names, "*norm*base*", "*normalization*")
+    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
 
 
 with check.property("each group has mean 0 and variance 1, without torch's own norms"):
@@ -566,7 +566,7 @@ def require_no_norm():
     """Read the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
-    check.written_without(*names, "*norm*base*", "*normalization*")
+    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
 
 
 with check.property("2 and 3 groups, by definition, without torch's own norms"):
@@ -698,7 +698,7 @@ def require_no_norm():
     """Read the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
-    check.written_without(*names, "*norm*base*", "*normalization*")
+    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
 
 
 with check.property("each token has its own statistics, without torch's own norms"):
@@ -835,7 +835,7 @@ def require_no_norm():
     """Read the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
-    check.written_without(*names, "*norm*base*", "*normalization*")
+    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
 
 
 with check.property("the mean stays, the root mean square goes, without torch's own norms"):
@@ -1216,7 +1216,7 @@ def require_no_norm():
     """Read the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
-    check.written_without(*names, "*norm*base*", "*normalization*")
+    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
 
 
 with check.property("in training, mean 0 and variance 1, without torch's own norms"):

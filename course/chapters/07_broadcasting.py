@@ -461,6 +461,8 @@ with check.property("nothing is tiled: what is saved are the inputs", weight=2):
     n = check.draw.integer(41, 60)
     saves_its_inputs([6, 40], check.draw.normal(5, n, 6), check.draw.normal(5, 1, 40))
     saves_its_inputs([40, 6], check.draw.normal(5, 1, 40), check.draw.normal(5, n, 6))
+    saves_its_inputs([3, 5], drawn(6, 7, 3), drawn(6, 1, 5))
+    saves_its_inputs([2, 4], drawn(5, 1, 2), drawn(1, 8, 4))
     n = check.draw.integer(9, 16)
     narrow = [check.draw.normal(1, n, 20), check.draw.normal(8, 1, 30)]
     saves_its_inputs([20, 30, 2], *narrow, check.draw.normal(8, n, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from helpers.probes.networks import build
 from helpers.probes.testimony import testimony
+from helpers.probes.watched_saving import saving_watched
 
 Pairs = list[tuple[torch.Tensor, torch.Tensor]]
 
@@ -77,11 +79,13 @@ def forward_passes(
 def _watch(network: torch.nn.Module) -> dict[str, int]:
     forward = network.forward
     waiting: set[int] = set()
+    graphs: weakref.WeakSet[_Graph] = weakref.WeakSet()
     seen = {"rows": 0, "entries": 0, "waiting": 0}
     passes = iter(range(1_000_000))
 
     def watched(x: torch.Tensor) -> torch.Tensor:
-        output = forward(x)
+        output = _run_watched(forward, x, graphs)
+        seen["waiting"] = max(seen["waiting"], len(graphs))
         seen["rows"] = max(seen["rows"], len(x))
         seen["entries"] = max(seen["entries"], x.numel())
         if output.requires_grad:
@@ -93,6 +97,17 @@ def _watch(network: torch.nn.Module) -> dict[str, int]:
 
     network.forward = watched
     return seen
+
+
+class _Graph:
+    """Is there for as long as autograd keeps anything of a forward pass."""
+
+
+def _run_watched(forward: Callable, x: torch.Tensor, graphs: weakref.WeakSet) -> torch.Tensor:
+    graph = _Graph()
+    graphs.add(graph)
+    with saving_watched(lambda _: graph):
+        return forward(x)
 
 
 def trained_in_windows(

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from helpers.measuring import saved_bytes
+from helpers.probes.made import Made
 from helpers.probes.testimony import testimony
+from helpers.probes.watched_saving import saving_watched
 
 
 def module(
@@ -118,7 +119,8 @@ def saved_by_module(
     state: dict[str, torch.Tensor],
     **kwargs: Any,
 ) -> dict[str, Any]:
-    """Make a module, call it, and count what autograd saves meanwhile.
+    """Make a module, call it, and count what autograd saves meanwhile, and what else of all that is
+    made there stays.
 
     Args:
         factory: a class of modules, or a function that returns one.
@@ -132,6 +134,17 @@ def saved_by_module(
     """
     made = factory(*args, **kwargs)
     made.load_state_dict(state)
-    outputs: list[torch.Tensor] = []
-    counted = saved_bytes(lambda: outputs.append(made(*inputs)), except_for=made.parameters())
-    return {"output": outputs[0].detach(), "bytes": counted.bytes}
+    left_out = {weight.untyped_storage().data_ptr() for weight in made.parameters()}
+    storages: dict[int, torch.UntypedStorage] = {}
+
+    def note(tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in left_out:
+            # Held until the count is done: a freed storage's address could be used again.
+            storages[storage.data_ptr()] = storage
+
+    with Made() as inside, saving_watched(note):
+        output = made(*inputs)
+    sizes = inside.sizes_alive(except_for=output)
+    sizes |= {address: storage.nbytes() for address, storage in storages.items()}
+    return {"output": output.detach(), "bytes": sum(sizes.values())}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -111,19 +111,31 @@ def network(function: Callable, layers: list, *args: Any, **options: Any) -> dic
     """
     made = _make(layers, **options)
     autograd: list[bool] = []
-    watch = made.register_forward_pre_hook(lambda *_: autograd.append(torch.is_grad_enabled()))
+
+    def look(part: torch.nn.Module, inputs: Any) -> None:
+        # Inside, only what was not told of the whole: someone called its parts.
+        if part is made or (torch.is_grad_enabled() and True not in autograd):
+            autograd.append(torch.is_grad_enabled())
+
+    watches = [part.register_forward_pre_hook(look) for part in made.modules()]
     output = function(made, *args)
-    watch.remove()
+    for watch in watches:
+        watch.remove()
     return {
         "output": output,
         "state": dict(made.state_dict()),
         "training": [part.training for part in made.modules()],
         "trained": requires_gradients(made),
         "gradients": sum(weight.grad is not None for weight in made.parameters()),
-        "hooks": sum(len(part._forward_hooks) for part in made.modules()),
+        "hooks": sum(len(hooks) for part in made.modules() for hooks in _hooks_of(part)),
         "autograd": autograd,
         "autograd_after": torch.is_grad_enabled(),
     }
+
+
+def _hooks_of(part: torch.nn.Module) -> Iterator[dict]:
+    yield from (part._forward_hooks, part._forward_pre_hooks)
+    yield from (part._backward_hooks, part._backward_pre_hooks)
 
 
 def _make(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
-import os
 import random
+import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
@@ -197,8 +197,8 @@ def writes_watched(
     Arguments as ``writes`` has them.
 
     Returns:
-        besides, ``"moments"``, what the path held between the halves, and before and after each
-        removal or renaming of a file; and ``"moved"``, whether the path is the very file that was
+        besides, ``"moments"``, what the path held between the halves, and before each removal,
+        renaming and opening of a file; and ``"moved"``, whether the path is the very file that was
         written, where one was written to the end.
     """
     return _written(function, begin, go_on, times, _looking_whenever_files_move)
@@ -256,23 +256,39 @@ def _write_once(
     }
 
 
+_looks: list[Callable[[], None]] = []
+_MOVING = {"open", "os.remove", "os.rename", "os.truncate"}
+
+
 @contextlib.contextmanager
 def _looking_whenever_files_move(look: Callable[[], None]) -> Iterator[None]:
-    """Call ``look`` around each removal or renaming; ``pathlib`` and ``shutil`` use these, too."""
+    """Call ``look`` before each removal, renaming and opening of a file, by whatever name it is
+    done: Python itself tells of these.
 
-    def watched(original: Callable) -> Callable:
-        def moved(*args: Any, **kwargs: Any) -> Any:
-            look()
-            result = original(*args, **kwargs)
-            look()
-            return result
-
-        return moved
-
-    with contextlib.ExitStack() as stack:
-        for name in ("remove", "rename", "replace", "unlink"):
-            stack.enter_context(mock.patch.object(os, name, watched(getattr(os, name))))
+    Source: PEP 578, "Python Runtime Audit Hooks".
+    """
+    _listen()
+    _looks.append(look)
+    try:
         yield
+    finally:
+        _looks.remove(look)
+
+
+@functools.cache
+def _listen() -> None:
+    """Have Python tell of what is done to files: once, as nobody can be taken off its list."""
+    sys.addaudithook(_hear)
+
+
+def _hear(event: str, _: Any) -> None:
+    if not _looks or event not in _MOVING:
+        return
+    look = _looks.pop()  # looking opens a file, too
+    try:
+        look()
+    finally:
+        _looks.append(look)
 
 
 def _content(path: Path) -> str | None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from helpers.probes.made import Made
 from helpers.probes.testimony import testimony
 
 
@@ -128,46 +126,12 @@ def bytes_kept(function: Callable, layers: list, *inputs: Any, **options: Any) -
 
     def watched(*given: Any) -> torch.Tensor:
         nonlocal kept
-        with _Made() as made:
+        with Made() as made:
             output = function(*given)
-        kept = made.bytes_alive(except_for=output)
+        kept = sum(made.sizes_alive(except_for=output).values())
         return output
 
     return there_and_back(watched, layers, *inputs, **options) | {"kept": kept}
-
-
-class _Made(TorchDispatchMode):
-    """Remembers the storages of all that is made inside of its block, and holds none of them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._storages: list[weakref.ref] = []
-
-    def __torch_dispatch__(
-        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        given = {_storage(value) for value in args if isinstance(value, torch.Tensor)}
-        for value in result if isinstance(result, list | tuple) else [result]:
-            if isinstance(value, torch.Tensor) and _storage(value) not in given:
-                self._storages.append(weakref.ref(value.untyped_storage()))
-        return result
-
-    def bytes_alive(self, *, except_for: torch.Tensor) -> int:
-        if self._sum_alive(except_for):
-            # What only a circle of references holds is as good as gone. Looking for those is slow.
-            gc.collect()
-        return self._sum_alive(except_for)
-
-    def _sum_alive(self, except_for: torch.Tensor) -> int:
-        alive = [storage for ref in self._storages if (storage := ref()) is not None]
-        sizes = {storage.data_ptr(): storage.nbytes() for storage in alive}
-        sizes.pop(_storage(except_for), None)
-        return sum(sizes.values())
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 class _Dial(torch.nn.Module):

@@ -10,6 +10,7 @@ import torch
 
 from helpers.probes.networks import build, one_step
 from helpers.probes.testimony import testimony
+from helpers.probes.watched_saving import saving_watched
 
 
 def training_steps(
@@ -150,22 +151,19 @@ def alive_while_looping(
     saved: weakref.WeakSet[_Saved] = weakref.WeakSet()
     alive: list[int] = []
 
-    def pack(tensor: torch.Tensor) -> _Saved:
-        kept = _Saved(tensor.detach())
+    def note(tensor: torch.Tensor) -> _Saved:
+        kept = _Saved()
         saved.add(kept)
         return kept
 
     made.register_forward_pre_hook(lambda *_: alive.append(len(saved)))
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept.tensor):
+    with saving_watched(note):
         output = function(made, batches)
     return {"output": output, "alive": alive}
 
 
 class _Saved:
-    """Holds a tensor that autograd saved; unlike a tensor it is told apart by identity."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
+    """Is there for as long as autograd keeps a tensor."""
 
 
 class _Network(torch.nn.Module):

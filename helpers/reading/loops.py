@@ -38,7 +38,8 @@ def find_loop(cells: Sequence[Cell]) -> Doubt | None:
     own = {name for cell in cells for name in own_names(cell)}
     recursive = _find_recursion(cells)
     mentions = _count_mentions(cells)
-    functions = {n.rpartition(".")[2] for cell in cells for n, _ in _named_functions(_tree(cell))}
+    functions = _find_carriers([_tree(cell) for cell in cells])
+    called_later = {name for cell in cells for name in find_uses(cell.code).later}
     for place, cell in enumerate(cells):
         tree = parse(cell.code)
         if tree is None:
@@ -49,6 +50,7 @@ def find_loop(cells: Sequence[Cell]) -> Doubt | None:
         for statement in _without_trials(tree, mentions):
             found += _find_loops(statement, walking)
             found += _find_handed_on(statement, functions)
+            found += _find_made_up(statement, functions, called_later)
         if found:
             line, _, what = min(found)
             return Doubt(cell.label, line, what)
@@ -87,20 +89,85 @@ def _find_loops(tree: ast.AST, walking: set[str]) -> Iterator[Place]:
                 yield node.lineno, node.col_offset, _LOOPS[type(node)]
 
 
-def _find_handed_on(tree: ast.AST, functions: set[str]) -> Iterator[Place]:
+def _find_handed_on(tree: ast.Module, functions: set[str]) -> Iterator[Place]:
     """Return where a function hands another one on: whoever gets it may call it for each item."""
     for outer in ast.walk(tree):
         if not isinstance(outer, ast.FunctionDef):
             continue
+        given: list[ast.AST] = [*outer.args.defaults, *filter(None, outer.args.kw_defaults)]
         for node in (n for part in outer.body for n in ast.walk(part)):
-            if not isinstance(node, ast.Call):
-                continue
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            match node:
+                case ast.Call(args=args, keywords=keywords):
+                    given += (*args, *(keyword.value for keyword in keywords))
+                case ast.Dict(values=values):
+                    given += values
+        for part in (p for one in given for p in _items(one)):
+            if isinstance(part, ast.Lambda):
+                yield part.lineno, part.col_offset, "a function that is handed on"
+            elif name := _carried_by(part, functions):
+                yield part.lineno, part.col_offset, f"`{name}`, handed on"
+
+
+def _find_made_up(statement: ast.stmt, functions: set[str], called: set[str]) -> Iterator[Place]:
+    """Return where another function is made of one that it is given beside others; not where a
+    function is wrapped, or gets its first arguments.
+    """
+    match statement:
+        case ast.Assign(
+            targets=[ast.Name(id=name)], value=ast.Call(args=[_, *args], keywords=keywords)
+        ) if name in called:
+            given = [*args, *(keyword.value for keyword in keywords)]
             for part in (p for one in given for p in _items(one)):
-                if isinstance(part, ast.Lambda):
-                    yield part.lineno, part.col_offset, "a function that is handed on"
-                elif isinstance(part, ast.Name) and part.id in functions:
-                    yield part.lineno, part.col_offset, f"`{part.id}`, handed on"
+                if carrier := _carried_by(part, functions):
+                    yield part.lineno, part.col_offset, f"`{carrier}`, handed on"
+
+
+def _find_carriers(trees: Sequence[ast.AST]) -> set[str]:
+    """Return the names of functions, and of what holds one: another name, a list, a dict, what a
+    call makes of it.
+    """
+    carriers = {name.rpartition(".")[2] for tree in trees for name, _ in _named_functions(tree)}
+    holders: dict[str, set[str]] = defaultdict(set)
+    for node in (n for tree in trees for n in ast.walk(tree)):
+        match node:
+            case ast.Assign(targets=[target], value=value) if not isinstance(value, ast.Lambda):
+                name = getattr(target, "id", getattr(target, "attr", ""))
+                for held in _held(value):
+                    holders[held].add(name)
+    waiting = list(carriers)
+    while waiting:
+        new = holders[waiting.pop()] - carriers - {""}
+        carriers |= new
+        waiting += new
+    return carriers
+
+
+def _held(value: ast.AST) -> Iterator[str]:
+    """Return the names of what an expression holds, other than by calling it."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        match part:
+            case ast.Name(id=name):
+                yield name
+            case ast.Attribute(attr=name):
+                yield name
+            case ast.Call(args=args, keywords=keywords):
+                waiting += (*args, *(keyword.value for keyword in keywords))
+            case ast.Tuple() | ast.List() | ast.Set() | ast.Dict() | ast.IfExp() | ast.BoolOp():
+                waiting += ast.iter_child_nodes(part)
+            case ast.Starred(value=inner):
+                waiting.append(inner)
+
+
+def _carried_by(part: ast.AST, functions: set[str]) -> str:
+    """Return the name of the function, or of what holds it, that an expression hands on."""
+    while isinstance(part, ast.Subscript):
+        part = part.value
+    match part:
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in functions:
+            return name
+    return ""
 
 
 def _items(node: ast.AST) -> Iterator[ast.AST]:
@@ -109,6 +176,8 @@ def _items(node: ast.AST) -> Iterator[ast.AST]:
         part = waiting.pop()
         if isinstance(part, ast.List | ast.Tuple):
             waiting += part.elts
+        elif isinstance(part, ast.Dict):
+            waiting += part.values
         else:
             yield part.value if isinstance(part, ast.Starred) else part
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
+import sys
+import types
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
 
@@ -28,16 +31,24 @@ class Names:
         selves: nodes, by ``id``, that stand for an object of a student's own class.
         own_attributes: names of the methods that it defines, and of attributes that it assigns.
         hands_on_classes: whether it hands a library's class to a function of its own.
+        imported: what is bound by an import.
+        meanings: the most imports that one name stands for: which of them holds, nobody can read.
     """
 
     def __init__(
-        self, given: Sequence[ast.Module], own: Sequence[ast.Module], selves: Set[int] = frozenset()
+        self,
+        given: Sequence[ast.Module],
+        own: Sequence[ast.Module],
+        selves: Set[int] = frozenset(),
+        choice: int = 0,
     ) -> None:
         """Read the course's trees, ``given``, and the student's ``own``; ``selves`` are the nodes,
-        by ``id``, that stand for an object of a student's own class.
+        by ``id``, that stand for an object of a student's own class. A name that stands for several
+        imports stands for the one of number ``choice``.
         """
         self.selves = selves
-        self._paths: dict[str, str] = {}
+        self._paths: dict[str, list[str]] = {}
+        self._choice = choice
         self._modules: set[str] = set()
         self._aliases: set[ast.AST] = set()
         self.own: set[str] = set()
@@ -45,27 +56,39 @@ class Names:
         self.own_attributes: set[str] = set()
         self._constants: dict[str, list[ast.AST]] = defaultdict(list)
         self._plain_texts: dict[tuple[str, Callable], bool] = {}
-        for tree in (*given, *own):
-            for node in ast.walk(tree):
-                self._read(node)
+        nodes = [node for tree in (*given, *own) for node in ast.walk(tree)]
+        for node in nodes:
+            self._read_import(node)
+        self.imported = set(self._paths)
+        self._read_aliases(nodes)
+        self._paths = {name: self._in_order(paths) for name, paths in self._paths.items()}
+        self.meanings = max(map(len, self._paths.values()), default=1)
         for tree in own:
             self._read_own(tree)
         self.hands_on_classes = any(map(self._hands_on_a_class, own))
 
     def path(self, name: str, attributes: Sequence[str] = ()) -> str:
         """Return what a global name stands for, ``torch.nn`` for ``nn``; "" if it is no import."""
-        path = self._paths.get(name, "")
+        paths = self._paths.get(name, [""])
+        return self._path_behind(paths[self._choice % len(paths)], attributes)
+
+    def _path_behind(self, path: str, attributes: Sequence[str]) -> str:
         for attribute in attributes if path else ():
             path = self.part(path, attribute)
         return path
 
     def part(self, path: str, attribute: str) -> str:
-        """Return the path of a part; a path does not go on for ever."""
-        return path if len(path) > 120 else f"{path}.{attribute}"
+        """Return the path of a part; a path does not go on for ever.
+
+        A module that a library holds by another name has its own path: ``nn.functional.torch`` is
+        ``torch``.
+        """
+        part = path if len(path) > 120 else f"{path}.{attribute}"
+        return _module_at(part) or part
 
     def is_module(self, path: str) -> bool:
         """Tell whether a path is that of a module."""
-        return path in self._modules or path in tables.MODULES
+        return path in self._modules or path in tables.MODULES or bool(_module_at(path))
 
     def all_texts(self, name: str, is_plain: Callable[[ast.AST], bool]) -> bool:
         """Tell whether all that is assigned to a name is plain, and anything is."""
@@ -121,6 +144,8 @@ class Names:
             return name in tables.PRIVATE_PARTS
         if name in tables.ON_OBJECTS and f"{path}.{name}" not in tables.MODULES:
             return False
+        if first == "PIL":
+            return name not in tables.OF_LIBRARIES - {"script"}
         if first in tables.LIBRARIES:
             is_module = f"{path}.{name}" in tables.MODULES
             return (
@@ -141,7 +166,7 @@ class Names:
                             return True
         return False
 
-    def _read(self, node: ast.AST) -> None:
+    def _read_import(self, node: ast.AST) -> None:
         match node:
             case ast.Import(names=some):
                 for alias in some:
@@ -151,19 +176,43 @@ class Names:
                     self._modules.add(path)
             case ast.ImportFrom(module=str(module), names=some):
                 for alias in some:
-                    self._bind(alias.asname or alias.name, f"{module}.{alias.name}")
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() | ast.Name()):
-                first, attributes = chain_of(node.value)
-                path = self.path(first, attributes)
-                if path and first != name:
-                    self._bind(name, path)
-                    self._aliases.add(node)
+                    self._bind(alias.asname or alias.name, self.part(module, alias.name))
 
-    def _bind(self, name: str, path: str) -> None:
-        # Of two meanings the one counts that says more about what is allowed.
-        known = self._paths.get(name)
-        if known is None or self.is_module(path) or not self.is_module(known):
-            self._paths[name] = path
+    def _read_aliases(self, nodes: Sequence[ast.AST]) -> None:
+        """Read what names are assigned that stand for imports, in whatever order that is done."""
+        assigned: dict[str, list[ast.Assign]] = defaultdict(list)
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() | ast.Name()):
+                    first, _ = chain_of(node.value)
+                    if first != name:
+                        assigned[first].append(node)
+        waiting = list(self._paths)
+        while waiting:
+            first = waiting.pop()
+            for node in assigned[first]:
+                name = node.targets[0].id
+                _, attributes = chain_of(node.value)
+                self._aliases.add(node)
+                for path in list(self._paths[first]):
+                    if self._bind(name, self._path_behind(path, attributes)):
+                        waiting.append(name)
+
+    def _bind(self, name: str, path: str) -> bool:
+        """Note what a name stands for; tell whether that is new."""
+        known = self._paths.setdefault(name, [])
+        is_new = path not in known and len(known) < _MOST_MEANINGS
+        if is_new:
+            known.append(path)
+        return is_new
+
+    def _in_order(self, paths: list[str]) -> list[str]:
+        """Return what a name may stand for; first what says more about what is allowed."""
+        # An import of what is not installed fails, and leaves the name as it was.
+        found = [path for path in paths if tables.is_known(path.split(".")[0])] or paths
+        modules = [path for path in found if self.is_module(path)]
+        chosen = (modules or found)[-1]
+        return [chosen, *(path for path in found if path != chosen)]
 
     def _read_own(self, tree: ast.Module) -> None:
         for node in ast.walk(tree):
@@ -178,6 +227,25 @@ class Names:
         self.own.update(_bound_at_top(tree.body))
 
 
+_MOST_MEANINGS = 8  # imports by one name: beyond that nobody means it
+# What libraries that are not loaded hold by names that mean nothing else.
+_HELD = {"mpl": "matplotlib", "np": "numpy", "plt": "matplotlib.pyplot"}
+
+
+@functools.lru_cache(maxsize=4096)
+def _module_at(path: str) -> str:
+    """Return the name of the module that a path of a library leads to, "" if it leads to none."""
+    first, *rest = path.split(".")
+    if first not in tables.LIBRARIES:
+        return ""
+    if rest and rest[-1] in _HELD:
+        return _HELD[rest[-1]]
+    found = sys.modules.get(first)
+    for part in rest:
+        found = vars(found).get(part) if isinstance(found, types.ModuleType) else None
+    return found.__name__ if isinstance(found, types.ModuleType) else ""
+
+
 # Of these even all is plain: what they hold is functions on tensors and numbers.
 _ALL_PLAIN = frozenset({"math", "cmath"})
 
@@ -185,6 +253,39 @@ _ALL_PLAIN = frozenset({"math", "cmath"})
 _FIRST_PARTS = (
     tables.WHOLE | tables.LIBRARIES | {path.split(".")[0] for path in tables.PARTS} | {"helpers"}
 )
+
+
+def find_own_builtins(tree: ast.Module, above: Sequence[ast.Module] = ()) -> dict[str, int]:
+    """Return the names that a cell gives a meaning of its own for good, and the line behind which
+    they have it: before that a name like ``eval`` is Python's. Cells ``above`` may not get that
+    far: of these only what they surely define counts.
+    """
+    found = {name: 0 for one in above for name in _surely_defined(one)}
+    for part in tree.body:
+        for name in _bound_at_top([part]):
+            found.setdefault(name, part.end_lineno)
+    nodes = (node for one in (tree, *above) for node in ast.walk(one))
+    deleted = {node.id for node in nodes if isinstance(node, ast.Name) and _is_deleted(node)}
+    return {name: line for name, line in found.items() if name not in deleted}
+
+
+def _surely_defined(tree: ast.Module) -> Iterator[str]:
+    """Return the functions above which nothing in a cell can fail, nor in their heads."""
+    for part in tree.body:
+        match part:
+            case ast.FunctionDef(name=name, decorator_list=[]):
+                head = [*ast.walk(part.args), *ast.walk(part.returns or ast.Pass())]
+                if any(isinstance(node, ast.expr) for node in head):
+                    return
+                yield name
+            case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
+                pass
+            case _:
+                return
+
+
+def _is_deleted(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Del)
 
 
 def _is_plain_module(path: str) -> bool:

@@ -36,7 +36,7 @@ def doubt_of_call(call: ast.Call, name: str, path: str, names: Names, is_in_func
         if check is not None:
             is_plain = check(call, names, is_in_function)
     elif path:
-        check = _OF_LIBRARIES.get(path) or _OF_LIBRARIES.get("*." + path.rpartition(".")[2])
+        check = _check_of(path)
         if not tables.is_known(path.split(".")[0]):
             check = check or _METHODS.get(name)
         if check is not None:
@@ -114,7 +114,9 @@ def _plain_getattr(call: ast.Call, names: Names, _: bool) -> bool:
         return is_open and _is_plain_text(call.args[1])
     match call.args[1]:
         case ast.Constant(value=str(text)):
-            return names.has_plain_part(path, text) and not names.is_module(f"{path}.{text}")
+            part = names.part(path, text)
+            is_kept = names.is_module(part) or is_only_called(part) or is_unbound_way_out(part)
+            return names.has_plain_part(path, text) and not is_kept
     return False
 
 
@@ -144,6 +146,14 @@ def _plain_getter(call: ast.Call, names: Names) -> bool:
         and all(_is_plain_attribute(p) and not p.startswith("_") for p in arg.value.split("."))
         for arg in call.args
     )
+
+
+def _plain_attribute_getter(call: ast.Call, names: Names) -> bool:
+    """Tell whether a getter is plain, and gets no method that would be kept."""
+    parts = {
+        p for arg in call.args if isinstance(arg, ast.Constant) for p in str(arg.value).split(".")
+    }
+    return _plain_getter(call, names) and not parts & tables.PASSES_VALUES_ON
 
 
 def _plain_method_caller(call: ast.Call, names: Names) -> bool:
@@ -261,8 +271,7 @@ def _constants_only(call: ast.Call, names: Names) -> bool:
 
 
 def _plain_cdist(call: ast.Call, names: Names) -> bool:
-    is_open = any(isinstance(part, ast.Starred) for part in call.args)
-    return len(call.args) < 4 and not is_open and all(keyword.arg for keyword in call.keywords)
+    return len(call.args) < 4 and _is_spelled_out(call)
 
 
 def _plain_device(call: ast.Call, names: Names) -> bool:
@@ -307,6 +316,65 @@ def _without_callback(call: ast.Call, names: Names) -> bool:
     return len(call.args) == 1 and not call.keywords
 
 
+def _plain_numpy_load(call: ast.Call, names: Names) -> bool:
+    return len(call.args) < 3 and _is_spelled_out(call)
+
+
+def _is_spelled_out(call: ast.Call) -> bool:
+    """Tell whether every argument stands where it is given: none comes out of a list or a dict."""
+    is_open = any(isinstance(part, ast.Starred) for part in call.args)
+    return not is_open and all(keyword.arg for keyword in call.keywords)
+
+
+def _plain_loader(call: ast.Call, names: Names) -> bool:
+    """Tell whether a DataLoader has no workers, as far as its options tell."""
+    if len(call.args) > 5 or any(isinstance(part, ast.Starred) for part in call.args):
+        return False
+    return all(_has_no_workers(k.value, names) for k in call.keywords if k.arg is None)
+
+
+def _has_no_workers(options: ast.AST, names: Names) -> bool:
+    match options:
+        case ast.Name(id=name):
+            return names.all_texts(name, _names_no_workers)
+    return _names_no_workers(options)
+
+
+def _names_no_workers(options: ast.AST) -> bool:
+    match options:
+        case ast.Dict(keys=keys):
+            names = [key.value for key in keys if isinstance(key, ast.Constant)]
+            return len(names) == len(keys) and "num_workers" not in names
+        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=given):
+            return all(keyword.arg not in (None, "num_workers") for keyword in given)
+    return False
+
+
+def _plain_text_timer(call: ast.Call, names: Names) -> bool:
+    """Tell whether the text that is timed calls a function by its name, and nothing else."""
+    texts = [*call.args, *(k.value for k in call.keywords if k.arg in ("stmt", "setup"))]
+    others = {keyword.arg for keyword in call.keywords} - _OPTIONS_OF_TIMERS
+    return not others and all(
+        isinstance(text, ast.Constant)
+        and (found := _CALL_IN_A_TEXT.fullmatch(str(text.value))) is not None
+        and found[1] not in tables.BUILTINS | ONLY_CALLED
+        for text in texts
+    )
+
+
+_CALL_IN_A_TEXT = re.compile(r"([A-Za-z]\w*)\([\w, .=-]*\)|pass|")
+_OPTIONS_OF_TIMERS = words("""
+    description env globals label num_threads setup stmt sub_label
+""")
+
+
+def _plain_backend(call: ast.Call, names: Names) -> bool:
+    return _constants_only(call, names) and not any(
+        isinstance(part, ast.Constant) and str(part.value).startswith("module:")
+        for part in (*call.args, *(keyword.value for keyword in call.keywords))
+    )
+
+
 def _dataclass_replace(call: ast.Call, names: Names) -> bool:
     return bool(call.args) and not names.path(*chain_of(call.args[0]))
 
@@ -326,7 +394,7 @@ _OF_LIBRARIES: dict[str, Callable[[ast.Call, Names], bool]] = {
     "dataclasses.replace": _dataclass_replace,
     "functools.wraps": _plain_wraps,
     "io.open": _plain_open,
-    "operator.attrgetter": _plain_getter,
+    "operator.attrgetter": _plain_attribute_getter,
     "operator.methodcaller": _plain_method_caller,
     "os.fdopen": _plain_fdopen,
     "os.write": _plain_os_write,
@@ -335,15 +403,42 @@ _OF_LIBRARIES: dict[str, Callable[[ast.Call, Names], bool]] = {
     "unittest.main": _plain_tests,
     "timeit.repeat": _plain_timeit,
     "timeit.timeit": _plain_timeit,
+    "matplotlib.*.load": _plain_numpy_load,
+    "matplotlib.use": _plain_backend,
+    "numpy.*.load": _plain_numpy_load,
+    "numpy.load": _plain_numpy_load,
+    "torch.*.DataLoader": _plain_loader,
+    "torch.*.Timer": _plain_text_timer,
+    "torch.*.load": _plain_load,
     "torch.load": _plain_load,
+    "weakref.ReferenceType": _without_callback,
     "weakref.ref": _without_callback,
 }
 
 
 def is_only_called(path: str) -> bool:
     """Tell whether what has this path is plain only where it is called."""
-    last = path.rpartition(".")[2]
-    return last in ONLY_CALLED_METHODS or bool({path, f"*.{last}"} & _OF_LIBRARIES.keys())
+    return path.rpartition(".")[2] in ONLY_CALLED_METHODS or _check_of(path) is not None
+
+
+def is_unbound_way_out(path: str) -> bool:
+    """Tell whether a path is that of a method, of a class of torch's, by which a tensor's numbers
+    get out of torch's sight: whoever keeps it gets around those who watch it.
+    """
+    owner, _, name = path.rpartition(".")
+    is_class = owner.startswith("torch.") and owner.rpartition(".")[2][:1].isupper()
+    return is_class and name in tables.PASSES_VALUES_ON | _WAYS_OUT
+
+
+_WAYS_OUT = words("__getitem__ __iter__ new to")
+
+
+def _check_of(path: str) -> Callable[[ast.Call, Names], bool] | None:
+    first, last = path.split(".")[0], path.rpartition(".")[2]
+    for known in (path, f"{first}.*.{last}", f"*.{last}"):
+        if known in _OF_LIBRARIES:
+            return _OF_LIBRARIES[known]
+    return None
 
 
 _METHODS: dict[str, Callable[[ast.Call, Names], bool]] = {

@@ -22,13 +22,15 @@ It errs towards doubt. A doubt costs nobody a point; it makes a few points wait.
 from __future__ import annotations
 
 import ast
+import contextlib
+import math
 import re
 from collections.abc import Iterator, Sequence
 
 from helpers.reading import plain_calls, tables
 from helpers.reading.cells import Cell, left_out, parse
 from helpers.reading.doubts import Doubt, dotted, quoted
-from helpers.reading.names import Names, chain_of
+from helpers.reading.names import Names, chain_of, find_own_builtins
 from helpers.reading.plain_classes import ClassChanges
 from helpers.reading.selves import find_selves
 from helpers.reading.uses import all_arguments, find_locals
@@ -62,6 +64,7 @@ _OWN = words("self cls ctx")
 _DATA = words("bool bytes complex dict float frozenset int list set str tuple")
 _TENSORS = words("torch.Tensor torch.nn.Parameter torch.nn.parameter.Parameter")
 _METACLASSES = words("type abc.ABCMeta enum.EnumMeta enum.EnumType")
+_CALL_BACK = words("weakref.ref weakref.ReferenceType")
 _SHOW_MODULES = words("dir help hasattr isinstance print type id repr str getattr")
 
 
@@ -77,18 +80,26 @@ def find_doubts(cells: Sequence[Cell], given: Sequence[Cell] = ()) -> list[Doubt
     course = [tree for tree in (parse(cell.code) for cell in given) if tree is not None]
     selves = find_selves(known)
     names = Names(course, known, selves.objects)
-    changes = ClassChanges(known, names, selves)
+    readings = [names]
+    readings += (Names(course, known, selves.objects, i) for i in range(1, names.meanings))
+    changes = [ClassChanges(known, names, selves) for names in readings]
     doubts: list[Doubt] = []
-    for cell, tree in trees:
+    for place, (cell, tree) in enumerate(trees):
+        above = [other for _, other in trees[:place] if other is not None]
         first: dict[int, str] = {}
-        for line, what in _examine(cell, tree, names, changes):
-            first.setdefault(line, what)
+        for one, of_classes in zip(readings, changes, strict=True):
+            for line, what in _examine(cell, tree, above, one, of_classes):
+                first.setdefault(line, what)
         doubts += (Doubt(cell.label, line, first[line]) for line in sorted(first))
     return doubts
 
 
 def _examine(
-    cell: Cell, tree: ast.Module | None, names: Names, changes: ClassChanges
+    cell: Cell,
+    tree: ast.Module | None,
+    above: Sequence[ast.Module],
+    names: Names,
+    changes: ClassChanges,
 ) -> Iterator[tuple[int, str]]:
     odd = _ODD_LINE_BREAKS.search(cell.code)
     if odd:
@@ -99,7 +110,7 @@ def _examine(
     for piece in left_out(cell.code):
         if not _HARMLESS.fullmatch(piece.text):
             yield piece.line, f"`{piece.text.splitlines()[0][:40]}`"
-    examiner = _Examiner(names)
+    examiner = _Examiner(names, find_own_builtins(tree, above))
     try:
         examiner.visit(tree)
     except RecursionError:
@@ -111,9 +122,10 @@ def _examine(
 class _Examiner(ast.NodeVisitor):
     """Looks for what is not plain; what it found is in words."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, own: dict[str, int]) -> None:
         self.found: list[tuple[int, str]] = []
         self._names = names
+        self._own = own  # names of built-in functions that are the cell's own, and from which line
         self._hidden: list[set[str]] = []  # what parameters and local variables hide
         self._classes: list[ast.ClassDef] = []
         self._functions = 0
@@ -156,16 +168,17 @@ class _Examiner(ast.NodeVisitor):
         path = self._path(node)
         if path and path.split(".")[0] != "builtins":
             self._check_loaded(node, path)
-        elif node.id in tables.BUILTINS and not self._is_bound(node.id):
+        elif node.id in tables.BUILTINS and not self._is_bound(node.id, node):
             self._doubt(node, f"`{node.id}`")
-        elif node.id in plain_calls.ONLY_CALLED and not self._is_bound(node.id):
+        elif node.id in plain_calls.ONLY_CALLED and not self._is_bound(node.id, node):
             if id(node) not in self._called:
                 self._doubt(node, f"`{node.id}` as a value")
         elif _is_special(node.id) and node.id not in tables.SPECIAL_NAMES | {"__debug__"}:
             self._doubt(node, f"`{node.id}`")
 
-    def _is_bound(self, name: str) -> bool:
-        return any(name in hidden for hidden in self._hidden) or name in self._names.own
+    def _is_bound(self, name: str, node: ast.AST) -> bool:
+        is_hidden = any(name in hidden for hidden in self._hidden)
+        return is_hidden or self._own.get(name, math.inf) < node.lineno
 
     def _check_loaded(self, node: ast.AST, path: str) -> None:
         if path == "helpers.probes":
@@ -182,7 +195,24 @@ class _Examiner(ast.NodeVisitor):
 
     def visit_arg(self, node: ast.arg) -> None:
         self._check_binding(node, node.arg)
-        self.generic_visit(node)
+        if node.annotation is not None:
+            self._visit_annotation(node.annotation)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self._visit_annotation(node.annotation)
+        for part in filter(None, (node.target, node.value)):
+            self.visit(part)
+
+    def _visit_annotation(self, node: ast.AST) -> None:
+        """Visit what an annotation says, in texts as well: these may be run."""
+        self.visit(node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                with contextlib.suppress(SyntaxError, ValueError, MemoryError):
+                    said = ast.parse(part.value.strip(), mode="eval").body
+                    for inner in ast.walk(said):
+                        ast.copy_location(inner, part)
+                    self.visit(said)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         self._check_binding(node, node.name)
@@ -197,6 +227,9 @@ class _Examiner(ast.NodeVisitor):
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
         for name in node.names:
             self._check_binding(node, name)
+            # A function around this one may seem to hide what is uncovered here.
+            if name in tables.BUILTINS | plain_calls.ONLY_CALLED | self._names.imported:
+                self._doubt(node, f"`global {name}`")
 
     visit_Nonlocal = visit_Global  # noqa: N815
 
@@ -224,8 +257,7 @@ class _Examiner(ast.NodeVisitor):
             owner = "" if attribute is not attributes[0] else owner and "…"
         if isinstance(node.ctx, ast.Load) and path:
             self._check_loaded(node, path)
-            unbound = path.startswith("torch.Tensor.") and node.attr in tables.PASSES_VALUES_ON
-            if unbound and id(node) not in self._called:
+            if id(node) not in self._called and plain_calls.is_unbound_way_out(path):
                 self._doubt(node, f"{quoted(node)} as a value")
 
     def _check_attribute(self, node: ast.Attribute, path: str, owner: str) -> bool:
@@ -238,7 +270,7 @@ class _Examiner(ast.NodeVisitor):
         )
         if is_plain and name in plain_calls.ONLY_CALLED_METHODS and id(node) not in self._called:
             is_plain = owner in _OWN and name in self._names.own_attributes
-        if is_plain and name == "grad_fn" and id(node) not in self._called:
+        if is_plain and name in ("grad_fn", "numpy", "tolist") and id(node) not in self._called:
             is_plain = False
         if not is_plain:
             self._doubt(node, quoted(node))
@@ -274,7 +306,11 @@ class _Examiner(ast.NodeVisitor):
         function = node.func
         name = getattr(function, "attr", getattr(function, "id", ""))
         path = self._path(function)
-        if isinstance(function, ast.Name) and name in _SHOW_MODULES and not self._is_bound(name):
+        if (
+            isinstance(function, ast.Name)
+            and name in _SHOW_MODULES
+            and not self._is_bound(name, node)
+        ):
             self._called.update(id(part) for part in node.args)
         if isinstance(function, ast.Name) and name in ("isinstance", "issubclass", "map"):
             self._called.update(
@@ -287,7 +323,7 @@ class _Examiner(ast.NodeVisitor):
             self._called.add(id(function))
         if isinstance(function, ast.Attribute) and function.attr == "grad_fn":
             self._doubt(node, f"a call of {quoted(function)}")
-        is_bound = isinstance(function, ast.Name) and self._is_bound(name) and not path
+        is_bound = isinstance(function, ast.Name) and self._is_bound(name, node) and not path
         if not is_bound:
             what = plain_calls.doubt_of_call(node, name, path, self._names, bool(self._functions))
             if what:
@@ -327,7 +363,7 @@ class _Examiner(ast.NodeVisitor):
 
     def visit_MatchClass(self, node: ast.MatchClass) -> None:
         for name in node.kwd_attrs:
-            if not self._is_plain_of_objects(name, "…"):
+            if name in tables.PASSES_VALUES_ON or not self._is_plain_of_objects(name, "…"):
                 self._doubt(node, f"`.{name}`")
         name, _ = chain_of(node.cls)
         is_own = isinstance(node.cls, ast.Name) and name in self._names.own_classes
@@ -358,7 +394,7 @@ class _Examiner(ast.NodeVisitor):
             self.visit(decorator)
         self.visit(node.args)
         if getattr(node, "returns", None) is not None:
-            self.visit(node.returns)
+            self._visit_annotation(node.returns)
         names, declared = find_locals(body)
         names |= {argument.arg for argument in all_arguments(node.args)}
         was_class_body, self._is_class_body = self._is_class_body, False
@@ -383,7 +419,7 @@ class _Examiner(ast.NodeVisitor):
         bases = [*node.bases, *(k.value for k in node.keywords if k.arg == "metaclass")]
         for base in node.bases:
             path = self._path(base) or quoted(base).strip("`")
-            if path in _TENSORS or path in _METACLASSES:
+            if path in _TENSORS | _METACLASSES | _CALL_BACK:
                 self._doubt(node, f"a class below {quoted(base)}")
         for keyword in node.keywords:
             if keyword.arg == "metaclass" and self._path(keyword.value) != "abc.ABCMeta":
@@ -406,8 +442,14 @@ class _Examiner(ast.NodeVisitor):
             for part in ast.walk(generator.target)
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
         }
+        self.visit(node.generators[0].iter)  # its names are those outside
         self._hidden.append(stored)
-        self.generic_visit(node)
+        for part in ast.iter_child_nodes(node):
+            if part is node.generators[0]:
+                for inner in (part.target, *part.ifs):
+                    self.visit(inner)
+            else:
+                self.visit(part)
         self._hidden.pop()
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815

@@ -239,7 +239,7 @@ SPECIAL_METHODS = RUN_UNSEEN | words(f"""
 """)
 # Special names that may be read of any object.
 SPECIAL_NAMES = words("""
-    __abs__ __all__ __annotations__ __author__ __bool__ __call__ __class__ __contains__
+    __abs__ __all__ __author__ __bool__ __call__ __class__ __contains__
     __dataclass_fields__ __delitem__ __doc__ __enter__ __eq__ __exit__ __float__ __format__ __ge__
     __getitem__ __gt__ __hash__ __index__ __init__ __int__ __iter__ __le__ __len__ __lt__
     __members__ __module__ __name__ __ne__ __neg__ __new__ __next__ __post_init__ __qualname__

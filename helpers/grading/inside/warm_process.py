@@ -100,7 +100,7 @@ def _load() -> InteractiveShell:
 
 def _forget_ourselves() -> None:
     """Leave no trace of these modules where a notebook would not have them."""
-    sys.path[0] = ""
+    del sys.path[0]
     sys.argv[:] = ["ipykernel_launcher.py"]
     for name in _OWN_MODULES:
         sys.modules.pop(name, None)
