@@ -78,6 +78,13 @@ NEEDED = {
     "shuffled": ("def f(x): return xs", "import random\nrandom.shuffle(xs)"),
     "changed in place by torch": ("def f(x): return W", "torch.nn.init.zeros_(W)"),
     "a singledispatch": ("def f(x): return g(x)", "@g.register\ndef _(x: list): pass"),
+    "a method by its class": ("def f(x): return xs", "list.append(xs, 3)"),
+    "a method by its class, in a function": (
+        "def f(x): return xs", "def add(x): list.append(xs, x)\nadd(3)"),
+    "a special method by its class": ("def f(x): return G()", "object.__setattr__(G, 'a', 1)"),
+    "a special method": ("def f(x): return xs", "xs.__iadd__([3])"),
+    "a class of one's own called like Python's": (
+        "def f(x): return dict(x)", "class dict(dict): pass\ndict.update(dict)"),
     "behind a magic": ("def f(x): return n", "%matplotlib inline\nn = 3"),
     "timed": ("def f(x): return n", "%time n = g(3)"),
     "an indented magic": ("def f(x): return n", "if True:\n    !ls\n    n = 3"),
@@ -125,6 +132,18 @@ STRAY = {
     "bound anew": ("n = 3\ndef f(x): return n", "n = 4"),
     "defined anew": ("def f(x): return x", "def f(x): return 2 * x"),
     "something else": ("def f(x): return g(x)", "h = 3"),
+    "a built-in class's method": ("def f(x): return dict(x)", "dict.fromkeys('ab')"),
+    "a method that makes a list": ("def f(x): return list(x)", "print(list.copy([1]))"),
+    "a method of text": (
+        "def f(x): return str(x)", "text = str.join(', ', names)\nstr.lower(text)"),
+    "a method of numbers": ("def f(x): return int(x)", "n = int.from_bytes(b'1', 'big')"),
+    "a table for text": ("def f(x): return str(x)", "str.maketrans('a', 'b')"),
+    "a built-in class's method in a function": (
+        "def f(x): return dict(x)", "def show():\n    dict.fromkeys('ab')\nshow()"),
+    "a built-in class's method by another name": (
+        "def f(x): return dict(x)", "d = dict\nd.fromkeys('ab')"),
+    "a method of one's own called so": (
+        "class F:\n    def fromkeys(self, x): self.x = dict(x)", "dict.fromkeys('ab')"),
     "no Python": ("def f(x): return n", "n = = 3"),
     "another language": ("def f(x): return n", "%%bash\nn = 3"),
     "all of a module, for nothing": ("def f(x): return len(x)", "from torch import *"),

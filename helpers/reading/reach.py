@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from helpers.reading.cells import Cell
-from helpers.reading.uses import Call, Function, Uses, find_uses, is_reading
+from helpers.reading.uses import Call, Function, Uses, changes_given, find_uses, is_reading
 from helpers.reading.words import words
 
 # What modules' functions do to what they are given, beside those whose names end in "_".
@@ -190,7 +190,8 @@ def _find_changers(
         for base in of_cell.bases:
             changed |= effects.of_subclassing(base)
         for name in effects.behind(changed):
-            changers[name].append(place)
+            if not effects.is_builtin(name):
+                changers[name].append(place)
     return changers
 
 
@@ -226,6 +227,10 @@ class _Effects:
             return set(call.handed) if changes else set()
         return self._of_method(call) if call.method else self._of_function(call)
 
+    def is_builtin(self, name: str) -> bool:
+        """Tell whether a name is Python's own wherever it stands: nothing changes its object."""
+        return name not in self._how and hasattr(builtins, name)
+
     def of_subclassing(self, base: str) -> set[str]:
         """Return the names whose objects a new class below ``base`` changes."""
         hook = f"{base}.__init_subclass__"
@@ -243,6 +248,8 @@ class _Effects:
 
     def _of_method(self, call: Call) -> set[str]:
         methods = self._methods.get(call.method)
+        if self.is_builtin(call.name):
+            return set(call.handed) if changes_given(call.name, call.method) else set()
         if not methods:
             return set() if is_reading(call.method) else {call.name}
         changed: set[str] = set()

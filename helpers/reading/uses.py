@@ -112,6 +112,15 @@ _READING = words("""
     softmax split splitlines sqrt square squeeze startswith state_dict std stride strip sum t
     title to tolist transpose type unsqueeze upper values var view
 """)
+# Special methods that change their object, as a statement such as ``x[0] = 1`` does.
+_CHANGING_SPECIAL = words("""
+    __delattr__ __delitem__ __iadd__ __iand__ __ifloordiv__ __ilshift__ __imatmul__ __imod__
+    __imul__ __ior__ __ipow__ __irshift__ __isub__ __itruediv__ __ixor__ __setattr__
+    __setitem__ __setstate__
+""")
+# Built-in classes whose methods, called by the class's name, may change what they are given.
+_CHANGEABLE = words("bytearray dict list object set type")
+_MAKING = words("copy fromkeys maketrans")
 # Functions that go through what they are given, item by item.
 _PASSING = words("enumerate filter iter list map reversed sorted tuple zip")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -119,7 +128,15 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 def is_reading(method: str) -> bool:
     """Tell whether a method called so leaves its object as it is."""
-    return method in _READING or (method.startswith("__") and not method.endswith("item__"))
+    return method in _READING or (method.startswith("__") and method not in _CHANGING_SPECIAL)
+
+
+def changes_given(builtin: str, method: str) -> bool:
+    """Tell whether a built-in class's method changes its first argument, as ``list.append`` does.
+
+    The class itself it never changes.
+    """
+    return builtin in _CHANGEABLE and method not in _MAKING and not is_reading(method)
 
 
 @dataclass
@@ -320,6 +337,8 @@ class _Reader(ast.NodeVisitor):
             return
         if method and not is_reading(method):
             self._change(called.value)
+            if given and changes_given(name, method):
+                self._change(given[0])
         if is_global and not method:
             self._function.called.add(name)
             roots = (name for part in given for name in _roots(part))
