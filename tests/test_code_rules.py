@@ -146,6 +146,14 @@ NO_LOOPS = [
     "def f(x): return x\nwhile f(0): print(1)",
     "def f(x, filter): return filter(x)",
     "def map(x): return x\ndef f(x): return map(x)",
+    # a first version, wrapped by the second
+    "def f(x): return x\n_inner = f\ndef f(x): return _inner(x) + 1",
+    "def f(x): return x\n_inner = f\n_again = _inner\ndef f(x): return _again(x) + 1",
+    "def f(x): return x\n_inner = f\nf = lambda x: _inner(x) + 1",
+    "f = lambda x: x\nfirst = f\nf = functools.partial(first, dim=1)",
+    "def f(x): return x\nfirst = {'f': f}\ndef f(x): return first['f'](x) + 1",
+    "class A:\n    def go(self, x): return x\nBase = A\n"
+    "class A(Base):\n    def go(self, x): return Base.go(self, x) + 1",
 ]
 
 
@@ -221,6 +229,20 @@ ITEM_BY_ITEM = {
     "itself, in a list": "F = []\ndef f(x): return F[0](x[1:])\nF.append(f)",
     "itself, in an attribute": "class A: pass\nA.f = lambda self, x: A().f(x[1:])",
     "a lambda in a dict": "D = {}\nD['f'] = lambda x: D['f'](x[1:])",
+    "itself, by another name": "def f(x): return g(x[1:])\ng = f",
+    "itself, by two other names": "def f(x): return h(x[1:])\ng = f\nh = g",
+    "its second version, by the first": "def f(x): return g(x)\nfirst = f\n"
+        "def f(x): return first(x[1:])\ng = f",
+    "its first version, by its name": "def f(x): return f(x[1:])\nfirst = f\n"
+        "def f(x): return first(x)",
+    "its second version, in a lambda": "def f(x): return x\nfirst = lambda x: f(x)\n"
+        "def f(x): return first(x[1:])",
+    "a version that a function binds": "def f(x): return x\nfirst = f\n"
+        "def bind():\n    global first\n    first = f\ndef f(x): return first(x[1:])",
+    "a version under a condition": "def f(x): return x\nif True:\n"
+        "    def f(x): return g(x[1:])\ng = f",
+    "a version in a list that is filled": "def f(x): return x\nkept = []\n"
+        "def f(x): return kept[0](x[1:])\nkept.append(f)",
     "an object that is called": "class A:\n    def __call__(self, x): return self(x[1:])",
     "an object by its name": "class A:\n    def __call__(self, x): return a(x[1:])\na = A()",
 }  # fmt: skip

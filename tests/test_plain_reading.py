@@ -664,6 +664,14 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "classes": lambda n: "\n".join(f"class A{i}(A{i - 1}): pass" for i in range(n)),
     "functions": lambda n: "\n".join(f"def f{i}(x): return f{i - 1}(x)" for i in range(n)),
     "calls with texts": lambda n: "\n".join(["T = '{}'"] * n + ["T.format(1)"] * n),
+    "names for functions": lambda n: (
+        "\n".join(f"def f{i}(): pass" for i in range(n))
+        + "\n"
+        + ", ".join(f"x{i}" for i in range(n))
+        + " = "
+        + ", ".join(f"f{i}" for i in range(n))
+    ),
+    "versions": lambda n: "\n".join(["def f(x): return g(x) + f(x)\ng = f"] * n),
     "imports in functions": lambda n: "\n".join(
         f"def f{i}():\n    import math as m{i}" for i in range(n)
     ),

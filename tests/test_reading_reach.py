@@ -73,6 +73,7 @@ NEEDED = {
     "the course's table": ("def f(x): return FORMATS[x]", "FORMATS['bfloat16'] = 3"),
     "setattr": ("def f(x): return G()(x)", "def h(): pass\nsetattr(G, 'forward', h)"),
     "through another name": ("def f(x): return TABLE[x]", "table = TABLE\ntable['a'] = 1"),
+    "through one of several names": ("def f(x): return TABLE", "a, b = TABLE, xs\nb['a'] = 1"),
     "in a loop over it": ("def f(x): return G(H(x))", "for k in (G, H): k.scale = 1"),
     "an item of it in a loop": ("def f(x): return xs", "for i, k in enumerate(xs): k.a = 1"),
     "shuffled": ("def f(x): return xs", "import random\nrandom.shuffle(xs)"),
@@ -271,6 +272,9 @@ HOSTILE = {
     "conditions": lambda n: "\n".join(f"if a: x{i} = 1" for i in range(n)),
     "functions that call each other": lambda n: "\n".join(
         f"def f{i}(): global g{i}; g{i} = f{i + 1}()\nf{i}()" for i in range(n)
+    ),
+    "names for names": lambda n: (
+        ", ".join(f"x{i}" for i in range(n)) + " = " + ", ".join(f"y{i}" for i in range(n))
     ),
     "aliases": lambda n: "\n".join(f"x{i + 1} = x{i}" for i in range(n)) + f"\nx{n}.y = 1",
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, quoted
-from helpers.reading.uses import Uses, all_arguments, find_locals, find_uses, find_uses_in
+from helpers.reading.recursion import DEFINITIONS, find_recursion, named_functions
+from helpers.reading.uses import find_uses, find_uses_in
 from helpers.reading.words import words
 
 _WALKING = words("""
@@ -27,7 +28,6 @@ _LOOPS = {
 }
 # Other special methods run where nobody calls them: once for each item, if there are many.
 _CALLED_ONCE = words("__call__ __init__ __new__ __post_init__")
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def find_loop(cells: Sequence[Cell]) -> Doubt | None:
@@ -36,9 +36,9 @@ def find_loop(cells: Sequence[Cell]) -> Doubt | None:
     That is a loop, a comprehension, a function such as ``map``, or one that calls itself.
     """
     own = {name for cell in cells for name in own_names(cell)}
-    recursive = _find_recursion(cells)
+    recursive = find_recursion(cells)
     mentions = _count_mentions(cells)
-    functions = {n.rpartition(".")[2] for cell in cells for n, _ in _named_functions(_tree(cell))}
+    functions = {n.rpartition(".")[2] for cell in cells for n, _ in named_functions(_tree(cell))}
     for place, cell in enumerate(cells):
         tree = parse(cell.code)
         if tree is None:
@@ -125,7 +125,7 @@ def _without_trials(tree: ast.Module, mentions: Counter[str]) -> Iterator[ast.st
     for statement in tree.body:
         uses = find_uses_in(statement)
         touched = {*uses.bound, *uses.changed}
-        defines = any(isinstance(n, (*_DEFINITIONS, ast.Lambda)) for n in ast.walk(statement))
+        defines = any(isinstance(n, (*DEFINITIONS, ast.Lambda)) for n in ast.walk(statement))
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
         if defines or is_import or any(mentions[name] > 1 for name in touched):
             yield statement
@@ -139,121 +139,6 @@ def _count_mentions(cells: Sequence[Cell]) -> Counter[str]:
         for statement in tree.body if tree is not None else ():
             nodes = ast.walk(statement)
             names = {n.id for n in nodes if isinstance(n, ast.Name)}
-            names |= {n.name for n in ast.walk(statement) if isinstance(n, _DEFINITIONS)}
+            names |= {n.name for n in ast.walk(statement) if isinstance(n, DEFINITIONS)}
             mentions.update(names)
     return mentions
-
-
-def _find_recursion(cells: Sequence[Cell]) -> list[list[Place]]:
-    """Return, for each cell, where a function leads back to itself."""
-    functions = [list(_named_functions(parse(cell.code))) for cell in cells]
-    names = {name for some in functions for name, _ in some}
-    classes = {name.partition(".")[0] for name in names}
-    holders = [list(_find_holders(_tree(cell), names | classes)) for cell in cells]
-    names |= {name for some in holders for name, _, _ in some}
-    leads_to: dict[str, dict[str, tuple[int, int, int]]] = defaultdict(dict)
-    for cell, held in enumerate(holders):
-        for name, mentioned, (line, column) in held:
-            if mentioned in names:
-                leads_to[name].setdefault(mentioned, (cell, line, column))
-    for cell, some in enumerate(functions):
-        for name, function in some:
-            for mentioned, (line, column) in _mentions(name, function):
-                if mentioned in names:
-                    leads_to[name].setdefault(mentioned, (cell, line, column))
-    found: list[list[Place]] = [[] for _ in cells]
-    for name, mentioned in _cycles(leads_to):
-        cell, line, column = leads_to[name][mentioned]
-        shown = mentioned.rpartition(".")[2]
-        found[cell].append((line, column, f"recursion (`{shown}` calls itself)"))
-    return found
-
-
-def _find_holders(
-    tree: ast.Module, functions: set[str]
-) -> Iterator[tuple[str, str, tuple[int, int]]]:
-    """Return the global names through which a function may be called, and the names of these."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            for part in node.body:
-                if isinstance(part, ast.FunctionDef):
-                    yield node.name, f"{node.name}.{part.name}", (node.lineno, node.col_offset)
-    for statement in tree.body:
-        if not isinstance(statement, _DEFINITIONS):
-            uses = find_uses_in(statement)
-            holders = uses.bound.keys() | uses.changed | _called_on(uses)
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name) and node.id in functions - holders:
-                    for name in holders:
-                        yield name, node.id, (node.lineno, node.col_offset)
-                elif isinstance(node, ast.Lambda):
-                    loads = (n for n in ast.walk(node.body) if isinstance(n, ast.Name))
-                    for name in (n.id for n in loads if n.id in holders):
-                        yield name, name, (node.lineno, node.col_offset)
-
-
-def _called_on(uses: Uses) -> set[str]:
-    return {call.name for call in uses.calls if call.method}
-
-
-def _named_functions(tree: ast.AST | None) -> Iterator[tuple[str, ast.AST]]:
-    """Return every function with its name; a method's is "Class.method"."""
-    waiting: list[tuple[str, ast.AST]] = [] if tree is None else [("", tree)]
-    while waiting:
-        owner, node = waiting.pop()
-        inner = ""
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield f"{owner}.{name}" if owner else name, node
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as function):
-                yield name, function
-            case ast.ClassDef(name=name):
-                inner = name
-            case _:
-                inner = owner
-        waiting += ((inner, child) for child in reversed(list(ast.iter_child_nodes(node))))
-
-
-def _mentions(name: str, function: ast.AST) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Return the functions that another one mentions, by the names that these go by."""
-    body = function.body if isinstance(function.body, list) else [function.body]
-    locals_ = {argument.arg for argument in all_arguments(function.args)}
-    for part in body:
-        if not isinstance(part, _DEFINITIONS):
-            locals_ |= find_locals([part])[0]
-    locals_ -= {part.name for part in ast.walk(function) if isinstance(part, _DEFINITIONS)}
-    owner = name.rpartition(".")[0]
-    for part in body:
-        for node in ast.walk(part):
-            match node:
-                case ast.Call(func=ast.Name(id="self")) if owner:
-                    for called in ("__call__", "forward"):
-                        yield f"{owner}.{called}", (node.lineno, node.col_offset)
-                case ast.Name(id=mentioned, ctx=ast.Load()) if mentioned not in locals_:
-                    yield mentioned, (node.lineno, node.col_offset)
-                case ast.Attribute(value=ast.Name(id=known), attr=attribute):
-                    if owner and known in ("self", "cls", owner):
-                        yield f"{owner}.{attribute}", (node.lineno, node.col_offset)
-
-
-def _cycles(leads_to: dict[str, dict]) -> Iterator[tuple[str, str]]:
-    """Return the steps that lead back to where a way came from."""
-    finished: set[str] = set()
-    for start in list(leads_to):
-        if start in finished:
-            continue
-        way = [start]
-        on_way = {start}
-        steps = [iter(leads_to[start])]
-        while way:
-            following = next(steps[-1], None)
-            if following is None:
-                finished.add(way[-1])
-                on_way.discard(way.pop())
-                steps.pop()
-            elif following in on_way:
-                yield way[-1], following
-            elif following not in finished:
-                way.append(following)
-                on_way.add(following)
-                steps.append(iter(leads_to.get(following, ())))

@@ -204,11 +204,13 @@ class _Effects:
         self._how: dict[str, set[str]] = defaultdict(set)
         self._aliases: dict[str, set[str]] = defaultdict(set)
         self._own = {n for n, how in uses[solution].bound.items() if how & {"def", "class"}}
-        for of_cell in uses:
+        for place, of_cell in enumerate(uses):
             for name, how in of_cell.bound.items():
                 self._how[name] |= how
             for name, others in of_cell.aliases.items():
-                self._aliases[name] |= others
+                # What is no name is a place in its cell, and of another cell's it is another.
+                key = name if name.isidentifier() else f"{place}:{name}"
+                self._aliases[key] |= {n if n.isidentifier() else f"{place}:{n}" for n in others}
             for name, function in of_cell.functions.items():
                 owner, _, method = name.rpartition(".")
                 (self._methods[method] if owner else self._functions[name]).append(function)

@@ -63,7 +63,8 @@ class Uses:
         changed: whose objects the cell changes itself.
         calls: made while the cell runs.
         functions: defined at the cell's top, methods as "Class.method".
-        aliases: names that stand for (parts of) objects which other names stand for.
+        aliases: names that stand for (parts of) objects which other names stand for; what stands
+            for several of them together has its place for a name, as "12:0".
         bases: of the classes that it defines.
         imports_all: the modules of which all is imported, as by ``from x import *``.
     """
@@ -299,7 +300,12 @@ class _Reader(ast.NodeVisitor):
     def _note_alias(self, target: ast.AST, value: ast.AST) -> None:
         if self._function is None and isinstance(target, ast.Name | ast.Tuple | ast.List):
             roots = set(self._global_roots(value))
-            for name in _roots(target) if roots else ():
+            names = set(_roots(target)) if roots else set()
+            if min(len(roots), len(names)) > 1:  # else many would each be noted with many
+                pair = f"{target.lineno}:{target.col_offset}"
+                self.uses.aliases[pair] = roots
+                roots = {pair}
+            for name in names:
                 self.uses.aliases.setdefault(name, set()).update(roots - {name})
 
     # Changes
