@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, quoted
 from helpers.reading.recursion import DEFINITIONS, find_recursion, named_functions
+from helpers.reading.tries import find_tries
+from helpers.reading.trust import find_trust
 from helpers.reading.uses import find_uses, find_uses_in
 from helpers.reading.words import words
 
@@ -26,33 +28,58 @@ _LOOPS = {
     ast.DictComp: "a comprehension",
     ast.GeneratorExp: "a comprehension",
 }
+_WORKING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)
 # Other special methods run where nobody calls them: once for each item, if there are many.
 _CALLED_ONCE = words("__call__ __init__ __new__ __post_init__")
 
 
-def find_loop(cells: Sequence[Cell]) -> Doubt | None:
+def find_loop(cells: Sequence[Cell], wanted: Iterable[str] = ()) -> Doubt | None:
     """Return the first place where the code walks through something, item by item.
 
-    That is a loop, a comprehension, a function such as ``map``, or one that calls itself.
+    That is a loop, a comprehension, a function such as ``map``, or one that calls itself. Functions
+    that only try out what is ``wanted``, the names that the exercise asks for, are left alone.
     """
     own = {name for cell in cells for name in own_names(cell)}
-    recursive = find_recursion(cells)
-    mentions = _count_mentions(cells)
-    functions = {n.rpartition(".")[2] for cell in cells for n, _ in named_functions(_tree(cell))}
-    for place, cell in enumerate(cells):
-        tree = parse(cell.code)
-        if tree is None:
-            continue
-        found = list(recursive[place])
+    trees = [parse(cell.code) or ast.Module([], []) for cell in cells]
+    recursive = find_recursion(trees)
+    mentions = _count_mentions(trees)
+    functions = {name.rpartition(".")[2] for tree in trees for name, _ in named_functions(tree)}
+    tries = _find_tries(trees, wanted)
+    for cell, tree, found in zip(cells, trees, recursive, strict=True):
         uses = find_uses(cell.code)
         walking = ((uses.at_once | uses.later) & _WALKING) - own
+        lines = {n for part in tree.body if id(part) in tries for n in _lines(part)}
+        found = [place for place in found if place[0] not in lines]
         for statement in _without_trials(tree, mentions):
-            found += _find_loops(statement, walking)
-            found += _find_handed_on(statement, functions)
+            if id(statement) not in tries:
+                found += _find_loops(statement, walking)
+                found += _find_handed_on(statement, functions)
         if found:
             line, _, what = min(found)
             return Doubt(cell.label, line, what)
     return None
+
+
+def _find_tries(trees: Sequence[ast.Module], wanted: Iterable[str]) -> set[int]:
+    """Return the functions and classes, by ``id``, that only try out what is wanted."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    sources = {id(node) for node in nodes if isinstance(node, _WORKING) or _walks(node)}
+    tries = find_tries(trees, wanted, sources, find_trust(trees))
+    return {
+        id(statement)
+        for tree in trees
+        for statement in tree.body
+        if id(statement) in tries and isinstance(statement, DEFINITIONS)
+    }
+
+
+def _walks(node: ast.AST) -> bool:
+    name = getattr(node, "id", getattr(node, "attr", ""))
+    return isinstance(node, ast.Name | ast.Attribute) and name in _WALKING
+
+
+def _lines(statement: ast.stmt) -> range:
+    return range(statement.lineno, statement.end_lineno + 1)
 
 
 def own_names(cell: Cell) -> Iterator[str]:
@@ -113,10 +140,6 @@ def _items(node: ast.AST) -> Iterator[ast.AST]:
             yield part.value if isinstance(part, ast.Starred) else part
 
 
-def _tree(cell: Cell) -> ast.Module:
-    return parse(cell.code) or ast.Module([], [])
-
-
 def _without_trials(tree: ast.Module, mentions: Counter[str]) -> Iterator[ast.stmt]:
     """Return a cell's statements without loops at its top that only try the solution out.
 
@@ -131,12 +154,11 @@ def _without_trials(tree: ast.Module, mentions: Counter[str]) -> Iterator[ast.st
             yield statement
 
 
-def _count_mentions(cells: Sequence[Cell]) -> Counter[str]:
+def _count_mentions(trees: Sequence[ast.Module]) -> Counter[str]:
     """Return in how many statements at a cell's top each name stands."""
     mentions: Counter[str] = Counter()
-    for cell in cells:
-        tree = parse(cell.code)
-        for statement in tree.body if tree is not None else ():
+    for tree in trees:
+        for statement in tree.body:
             nodes = ast.walk(statement)
             names = {n.id for n in nodes if isinstance(n, ast.Name)}
             names |= {n.name for n in ast.walk(statement) if isinstance(n, DEFINITIONS)}

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import builtins
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from helpers.reading.cells import Cell
@@ -106,7 +106,8 @@ class _Search:
         self._found: set[int] = set()
 
     def run(self, solution: int, wanted: Iterable[str]) -> list[int]:
-        self._changers = _find_changers(self._cells, self._uses, solution)
+        students = (place for place, cell in enumerate(self._cells) if not cell.is_course)
+        self._changers = find_changers(self._uses, students, self._defined(solution))
         self._found.add(solution)
         waiting = list(self._asked_by(solution))
         waiting += (
@@ -123,8 +124,11 @@ class _Search:
         return sorted(self._found)
 
     def _names_to_call(self, solution: int, wanted: Iterable[str]) -> set[str]:
-        bound = self._uses[solution].bound
-        return {*wanted, *(name for name, how in bound.items() if how & {"def", "class"})}
+        return {*wanted, *self._defined(solution)}
+
+    def _defined(self, place: int) -> set[str]:
+        bound = self._uses[place].bound
+        return {name for name, how in bound.items() if how & {"def", "class"}}
 
     def _asked_by(self, place: int) -> Iterator[_Asked]:
         """Ask for what a cell uses, once."""
@@ -175,19 +179,23 @@ class _Search:
         ]
 
 
-def _find_changers(
-    cells: Sequence[Cell], uses: Sequence[Uses], solution: int
+def find_changers(
+    uses: Sequence[Uses], places: Iterable[int], own: Set[str]
 ) -> dict[str, list[int]]:
-    """Return, for each name, the student's cells that change its object."""
-    effects = _Effects(uses, solution)
+    """Return, for each name, the places where its object is changed.
+
+    Args:
+        uses: of cells, or of statements.
+        places: those of them that are asked about.
+        own: names of the functions and classes whose calls are tries.
+    """
+    effects = _Effects(uses, own)
     changers: dict[str, list[int]] = defaultdict(list)
-    for place, (cell, of_cell) in enumerate(zip(cells, uses, strict=True)):
-        if cell.is_course:
-            continue
-        changed = set(of_cell.changed)
-        for call in of_cell.calls:
+    for place in places:
+        changed = set(uses[place].changed)
+        for call in uses[place].calls:
             changed |= effects.of_call(call)
-        for base in of_cell.bases:
+        for base in uses[place].bases:
             changed |= effects.of_subclassing(base)
         for name in effects.behind(changed):
             if not effects.is_builtin(name):
@@ -198,12 +206,12 @@ def _find_changers(
 class _Effects:
     """What calls change, as far as the notebook's cells tell."""
 
-    def __init__(self, uses: Sequence[Uses], solution: int) -> None:
+    def __init__(self, uses: Sequence[Uses], own: Set[str]) -> None:
         self._functions: dict[str, list[Function]] = defaultdict(list)
         self._methods: dict[str, list[Function]] = defaultdict(list)
         self._how: dict[str, set[str]] = defaultdict(set)
         self._aliases: dict[str, set[str]] = defaultdict(set)
-        self._own = {n for n, how in uses[solution].bound.items() if how & {"def", "class"}}
+        self._own = own
         for place, of_cell in enumerate(uses):
             for name, how in of_cell.bound.items():
                 self._how[name] |= how

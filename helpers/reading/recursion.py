@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Place
 from helpers.reading.uses import Uses, all_arguments, find_locals, find_uses_in
 
@@ -23,11 +22,10 @@ _VERSION = "#"  # "f#2" is the second version of "f"
 _STATEMENT = "="  # "=7" is what the seventh statement mentions
 
 
-def find_recursion(cells: Sequence[Cell]) -> list[list[Place]]:
-    """Return, for each cell, where a function leads back to itself."""
-    trees = [parse(cell.code) or ast.Module([], []) for cell in cells]
+def find_recursion(trees: Sequence[ast.Module]) -> list[list[Place]]:
+    """Return, for each cell's tree, where a function leads back to itself."""
     graph = _Graph()
-    found: list[list[Place]] = [[] for _ in cells]
+    found: list[list[Place]] = [[] for _ in trees]
     versions = _Versions(trees)
     functions = [list(named_functions(tree, versions.keys)) for tree in trees]
     names = {name for some in functions for name, _ in some}
