@@ -703,5 +703,5 @@ def test_the_work_grows_with_the_length_only(make: Callable[[int], str]) -> None
             rules.find_loop(cells),
         )
 
-    once = count_calls(read(400))
-    assert count_calls(read(800)) < 3 * once + 5000
+    once = count_calls(read(200))
+    assert count_calls(read(400)) < 3 * once + 5000

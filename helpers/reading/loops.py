@@ -41,22 +41,21 @@ def find_loop(cells: Sequence[Cell], wanted: Iterable[str] = ()) -> Doubt | None
     """
     own = {name for cell in cells for name in own_names(cell)}
     trees = [parse(cell.code) or ast.Module([], []) for cell in cells]
-    recursive = find_recursion(trees)
+    found = find_recursion(trees)
     mentions = _count_mentions(trees)
     functions = {name.rpartition(".")[2] for tree in trees for name, _ in named_functions(tree)}
-    tries = _find_tries(trees, wanted)
-    for cell, tree, found in zip(cells, trees, recursive, strict=True):
+    for cell, tree, places in zip(cells, trees, found, strict=True):
         uses = find_uses(cell.code)
         walking = ((uses.at_once | uses.later) & _WALKING) - own
-        lines = {n for part in tree.body if id(part) in tries for n in _lines(part)}
-        found = [place for place in found if place[0] not in lines]
         for statement in _without_trials(tree, mentions):
-            if id(statement) not in tries:
-                found += _find_loops(statement, walking)
-                found += _find_handed_on(statement, functions)
-        if found:
-            line, _, what = min(found)
-            return Doubt(cell.label, line, what)
+            places += _find_loops(statement, walking)
+            places += _find_handed_on(statement, functions)
+    tries = _find_tries(trees, wanted) if any(found) else set()
+    for cell, tree, places in zip(cells, trees, found, strict=True):
+        lines = {n for part in tree.body if id(part) in tries for n in _lines(part)}
+        first = min((place for place in places if place[0] not in lines), default=None)
+        if first is not None:
+            return Doubt(cell.label, first[0], first[2])
     return None
 
 
