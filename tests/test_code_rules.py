@@ -144,6 +144,7 @@ NO_LOOPS = [
     "def f(x): return x\nfor dim in (0, 1):\n    y = f(dim)\n    print(y)",
     "def f(x): return x\nprint([f(i) for i in range(3)])",
     "def f(x): return x\nwhile f(0): print(1)",
+    "def f(x): return x\ndef show(n): print(f(n))\nfor n in (1, 2): show(n)",
     "def f(x, filter): return filter(x)",
     "def map(x): return x\ndef f(x): return map(x)",
     # a first version, wrapped by the second

@@ -154,12 +154,10 @@ def _without_trials(tree: ast.Module, mentions: Counter[str]) -> Iterator[ast.st
 
 
 def _count_mentions(trees: Sequence[ast.Module]) -> Counter[str]:
-    """Return in how many statements at a cell's top each name stands."""
+    """Return in how many statements at a cell's top each global name stands."""
     mentions: Counter[str] = Counter()
     for tree in trees:
         for statement in tree.body:
-            nodes = ast.walk(statement)
-            names = {n.id for n in nodes if isinstance(n, ast.Name)}
-            names |= {n.name for n in ast.walk(statement) if isinstance(n, DEFINITIONS)}
-            mentions.update(names)
+            uses = find_uses_in(statement)
+            mentions.update({*uses.at_once, *uses.later, *uses.bound, *uses.changed})
     return mentions
