@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
 
 import helpers
 from helpers.reading import tables
+from helpers.reading.texts import Texts, names_bound
 
 
 def chain_of(node: ast.AST) -> tuple[str, list[str]]:
@@ -45,6 +48,8 @@ class Names:
         self.own_attributes: set[str] = set()
         self._constants: dict[str, list[ast.AST]] = defaultdict(list)
         self._plain_texts: dict[tuple[str, Callable], bool] = {}
+        self._trees = (*given, *own)
+        self._mentioned: set[str] = set()
         for tree in (*given, *own):
             for node in ast.walk(tree):
                 self._read(node)
@@ -74,6 +79,18 @@ class Names:
             texts = self._constants.get(name, [])
             known = self._plain_texts[name, is_plain] = bool(texts) and all(map(is_plain, texts))
         return known
+
+    def is_mentioned(self, name: str) -> bool:
+        """Tell whether a name stands anywhere but in imports."""
+        return name in self._mentioned
+
+    def texts(self, node: ast.AST) -> list[str] | None:
+        """Return the texts that an expression can be; None if it may be anything else."""
+        return self._texts.of(node.id) if isinstance(node, ast.Name) else None
+
+    @functools.cached_property
+    def _texts(self) -> Texts:
+        return Texts(self._trees)
 
     def is_assigned(self, name: str) -> bool:
         """Tell whether a value is assigned to a name anywhere."""
@@ -105,8 +122,18 @@ class Names:
             if not self.has_plain_part(path, part):
                 return shown
             path = f"{path}.{part}"
+        if name == "*" and path in tables.PARTS:
+            return shown if self._uses_more_of(path) else ""
         is_plain = self.has_plain_part(path, name) if name else _is_plain_module(path)
         return "" if is_plain else shown
+
+    def _uses_more_of(self, path: str) -> bool:
+        """Tell whether a name may come from a module of which all is imported, but is not plain."""
+        bound = {
+            name for tree in self._trees for part in ast.walk(tree) for name in names_bound(part)
+        }
+        known = bound | tables.PARTS[path] | self._paths.keys() | set(dir(builtins))
+        return not self._mentioned <= known
 
     def has_plain_part(self, path: str, name: str) -> bool:
         """Tell whether a part of something that was imported is plain."""
@@ -150,8 +177,8 @@ class Names:
                     self._bind(alias.asname or first, path)
                     self._modules.add(path)
             case ast.ImportFrom(module=str(module), names=some):
-                for alias in some:
-                    self._bind(alias.asname or alias.name, f"{module}.{alias.name}")
+                for name in _imported(module, some):
+                    self._bind(*name)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() | ast.Name()):
                 first, attributes = chain_of(node.value)
                 path = self.path(first, attributes)
@@ -168,6 +195,8 @@ class Names:
     def _read_own(self, tree: ast.Module) -> None:
         for node in ast.walk(tree):
             match node:
+                case ast.Name(id=name):
+                    self._mentioned.add(name)
                 case ast.FunctionDef(name=name) | ast.Attribute(attr=name, ctx=ast.Store()):
                     self.own_attributes.add(name)
                 case ast.ClassDef(name=name):
@@ -185,6 +214,16 @@ _ALL_PLAIN = frozenset({"math", "cmath"})
 _FIRST_PARTS = (
     tables.WHOLE | tables.LIBRARIES | {path.split(".")[0] for path in tables.PARTS} | {"helpers"}
 )
+
+
+def _imported(module: str, some: Sequence[ast.alias]) -> Iterator[tuple[str, str]]:
+    """Return the names that are imported from a module, and their paths."""
+    for alias in some:
+        if alias.name != "*":
+            yield alias.asname or alias.name, f"{module}.{alias.name}"
+            continue
+        for name in tables.PARTS.get(module, ()):
+            yield name, f"{module}.{name}"
 
 
 def _is_plain_module(path: str) -> bool:

@@ -135,7 +135,7 @@ class _Examiner(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             what = self._names.doubt_of_import(alias.name)
-            if what:
+            if what and not self._is_idle(alias.name, alias.asname or alias.name.split(".")[0]):
                 self._doubt(node, what)
             self._check_binding(node, alias.asname)
 
@@ -143,9 +143,15 @@ class _Examiner(ast.NodeVisitor):
         module = "." * node.level + (node.module or "")
         for alias in node.names:
             what = self._names.doubt_of_import(module, alias.name)
-            if what:
+            if what and not self._is_idle(module, alias.asname or alias.name):
                 self._doubt(node, what)
             self._check_binding(node, alias.asname)
+
+    def _is_idle(self, module: str, name: str) -> bool:
+        """Tell whether an import does nothing: nobody uses the name, and loading is harmless."""
+        is_at_top = not self._functions and not self._classes
+        is_harmless = module.split(".")[0] in tables.HARMLESS_TO_LOAD and name != "*"
+        return is_at_top and is_harmless and not self._names.is_mentioned(name)
 
     # Names
 
