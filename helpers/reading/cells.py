@@ -78,6 +78,7 @@ _ASSIGNED = re.compile(r"[ \t]*(?:!|%(?=[^\W\d]))")
 _ESCAPES = ("%", "!", "?", ",", ";", "/")
 _MOST_NESTED = 10  # "%%time" below "%%capture": nobody needs more
 _LONG = 10_000
+_SHORT = 200
 
 
 def as_python(code: str) -> str:
@@ -119,11 +120,18 @@ class _Reading:
 def _read(code: str) -> _Reading:
     # One cell is asked for by whoever looks for another thing in it. Its tree takes a hundred
     # times the text's memory, so the largest are not kept.
-    return _read_anew(code) if len(code) > _LONG else _read_and_keep(code)
+    if len(code) > _LONG:
+        return _read_anew(code)
+    return _read_and_keep_short(code) if len(code) < _SHORT else _read_and_keep(code)
 
 
 @functools.lru_cache(maxsize=256)
 def _read_and_keep(code: str) -> _Reading:
+    return _read_anew(code)
+
+
+@functools.lru_cache(maxsize=3000)
+def _read_and_keep_short(code: str) -> _Reading:
     return _read_anew(code)
 
 

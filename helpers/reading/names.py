@@ -51,7 +51,7 @@ class Names:
         self._trees = (*given, *own)
         self._mentioned: set[str] = set()
         for tree in (*given, *own):
-            for node in ast.walk(tree):
+            for node in _naming(tree):
                 self._read(node)
         for tree in own:
             self._read_own(tree)
@@ -214,6 +214,18 @@ _ALL_PLAIN = frozenset({"math", "cmath"})
 _FIRST_PARTS = (
     tables.WHOLE | tables.LIBRARIES | {path.split(".")[0] for path in tables.PARTS} | {"helpers"}
 )
+
+
+def _naming(tree: ast.Module) -> list[ast.AST]:
+    """Return the nodes that may name an import; a tree keeps them, as it is asked for again."""
+    known = getattr(tree, "naming", None)
+    if known is None:
+        known = tree.naming = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)
+        ]
+    return known
 
 
 def _imported(module: str, some: Sequence[ast.alias]) -> Iterator[tuple[str, str]]:

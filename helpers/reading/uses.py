@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from helpers.reading.cells import parse
 from helpers.reading.words import words
 
+_LONG = 2_000  # characters; what is found takes much more memory than they
+
 
 @dataclass
 class Function:
@@ -81,12 +83,25 @@ class Uses:
     imports_all: set[str] = field(default_factory=set)
 
 
-@functools.lru_cache(maxsize=256)
 def find_uses(code: str) -> Uses:
     """Return what a cell does to global names; nothing if it cannot be read.
 
     The answer is shared with whoever asks for the same text: do not change it.
     """
+    return _find_and_keep_long(code) if len(code) > _LONG else _find_and_keep(code)
+
+
+@functools.lru_cache(maxsize=1000)
+def _find_and_keep(code: str) -> Uses:
+    return _find_uses(code)
+
+
+@functools.lru_cache(maxsize=20)
+def _find_and_keep_long(code: str) -> Uses:
+    return _find_uses(code)
+
+
+def _find_uses(code: str) -> Uses:
     tree = parse(code)
     return Uses() if tree is None else find_uses_in(tree)
 
