@@ -44,11 +44,16 @@ def _names(code: str) -> tuple[frozenset[str], frozenset[str]]:
 
     The course's cells are the same for every submission.
     """
-    return _names_anew(code) if len(code) > _LONG else _names_and_keep(code)
+    return _names_and_keep_long(code) if len(code) > _LONG else _names_and_keep(code)
 
 
 @functools.lru_cache(maxsize=3000)
 def _names_and_keep(code: str) -> tuple[frozenset[str], frozenset[str]]:
+    return _names_anew(code)
+
+
+@functools.lru_cache(maxsize=20)
+def _names_and_keep_long(code: str) -> tuple[frozenset[str], frozenset[str]]:
     return _names_anew(code)
 
 
