@@ -113,7 +113,8 @@ cell = st.recursive(simple, blocks, max_leaves=12)
 noise = st.text() | st.lists(
     st.sampled_from(
         [*NAMES, " ", "\n", "\n    ", "(", ")", "[", "]", "{", "}", '"', "'", ":", "=", ".", ",",
-         "%", "!", "?", "\\\n", "def ", "class ", "@", "*", "lambda ", " for ", " in ", "f'", "\x0c"]
+         "%", "!", "?", "\\\n", "def ", "class ", "@", "*", "lambda ", " for ", " in ", "f'",
+         "\x0c"]
     )
 ).map("".join)  # fmt: skip
 

@@ -30,8 +30,8 @@ from helpers.reading.cells import Cell, left_out, parse
 from helpers.reading.doubts import Doubt, dotted, quoted
 from helpers.reading.names import Names, chain_of
 from helpers.reading.plain_classes import ClassChanges
+from helpers.reading.scopes import all_arguments, find_locals
 from helpers.reading.selves import find_selves
-from helpers.reading.uses import all_arguments, find_locals
 from helpers.reading.words import words
 
 __all__ = ["Doubt", "find_doubts"]

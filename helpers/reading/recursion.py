@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from helpers.reading.doubts import Place
-from helpers.reading.uses import Uses, all_arguments, find_locals, find_uses_in
+from helpers.reading.scopes import all_arguments, find_locals
+from helpers.reading.uses import Uses, find_uses_in
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 
 from helpers.reading.doubts import dotted
 from helpers.reading.reach import find_changers
+from helpers.reading.scopes import all_arguments
 from helpers.reading.trust import OF_ARRAYS, Trust, returns_numbers
-from helpers.reading.uses import Uses, all_arguments, find_uses_in
+from helpers.reading.uses import Uses, find_uses_in
 from helpers.reading.words import words
 
 _OF_TENSORS = OF_ARRAYS - {"np"}  # an array may hold functions
