@@ -23,17 +23,20 @@ class Reading:
     Attributes:
         cells: the exercise's cell and what that uses.
         doubts: what in them is not plain.
+        wanted: the names that the exercise asks for; where none is given, no code is taken for
+            code that only tries them out.
     """
 
     cells: Sequence[Cell] = ()
     doubts: Sequence[Doubt] = ()
+    wanted: Sequence[str] = ()
 
     def find(self, patterns: Sequence[str], *, loops: bool) -> Doubt | None:
         """Return the first place that names what fits ``patterns``, or loops if that is asked."""
         from helpers.reading import rules
 
-        found = rules.find_named(self.cells, patterns) if patterns else None
-        return found or (rules.find_loop(self.cells) if loops else None)
+        found = rules.find_named(self.cells, patterns, self.wanted) if patterns else None
+        return found or (rules.find_loop(self.cells, self.wanted) if loops else None)
 
 
 class StudentsProcess(Protocol):
@@ -87,4 +90,4 @@ def _read_history(exercise: Exercise) -> Reading:
     places = reach.find_reach(kept, standing.index(defining[-1]), exercise.defines)
     course = [cell for cell in kept if cell.is_course]
     own = [kept[place] for place in places]
-    return Reading(own, plain_code.find_doubts(own, course))
+    return Reading(own, plain_code.find_doubts(own, course), exercise.defines)

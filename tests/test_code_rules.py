@@ -154,10 +154,19 @@ NO_LOOPS = [
     "def f(x): return x\nfor dim in (0, 1):\n    y = f(dim)\n    print(y)",
     "def f(x): return x\nprint([f(i) for i in range(3)])",
     "def f(x): return x\nwhile f(0): print(1)",
+    "def f(x): return x\ndef show(n): print(f(n))\nfor n in (1, 2): show(n)",
     "def f(x, filter): return filter(x)",
     "def map(x): return x\ndef f(x): return map(x)",
     "def g(x, p): return x\nh = partial(g, p=2)\ndef f(x): return h(x)",
     "def g(x): return x\nratio = time_ratio(f, g)\nprint(ratio)\ndef f(x): return g(x)",
+    # a first version, wrapped by the second
+    "def f(x): return x\n_inner = f\ndef f(x): return _inner(x) + 1",
+    "def f(x): return x\n_inner = f\n_again = _inner\ndef f(x): return _again(x) + 1",
+    "def f(x): return x\n_inner = f\nf = lambda x: _inner(x) + 1",
+    "f = lambda x: x\nfirst = f\nf = functools.partial(first, dim=1)",
+    "def f(x): return x\nfirst = {'f': f}\ndef f(x): return first['f'](x) + 1",
+    "class A:\n    def go(self, x): return x\nBase = A\n"
+    "class A(Base):\n    def go(self, x): return Base.go(self, x) + 1",
 ]
 
 
@@ -233,6 +242,20 @@ ITEM_BY_ITEM = {
     "itself, in a list": "F = []\ndef f(x): return F[0](x[1:])\nF.append(f)",
     "itself, in an attribute": "class A: pass\nA.f = lambda self, x: A().f(x[1:])",
     "a lambda in a dict": "D = {}\nD['f'] = lambda x: D['f'](x[1:])",
+    "itself, by another name": "def f(x): return g(x[1:])\ng = f",
+    "itself, by two other names": "def f(x): return h(x[1:])\ng = f\nh = g",
+    "its second version, by the first": "def f(x): return g(x)\nfirst = f\n"
+        "def f(x): return first(x[1:])\ng = f",
+    "its first version, by its name": "def f(x): return f(x[1:])\nfirst = f\n"
+        "def f(x): return first(x)",
+    "its second version, in a lambda": "def f(x): return x\nfirst = lambda x: f(x)\n"
+        "def f(x): return first(x[1:])",
+    "a version that a function binds": "def f(x): return x\nfirst = f\n"
+        "def bind():\n    global first\n    first = f\ndef f(x): return first(x[1:])",
+    "a version under a condition": "def f(x): return x\nif True:\n"
+        "    def f(x): return g(x[1:])\ng = f",
+    "a version in a list that is filled": "def f(x): return x\nkept = []\n"
+        "def f(x): return kept[0](x[1:])\nkept.append(f)",
     "an object that is called": "class A:\n    def __call__(self, x): return self(x[1:])",
     "an object by its name": "class A:\n    def __call__(self, x): return a(x[1:])\na = A()",
 }  # fmt: skip
@@ -241,3 +264,187 @@ ITEM_BY_ITEM = {
 @pytest.mark.parametrize("code", ITEM_BY_ITEM.values(), ids=ITEM_BY_ITEM.keys())
 def test_a_loop_in_disguise_is_found(code: str) -> None:
     assert loop(code)
+
+
+ANSWER = """
+SCALE = 1.0
+def softmax(x, dim):
+    e = (x - x.amax(dim, keepdim=True)).exp()
+    return SCALE * e / e.sum(dim, keepdim=True)
+"""
+TRIES = {
+    "a function": "def test():\n"
+        "    assert torch.allclose(softmax(x, 0), torch.softmax(x, 0))\ntest()",
+    "a layer": "ref = nn.Softmax(0)\nprint((softmax(x, 0) - ref(x)).abs().max())",
+    "a condition": "if torch.allclose(softmax(x, 0), F.softmax(x, 0)): print('equal')",
+    "a pair": "a, b = softmax(x, 0), F.softmax(x, 0)\nassert torch.equal(a, b)",
+    "a reference": "def expected(x): return F.softmax(x, 0)\n"
+        "torch.testing.assert_close(softmax(x, 0), expected(x))",
+    "a reference by another name": "from torch.nn.functional import softmax as theirs\n"
+        "assert torch.allclose(softmax(x, 0), theirs(x, 0))",
+    "a comparison": "def compare(mine, theirs):\n"
+        "    print(torch.allclose(mine(x, 0), theirs(x, 0)))\n"
+        "compare(softmax, F.softmax)",
+    "two functions in a loop": "for f in (softmax, F.softmax): print(f(x, 0).sum())",
+    "a list of results": "rows = []\nfor d in (0, 1):\n"
+        "    rows.append((softmax(x, d), F.softmax(x, d)))",
+    "results by name": "got = {}\ngot['mine'] = softmax(x, 0)\ngot['torch'] = nn.Softmax(0)(x)",
+    "a test case": "class T(unittest.TestCase):\n    def setUp(self): self.ref = nn.Softmax(0)\n"
+        "    def test_it(self): self.assertTrue(torch.allclose(softmax(x, 0), self.ref(x)))\n"
+        "unittest.main(argv=[''], exit=False)",
+    "a gradient": "y = nn.Softmax(0)(x)\ny.sum().backward()\n"
+        "assert torch.allclose(g, x.grad)",
+    "a lambda": "ref = lambda x: torch.softmax(x, 0)\nassert torch.allclose(softmax(x, 0), ref(x))",
+    "a class": "class Ref(nn.Module):\n"
+        "    def forward(self, x): return F.softmax(x, 0)\nprint(Ref()(x))",
+    "a context": "with torch.no_grad():\n    ref = nn.Softmax(0)\n    y = ref(x)\n    print(y)",
+}  # fmt: skip
+
+
+def rule(code: str, name: str = "softmax") -> bool:
+    return find_named([Cell(code, "cell 1")], ("*softmax",), [name]) is not None
+
+
+@pytest.mark.parametrize("code", TRIES.values(), ids=TRIES.keys())
+def test_what_only_tries_the_answer_is_left_alone(code: str) -> None:
+    assert not rule(f"{ANSWER}\nx = torch.randn(3, 4)\n{code}")
+    assert not rule(f"x = torch.randn(3, 4)\n{code}\n{ANSWER}")
+    assert rule(f"{ANSWER}\nx = torch.randn(3, 4)\n{code}", "another name")
+
+
+# Each is an answer with a try that hands it torch's own.
+HIDDEN = {
+    "a global": "ref = F.softmax\ndef softmax(x, dim): return ref(x, dim)",
+    "a global layer": "ref = nn.Softmax(0)\ndef softmax(x, dim): return ref(x)",
+    "a global of a global": "a = F.softmax\nb = a\ndef softmax(x, dim): return b(x, dim)",
+    "one of a pair": "a, ref = 3, F.softmax\ndef softmax(x, dim): return ref(x, dim)",
+    "bound again below": "def softmax(x, dim): return x\nsoftmax = F.softmax",
+    "bound in a function": "def softmax(x, dim): return x\n"
+        "def test():\n    global softmax\n    softmax = F.softmax\ntest()",
+    "bound in a loop": "for ref in [F.softmax]: pass\ndef softmax(x, dim): return ref(x, dim)",
+    "bound in a comprehension": "[ref := f for f in [F.softmax]]\n"
+        "def softmax(x, dim): return ref(x, dim)",
+    "bound by an import": "from torch import softmax as ref\n"
+        "def softmax(x, dim): return ref(x, dim)",
+    "all of a module": "from torch.nn.functional import *\n"
+        "def softmax(x, dim): return kept(x, dim)\nkept = log_softmax",
+    "a decorator": "def instead(f): return F.softmax\n@instead\ndef softmax(x, dim): return x",
+    "a default": "ref = F.softmax\ndef softmax(x, dim, f=ref): return f(x, dim)",
+    "a base": "class Base(nn.Softmax): pass\nclass softmax(Base): pass",
+    "a list": "kept = []\nkept.append(F.softmax)\ndef softmax(x, dim): return kept[0](x, dim)",
+    "a list, added to": "kept = []\nkept += [F.softmax]\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "a list in a function": "kept = []\ndef keep(k, f): k += [f]\nkeep(kept, F.softmax)\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "a list by a condition": "kept = []\n(kept if 1 else 0).append(F.softmax)\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "a list by another function": "kept = []\ndef get(): return kept\nget().append(F.softmax)\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "a list by a method's name": "kept = []\nadd = kept.append\nadd(F.softmax)\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "a list by a method in a list": "kept = []\nfor f in [kept.append, F.softmax]: f(F.softmax)\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "a list by a class": "kept = []\nlist.append(kept, F.softmax)\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "a list by a key": "kept = []\nmax([F.softmax], key=kept.append)\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "a list by map": "kept = []\nlist(map(kept.append, [F.softmax]))\n"
+        "def softmax(x, dim): return kept[0](x, dim)",
+    "an item's name": "kept = {}\nfor kept['f'] in [F.softmax]: pass\n"
+        "def softmax(x, dim): return kept['f'](x, dim)",
+    "a key that is asked for": "kept = defaultdict(int)\nkept[F.softmax]\n"
+        "def softmax(x, dim): return next(iter(kept))(x, dim)",
+    "an attribute": "def softmax(x, dim): return softmax.ref(x, dim)\nsoftmax.ref = F.softmax",
+    "an attribute by another name":
+        "def softmax(x, dim): return softmax.ref(x, dim)\n[softmax][0].ref = F.softmax",
+    "an attribute in a function": "def softmax(x, dim): return softmax.ref(x, dim)\n"
+        "def put(o, f): o.ref = f\nput(softmax, F.softmax)",
+    "an attribute by a condition":
+        "def softmax(x, dim): return softmax.ref(x, dim)\n(softmax if 1 else 0).ref = F.softmax",
+    "an attribute by setattr": "def softmax(x, dim): return softmax.ref(x, dim)\n"
+        "def put(o, f): setattr(o, 'ref', f)\nput(softmax, F.softmax)",
+    "a class's attribute by an object": "class C: ref = None\n"
+        "def softmax(x, dim): return C.ref(x, dim)\ntype(C()).ref = F.softmax",
+    "a library's object": "def softmax(x, dim): return plt.gcf().ref(x, dim)\n"
+        "plt.gcf().ref = F.softmax",
+    "a library's object by a name": "def softmax(x, dim): return plt.gcf().ref(x, dim)\n"
+        "figure = plt.gcf()\nfigure.ref = F.softmax",
+    "a library's list": "def softmax(x, dim): return logging.getLogger('a').filters[0](x, dim)\n"
+        "logging.getLogger('a').addFilter(F.softmax)",
+    "an answer that keeps what it gets": "kept = []\ndef softmax(x, dim):\n"
+        "    if callable(x): kept.append(x)\n    else: return kept[0](x, dim)\n"
+        "softmax(F.softmax, 0)",
+    "an answer that keeps a layer": "kept = []\ndef softmax(x, dim):\n"
+        "    if callable(x): kept.append(x)\n    else: return kept[0](x)\n"
+        "ref = nn.Softmax(0)\nsoftmax(ref, 0)",
+    "an answer's own object": "class C:\n    def keep(self, f): C.f = f\n"
+        "def softmax(x, dim): return C.f(x, dim)\nc = C()\nc.keep(F.softmax)",
+    "an answer's operator": "class C:\n    def __eq__(self, f): C.f = f\n"
+        "def softmax(x, dim): return C.f(x, dim)\nC() == F.softmax",
+    "an answer's base": "class C:\n    def keep(self): C.f = self.f\n"
+        "def softmax(x, dim): return C.f(x, dim)\nclass D(C):\n"
+        "    def go(self):\n        self.f = F.softmax\n        self.keep()\nD().go()",
+    "an exception": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "try: raise ValueError(F.softmax)\nexcept ValueError as e: kept.append(e.args[0])",
+    "an assertion's message": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "try: assert False, F.softmax\n"
+        "except AssertionError as e: (kept if 1 else 0).append(e.args)",
+    "an array": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "a = np.array([F.softmax])\n(kept if 1 else 0).append(a[0])",
+    "a generator": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "def fill(k):\n    while True: k += [(yield)]\ng = fill(kept)\nnext(g)\ng.send(F.softmax)",
+    "a pattern": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "match F.softmax:\n    case f: (kept if 1 else 0).append(f)",
+    "a library's name": "class K:\n    def exp(self, f): (kept if 1 else 0).append(f)\nkept = []\n"
+        "torch = K()\ntorch.exp(F.softmax)\ndef softmax(x, dim): return kept[0](x, dim)",
+    "a text": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "f = getattr(F, 'softmax')\n(kept if 1 else 0).append(f)",
+    "a decorated try": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "def keep(f): (kept if 1 else 0).append(f())\n@keep\ndef test(): return F.softmax",
+    "the same try twice": "y = F.softmax\ndef softmax(x, dim): return y(x, dim)\ny = F.softmax",
+    "a lambda that is called": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "(lambda k, f: k.append(f))(kept, F.softmax)",
+    "a parameter that is a method": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "def test(keep, f): keep(f)\ntest((kept if 1 else 0).append, F.softmax)",
+    "all parameters at once": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "def test(keep, f): keep(f)\ntest(*[(kept if 1 else 0).append, F.softmax])",
+    "a function that returns it": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "def make(): return nn.Softmax(0)\n(kept if 1 else 0).append(make())",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", HIDDEN.values(), ids=HIDDEN.keys())
+def test_what_a_try_hands_to_the_answer_counts(code: str) -> None:
+    assert find_named([Cell(code, "cell 1")], ("softmax", "log_softmax"), ["softmax"])
+    lines = code.split("\n")
+    cut = next((n for n, line in enumerate(lines) if n and not line.startswith(" ")), len(lines))
+    cells = [Cell("\n".join(part), "") for part in (lines[:cut], lines[cut:])]
+    assert find_named(cells, ("softmax", "log_softmax"), ["softmax"])
+
+
+def test_two_equal_cells_are_no_way_out() -> None:
+    cells = [Cell(code, "") for code in ("f = F.relu", "def g(x): return f(x)", "f = F.relu")]
+    assert find_named(cells, ["relu"], ["g"])
+
+
+def test_a_function_with_a_loop_that_only_compares_is_left_alone() -> None:
+    answer = "def f(x): return x.sum()\n"
+    naive = "def naive(x):\n    s = 0\n    for r in x: s += r\n    return s\n"
+    used = "assert torch.allclose(f(x), naive(x))"
+    assert find_loop([Cell(answer + naive + used, "")], ["f"]) is None
+    assert find_loop([Cell(naive + answer, ""), Cell(used, "")], ["f"]) is None
+    again = "def again(x): return again(x[1:]) if len(x) else 0\nprint(again(x))"
+    assert find_loop([Cell(answer + again, "")], ["f"]) is None
+    for call in ("f = naive", "f.g = naive", "keep(naive)", "(f if 1 else 0).g = naive"):
+        assert find_loop([Cell(answer + naive + call, "")], ["f"])
+    assert find_loop([Cell(naive + "def f(x): return naive(x)", "")], ["f"])
+
+
+def test_what_is_assigned_to_is_not_used() -> None:
+    """Rules ask for what does the work, and that has to be read from somewhere."""
+    assert not named("x.data = y\nx.softmax = y\ndel x.softmax", patterns=("data", "softmax"))
+    assert named("x.data += y.data", patterns=("data",))
+    assert not named("def f(x): x.requires_grad = True", patterns=("*requires_grad*",))
+    assert named(
+        "def f(x):\n    x.requires_grad = True\n    y.backward()", patterns=("*backward*",)
+    )

@@ -21,7 +21,8 @@ DEMOS = ["import math\ndef rounded(x): return round(x, digits)", "digits = 3", "
         ("class A:\n    def f(self): return digits", {1}),
         ("def f():\n    global digits\n    digits = 4", set()),
         ("this is no Python", set()),
-        ("%timeit digits\nlogits + 1", {2}),
+        ("%timeit digits\nlogits + 1", {1, 2}),
+        ("x = (\n" + "%time digits\n" * 20_000, set()),
         ("x = lambda: logits", {2}),
     ],
 )

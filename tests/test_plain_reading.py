@@ -72,6 +72,19 @@ PLAIN = [
     "torch.load(path, weights_only=True)\ntorch.save(model.state_dict(), 'model.pth')",
     "a = np.load('x.npy')\nnp.save('x.npy', a)",
     "getattr(torch, 'float16')\ngetattr(x, 'grad', None)",
+    "name = 'float16'\nprint(getattr(torch, name))",
+    "for name in ('float16', 'bfloat16'): print(torch.finfo(getattr(torch, name)))",
+    "NAMES = ['float16', 'bfloat16']\nfor n in NAMES: print(getattr(torch, n))",
+    "NAMES = ('float16', 'bfloat16')\nprint(NAMES, [getattr(torch, n) for n in NAMES])",
+    "for name, bits in [('float16', 16), ('float32', 32)]: print(getattr(torch, name), bits)",
+    "for name in {'relu': 1, 'gelu': 2}: plt.plot(x, getattr(F, name)(x))",
+    "for name in ['weight', 'bias']: print(getattr(layer, name).shape)",
+    # all of a module, as far as it is plain, and modules that nobody uses
+    "from collections import *\nd = defaultdict(list)\nd[deque()].append(3)",
+    "from functools import *\n@lru_cache\ndef f(x): return partial(f, x)",
+    "from typing import *\ndef f(x: Optional[int]) -> List[int]: return x",
+    "from itertools import *\nfrom time import *\nprint(perf_counter(), chain([1]))",
+    "import psutil, requests, threading\nimport ipywidgets as widgets\nfrom urllib import request",
     # modules and their names
     "nn = torch.nn\nF = torch.nn.functional\nF.relu(nn.Linear(3, 4)(x))",
     "from torch import nn, optim\noptim.SGD([x], lr=0.1)",
@@ -233,11 +246,11 @@ PLAIN = [
 NOT_PLAIN = {
     # modules
     "ctypes": "import ctypes",
-    "a thread": "import threading",
-    "a pool": "from concurrent.futures import ThreadPoolExecutor",
-    "processes": "import multiprocessing as mp",
+    "a thread": "import threading\nthreading.Thread(target=f).start()",
+    "a pool": "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor()",
+    "processes": "import multiprocessing as mp\nmp.Pool()",
     "processes of torch's": "torch.multiprocessing.spawn(f)",
-    "a program": "import subprocess",
+    "a program": "import subprocess\nsubprocess.run([])",
     "sockets": "import socket",
     "signals": "import signal",
     "exit handlers": "import atexit",
@@ -249,16 +262,16 @@ NOT_PLAIN = {
     "code": "import code",
     "codeop": "import codeop",
     "runpy": "import runpy",
-    "a debugger": "import pdb",
+    "a debugger": "import pdb\npdb.set_trace()",
     "breakpoint": "breakpoint()",
-    "coroutines": "import asyncio",
+    "coroutines": "import asyncio\nasyncio.run(f())",
     "IPython": "from IPython import get_ipython",
     "IPython's insides": "from IPython.core.getipython import get_ipython",
     "cloudpickle": "import cloudpickle",
     "sympy": "from sympy import lambdify",
     "numexpr": "import numexpr",
     "jinja2": "import jinja2",
-    "psutil": "import psutil",
+    "psutil": "import psutil\npsutil.Process().suspend()",
     "pytest": "import _pytest",
     "yaml": "import yaml",
     "below one that is plain": "import logging.config",
@@ -281,6 +294,31 @@ NOT_PLAIN = {
     "kill": "from os import kill",
     "relative": "from . import x",
     "another grammar": "from __future__ import barry_as_FLUFL",
+    "a module in a class, used as its attribute": "class A: import threading\nA().threading",
+    "a module in a function, used by its locals":
+        "def f():\n    import threading\n    return locals()['thre' + 'ading']",
+    "a module that another cell's line uses": "import threading\nthreading |= A()",
+    "all of a module that leads anywhere": "from os import *\nsystem('ls')",
+    "all of a module, of which a part is called": "from functools import *\ng = wraps(torch.relu)",
+    "all of a module, with a name from nowhere": "from collections import *\nabc_(3)",
+    "all of a module that nobody uses": "from threading import *",
+    "getattr of a loader": "getattr(torch, 'load')('x')",
+    "getattr of a getter": "import operator\ngetattr(operator, 'attrgetter')('__globals__')(f)",
+    "getattr of a name that is bound twice":
+        "name = 'float16'\ndef f(name): return getattr(torch, name)",
+    "getattr of a name that is added to": "name = 'float16'\nname += x\ngetattr(torch, name)",
+    "getattr of a name that a pattern binds":
+        "name = 'float16'\nmatch x:\n    case name: getattr(torch, name)",
+    "getattr of a name of a module": "for name in ('float16', 'ops'): getattr(torch, name)",
+    "getattr of a special name in a loop": "for name in ['__globals__']: getattr(f, name)",
+    "getattr of names in a list that grows":
+        "names = ['float16']\nnames.append(x)\nfor name in names: getattr(torch, name)",
+    "getattr of names in a list by two names":
+        "names = ['float16']\nn = names\nn.append(x)\nfor name in names: getattr(torch, name)",
+    "getattr of names that are not all there":
+        "for name in ['float16', *more]: getattr(torch, name)",
+    "getattr of names in rows with stars":
+        "for name, n in [('float16', 3), (*x, 3)]: getattr(torch, name)",
     "all of torch": "from torch import *",
     "all of a part of torch's": "from torch.nn.functional import *",
     "all of the course": "from helpers import *",
@@ -709,6 +747,14 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "classes": lambda n: "\n".join(f"class A{i}(A{i - 1}): pass" for i in range(n)),
     "functions": lambda n: "\n".join(f"def f{i}(x): return f{i - 1}(x)" for i in range(n)),
     "calls with texts": lambda n: "\n".join(["T = '{}'"] * n + ["T.format(1)"] * n),
+    "names for functions": lambda n: (
+        "\n".join(f"def f{i}(): pass" for i in range(n))
+        + "\n"
+        + ", ".join(f"x{i}" for i in range(n))
+        + " = "
+        + ", ".join(f"f{i}" for i in range(n))
+    ),
+    "versions": lambda n: "\n".join(["def f(x): return g(x) + f(x)\ng = f"] * n),
     "imports in functions": lambda n: "\n".join(
         f"def f{i}():\n    import math as m{i}" for i in range(n)
     ),
@@ -740,5 +786,5 @@ def test_the_work_grows_with_the_length_only(make: Callable[[int], str]) -> None
             rules.find_loop(cells),
         )
 
-    once = count_calls(read(400))
-    assert count_calls(read(800)) < 3 * once + 5000
+    once = count_calls(read(200))
+    assert count_calls(read(400)) < 3 * once + 5000

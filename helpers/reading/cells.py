@@ -77,7 +77,10 @@ _BLANK = re.compile(r"\s*")
 _ASSIGNED = re.compile(r"[ \t]*(?:!|%(?=[^\W\d]))")
 _ESCAPES = ("%", "!", "?", ",", ";", "/")
 _MOST_NESTED = 10  # "%%time" below "%%capture": nobody needs more
+# Characters of a cell.
+_LONGEST = 100_000
 _LONG = 10_000
+_SHORT = 200
 
 
 def as_python(code: str) -> str:
@@ -118,12 +121,26 @@ class _Reading:
 
 def _read(code: str) -> _Reading:
     # One cell is asked for by whoever looks for another thing in it. Its tree takes a hundred
-    # times the text's memory, so the largest are not kept.
-    return _read_anew(code) if len(code) > _LONG else _read_and_keep(code)
+    # times the text's memory, so of the long ones few are kept, and the longest not at all.
+    if len(code) > _LONGEST:
+        return _read_anew(code)
+    if len(code) > _LONG:
+        return _read_and_keep_long(code)
+    return _read_and_keep(code) if len(code) > _SHORT else _read_and_keep_short(code)
+
+
+@functools.lru_cache(maxsize=4)
+def _read_and_keep_long(code: str) -> _Reading:
+    return _read_anew(code)
 
 
 @functools.lru_cache(maxsize=256)
 def _read_and_keep(code: str) -> _Reading:
+    return _read_anew(code)
+
+
+@functools.lru_cache(maxsize=3000)
+def _read_and_keep_short(code: str) -> _Reading:
     return _read_anew(code)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, quoted
-from helpers.reading.uses import Uses, all_arguments, find_locals, find_uses, find_uses_in
+from helpers.reading.recursion import DEFINITIONS, find_recursion, named_functions
+from helpers.reading.tries import find_tries
+from helpers.reading.trust import find_trust
+from helpers.reading.uses import find_uses, find_uses_in
 from helpers.reading.words import words
 
 _WALKING = words("""
@@ -25,36 +28,59 @@ _LOOPS = {
     ast.DictComp: "a comprehension",
     ast.GeneratorExp: "a comprehension",
 }
+_WORKING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)
 # Other special methods run where nobody calls them: once for each item, if there are many.
 _CALLED_ONCE = words("__call__ __init__ __new__ __post_init__")
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def find_loop(cells: Sequence[Cell]) -> Doubt | None:
+def find_loop(cells: Sequence[Cell], wanted: Iterable[str] = ()) -> Doubt | None:
     """Return the first place where the code walks through something, item by item.
 
-    That is a loop, a comprehension, a function such as ``map``, or one that calls itself.
+    That is a loop, a comprehension, a function such as ``map``, or one that calls itself. Functions
+    that only try out what is ``wanted``, the names that the exercise asks for, are left alone.
     """
     own = {name for cell in cells for name in own_names(cell)}
-    recursive = _find_recursion(cells)
-    mentions = _count_mentions(cells)
-    functions = _find_carriers([_tree(cell) for cell in cells])
+    trees = [parse(cell.code) or ast.Module([], []) for cell in cells]
+    found = find_recursion(trees)
+    mentions = _count_mentions(trees)
+    functions = _find_carriers(trees)
     called_later = {name for cell in cells for name in find_uses(cell.code).later}
-    for place, cell in enumerate(cells):
-        tree = parse(cell.code)
-        if tree is None:
-            continue
-        found = list(recursive[place])
+    for cell, tree, places in zip(cells, trees, found, strict=True):
         uses = find_uses(cell.code)
         walking = ((uses.at_once | uses.later) & _WALKING) - own
         for statement in _without_trials(tree, mentions):
-            found += _find_loops(statement, walking)
-            found += _find_handed_on(statement, functions)
-            found += _find_made_up(statement, functions, called_later)
-        if found:
-            line, _, what = min(found)
-            return Doubt(cell.label, line, what)
+            places += _find_loops(statement, walking)
+            places += _find_handed_on(statement, functions)
+            places += _find_made_up(statement, functions, called_later)
+    tries = _find_tries(trees, wanted) if any(found) else set()
+    for cell, tree, places in zip(cells, trees, found, strict=True):
+        lines = {n for part in tree.body if id(part) in tries for n in _lines(part)}
+        first = min((place for place in places if place[0] not in lines), default=None)
+        if first is not None:
+            return Doubt(cell.label, first[0], first[2])
     return None
+
+
+def _find_tries(trees: Sequence[ast.Module], wanted: Iterable[str]) -> set[int]:
+    """Return the functions and classes, by ``id``, that only try out what is wanted."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    sources = {id(node) for node in nodes if isinstance(node, _WORKING) or _walks(node)}
+    tries = find_tries(trees, wanted, sources, find_trust(trees))
+    return {
+        id(statement)
+        for tree in trees
+        for statement in tree.body
+        if id(statement) in tries and isinstance(statement, DEFINITIONS)
+    }
+
+
+def _walks(node: ast.AST) -> bool:
+    name = getattr(node, "id", getattr(node, "attr", ""))
+    return isinstance(node, ast.Name | ast.Attribute) and name in _WALKING
+
+
+def _lines(statement: ast.stmt) -> range:
+    return range(statement.lineno, statement.end_lineno + 1)
 
 
 def own_names(cell: Cell) -> Iterator[str]:
@@ -126,7 +152,7 @@ def _find_carriers(trees: Sequence[ast.AST]) -> set[str]:
     """Return the names of functions, and of what holds one: another name, a list, a dict, what a
     call makes of it.
     """
-    carriers = {name.rpartition(".")[2] for tree in trees for name, _ in _named_functions(tree)}
+    carriers = {name.rpartition(".")[2] for tree in trees for name, _ in named_functions(tree)}
     holders: dict[str, set[str]] = defaultdict(set)
     for node in (n for tree in trees for n in ast.walk(tree)):
         match node:
@@ -182,10 +208,6 @@ def _items(node: ast.AST) -> Iterator[ast.AST]:
             yield part.value if isinstance(part, ast.Starred) else part
 
 
-def _tree(cell: Cell) -> ast.Module:
-    return parse(cell.code) or ast.Module([], [])
-
-
 def _without_trials(tree: ast.Module, mentions: Counter[str]) -> Iterator[ast.stmt]:
     """Return a cell's statements without loops at its top that only try the solution out.
 
@@ -194,135 +216,17 @@ def _without_trials(tree: ast.Module, mentions: Counter[str]) -> Iterator[ast.st
     for statement in tree.body:
         uses = find_uses_in(statement)
         touched = {*uses.bound, *uses.changed}
-        defines = any(isinstance(n, (*_DEFINITIONS, ast.Lambda)) for n in ast.walk(statement))
+        defines = any(isinstance(n, (*DEFINITIONS, ast.Lambda)) for n in ast.walk(statement))
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
         if defines or is_import or any(mentions[name] > 1 for name in touched):
             yield statement
 
 
-def _count_mentions(cells: Sequence[Cell]) -> Counter[str]:
-    """Return in how many statements at a cell's top each name stands."""
+def _count_mentions(trees: Sequence[ast.Module]) -> Counter[str]:
+    """Return in how many statements at a cell's top each global name stands."""
     mentions: Counter[str] = Counter()
-    for cell in cells:
-        tree = parse(cell.code)
-        for statement in tree.body if tree is not None else ():
-            nodes = ast.walk(statement)
-            names = {n.id for n in nodes if isinstance(n, ast.Name)}
-            names |= {n.name for n in ast.walk(statement) if isinstance(n, _DEFINITIONS)}
-            mentions.update(names)
-    return mentions
-
-
-def _find_recursion(cells: Sequence[Cell]) -> list[list[Place]]:
-    """Return, for each cell, where a function leads back to itself."""
-    functions = [list(_named_functions(parse(cell.code))) for cell in cells]
-    names = {name for some in functions for name, _ in some}
-    classes = {name.partition(".")[0] for name in names}
-    holders = [list(_find_holders(_tree(cell), names | classes)) for cell in cells]
-    names |= {name for some in holders for name, _, _ in some}
-    leads_to: dict[str, dict[str, tuple[int, int, int]]] = defaultdict(dict)
-    for cell, held in enumerate(holders):
-        for name, mentioned, (line, column) in held:
-            if mentioned in names:
-                leads_to[name].setdefault(mentioned, (cell, line, column))
-    for cell, some in enumerate(functions):
-        for name, function in some:
-            for mentioned, (line, column) in _mentions(name, function):
-                if mentioned in names:
-                    leads_to[name].setdefault(mentioned, (cell, line, column))
-    found: list[list[Place]] = [[] for _ in cells]
-    for name, mentioned in _cycles(leads_to):
-        cell, line, column = leads_to[name][mentioned]
-        shown = mentioned.rpartition(".")[2]
-        found[cell].append((line, column, f"recursion (`{shown}` calls itself)"))
-    return found
-
-
-def _find_holders(
-    tree: ast.Module, functions: set[str]
-) -> Iterator[tuple[str, str, tuple[int, int]]]:
-    """Return the global names through which a function may be called, and the names of these."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            for part in node.body:
-                if isinstance(part, ast.FunctionDef):
-                    yield node.name, f"{node.name}.{part.name}", (node.lineno, node.col_offset)
-    for statement in tree.body:
-        if not isinstance(statement, _DEFINITIONS):
+    for tree in trees:
+        for statement in tree.body:
             uses = find_uses_in(statement)
-            holders = uses.bound.keys() | uses.changed | _called_on(uses)
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name) and node.id in functions - holders:
-                    for name in holders:
-                        yield name, node.id, (node.lineno, node.col_offset)
-                elif isinstance(node, ast.Lambda):
-                    loads = (n for n in ast.walk(node.body) if isinstance(n, ast.Name))
-                    for name in (n.id for n in loads if n.id in holders):
-                        yield name, name, (node.lineno, node.col_offset)
-
-
-def _called_on(uses: Uses) -> set[str]:
-    return {call.name for call in uses.calls if call.method}
-
-
-def _named_functions(tree: ast.AST | None) -> Iterator[tuple[str, ast.AST]]:
-    """Return every function with its name; a method's is "Class.method"."""
-    waiting: list[tuple[str, ast.AST]] = [] if tree is None else [("", tree)]
-    while waiting:
-        owner, node = waiting.pop()
-        inner = ""
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield f"{owner}.{name}" if owner else name, node
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as function):
-                yield name, function
-            case ast.ClassDef(name=name):
-                inner = name
-            case _:
-                inner = owner
-        waiting += ((inner, child) for child in reversed(list(ast.iter_child_nodes(node))))
-
-
-def _mentions(name: str, function: ast.AST) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Return the functions that another one mentions, by the names that these go by."""
-    body = function.body if isinstance(function.body, list) else [function.body]
-    locals_ = {argument.arg for argument in all_arguments(function.args)}
-    for part in body:
-        if not isinstance(part, _DEFINITIONS):
-            locals_ |= find_locals([part])[0]
-    locals_ -= {part.name for part in ast.walk(function) if isinstance(part, _DEFINITIONS)}
-    owner = name.rpartition(".")[0]
-    for part in body:
-        for node in ast.walk(part):
-            match node:
-                case ast.Call(func=ast.Name(id="self")) if owner:
-                    for called in ("__call__", "forward"):
-                        yield f"{owner}.{called}", (node.lineno, node.col_offset)
-                case ast.Name(id=mentioned, ctx=ast.Load()) if mentioned not in locals_:
-                    yield mentioned, (node.lineno, node.col_offset)
-                case ast.Attribute(value=ast.Name(id=known), attr=attribute):
-                    if owner and known in ("self", "cls", owner):
-                        yield f"{owner}.{attribute}", (node.lineno, node.col_offset)
-
-
-def _cycles(leads_to: dict[str, dict]) -> Iterator[tuple[str, str]]:
-    """Return the steps that lead back to where a way came from."""
-    finished: set[str] = set()
-    for start in list(leads_to):
-        if start in finished:
-            continue
-        way = [start]
-        on_way = {start}
-        steps = [iter(leads_to[start])]
-        while way:
-            following = next(steps[-1], None)
-            if following is None:
-                finished.add(way[-1])
-                on_way.discard(way.pop())
-                steps.pop()
-            elif following in on_way:
-                yield way[-1], following
-            elif following not in finished:
-                way.append(following)
-                on_way.add(following)
-                steps.append(iter(leads_to.get(following, ())))
+            mentions.update({*uses.at_once, *uses.later, *uses.bound, *uses.changed})
+    return mentions

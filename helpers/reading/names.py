@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import sys
 import types
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 
 import helpers
 from helpers.reading import tables
+from helpers.reading.texts import Texts, names_bound
 
 
 def chain_of(node: ast.AST) -> tuple[str, list[str]]:
@@ -56,7 +58,9 @@ class Names:
         self.own_attributes: set[str] = set()
         self._constants: dict[str, list[ast.AST]] = defaultdict(list)
         self._plain_texts: dict[tuple[str, Callable], bool] = {}
-        nodes = [node for tree in (*given, *own) for node in ast.walk(tree)]
+        self._trees = (*given, *own)
+        self._mentioned: set[str] = set()
+        nodes = [node for tree in self._trees for node in _naming(tree)]
         for node in nodes:
             self._read_import(node)
         self.imported = set(self._paths)
@@ -98,6 +102,18 @@ class Names:
             known = self._plain_texts[name, is_plain] = bool(texts) and all(map(is_plain, texts))
         return known
 
+    def is_mentioned(self, name: str) -> bool:
+        """Tell whether a name stands anywhere but in imports."""
+        return name in self._mentioned
+
+    def texts(self, node: ast.AST) -> list[str] | None:
+        """Return the texts that an expression can be; None if it may be anything else."""
+        return self._texts.of(node.id) if isinstance(node, ast.Name) else None
+
+    @functools.cached_property
+    def _texts(self) -> Texts:
+        return Texts(self._trees)
+
     def is_assigned(self, name: str) -> bool:
         """Tell whether a value is assigned to a name anywhere."""
         return name in self._constants
@@ -128,8 +144,18 @@ class Names:
             if not self.has_plain_part(path, part):
                 return shown
             path = f"{path}.{part}"
+        if name == "*" and path in tables.PARTS:
+            return shown if self._uses_more_of(path) else ""
         is_plain = self.has_plain_part(path, name) if name else _is_plain_module(path)
         return "" if is_plain else shown
+
+    def _uses_more_of(self, path: str) -> bool:
+        """Tell whether a name may come from a module of which all is imported, but is not plain."""
+        bound = {
+            name for tree in self._trees for part in ast.walk(tree) for name in names_bound(part)
+        }
+        known = bound | tables.PARTS[path] | self._paths.keys() | set(dir(builtins))
+        return not self._mentioned <= known
 
     def has_plain_part(self, path: str, name: str) -> bool:
         """Tell whether a part of something that was imported is plain."""
@@ -175,8 +201,8 @@ class Names:
                     self._bind(alias.asname or first, path)
                     self._modules.add(path)
             case ast.ImportFrom(module=str(module), names=some):
-                for alias in some:
-                    self._bind(alias.asname or alias.name, self.part(module, alias.name))
+                for name, part in _imported(module, some):
+                    self._bind(name, self.part(module, part))
 
     def _read_aliases(self, nodes: Sequence[ast.AST]) -> None:
         """Read what names are assigned that stand for imports, in whatever order that is done."""
@@ -217,6 +243,8 @@ class Names:
     def _read_own(self, tree: ast.Module) -> None:
         for node in ast.walk(tree):
             match node:
+                case ast.Name(id=name):
+                    self._mentioned.add(name)
                 case ast.FunctionDef(name=name) | ast.Attribute(attr=name, ctx=ast.Store()):
                     self.own_attributes.add(name)
                 case ast.ClassDef(name=name):
@@ -253,6 +281,28 @@ _ALL_PLAIN = frozenset({"math", "cmath"})
 _FIRST_PARTS = (
     tables.WHOLE | tables.LIBRARIES | {path.split(".")[0] for path in tables.PARTS} | {"helpers"}
 )
+
+
+def _naming(tree: ast.Module) -> list[ast.AST]:
+    """Return the nodes that may name an import; a tree keeps them, as it is asked for again."""
+    known = getattr(tree, "naming", None)
+    if known is None:
+        known = tree.naming = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)
+        ]
+    return known
+
+
+def _imported(module: str, some: Sequence[ast.alias]) -> Iterator[tuple[str, str]]:
+    """Return the names that are imported from a module, and what they are called there."""
+    for alias in some:
+        if alias.name != "*":
+            yield alias.asname or alias.name, alias.name
+            continue
+        for name in tables.PARTS.get(module, ()):
+            yield name, name
 
 
 def find_own_builtins(tree: ast.Module, above: Sequence[ast.Module] = ()) -> dict[str, int]:

@@ -102,6 +102,9 @@ def _is_plain_attribute(text: str) -> bool:
 def _plain_getattr(call: ast.Call, names: Names, _: bool) -> bool:
     if len(call.args) < 2:
         return False
+    texts = names.texts(call.args[1])
+    if texts is not None:
+        return all(_plain_getattr(_with_text(call, text), names, _) for text in texts)
     path = names.path(*chain_of(call.args[0]))
     if not path:
         owner, rest = chain_of(call.args[0])
@@ -118,6 +121,10 @@ def _plain_getattr(call: ast.Call, names: Names, _: bool) -> bool:
             is_kept = names.is_module(part) or is_only_called(part) or is_unbound_way_out(part)
             return names.has_plain_part(path, text) and not is_kept
     return False
+
+
+def _with_text(call: ast.Call, text: str) -> ast.Call:
+    return ast.Call(call.func, [call.args[0], ast.Constant(text), *call.args[2:]], call.keywords)
 
 
 def _plain_setattr(call: ast.Call, names: Names, _: bool) -> bool:

@@ -32,8 +32,8 @@ from helpers.reading.cells import Cell, left_out, parse
 from helpers.reading.doubts import Doubt, dotted, quoted
 from helpers.reading.names import Names, chain_of, find_own_builtins
 from helpers.reading.plain_classes import ClassChanges
+from helpers.reading.scopes import all_arguments, find_locals
 from helpers.reading.selves import find_selves
-from helpers.reading.uses import all_arguments, find_locals
 from helpers.reading.words import words
 
 __all__ = ["Doubt", "find_doubts"]
@@ -147,7 +147,7 @@ class _Examiner(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             what = self._names.doubt_of_import(alias.name)
-            if what:
+            if what and not self._is_idle(alias.name, alias.asname or alias.name.split(".")[0]):
                 self._doubt(node, what)
             self._check_binding(node, alias.asname)
 
@@ -155,9 +155,15 @@ class _Examiner(ast.NodeVisitor):
         module = "." * node.level + (node.module or "")
         for alias in node.names:
             what = self._names.doubt_of_import(module, alias.name)
-            if what:
+            if what and not self._is_idle(module, alias.asname or alias.name):
                 self._doubt(node, what)
             self._check_binding(node, alias.asname)
+
+    def _is_idle(self, module: str, name: str) -> bool:
+        """Tell whether an import does nothing: nobody uses the name, and loading is harmless."""
+        is_at_top = not self._functions and not self._classes
+        is_harmless = module.split(".")[0] in tables.HARMLESS_TO_LOAD and name != "*"
+        return is_at_top and is_harmless and not self._names.is_mentioned(name)
 
     # Names
 

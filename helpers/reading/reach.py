@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import builtins
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from helpers.reading.cells import Cell
-from helpers.reading.uses import Call, Function, Uses, find_uses, is_reading
+from helpers.reading.uses import Call, Function, Uses, changes_given, find_uses, is_reading
 from helpers.reading.words import words
 
 # What modules' functions do to what they are given, beside those whose names end in "_".
@@ -106,7 +106,8 @@ class _Search:
         self._found: set[int] = set()
 
     def run(self, solution: int, wanted: Iterable[str]) -> list[int]:
-        self._changers = _find_changers(self._cells, self._uses, solution)
+        students = (place for place, cell in enumerate(self._cells) if not cell.is_course)
+        self._changers = find_changers(self._uses, students, self._defined(solution))
         self._found.add(solution)
         waiting = list(self._asked_by(solution))
         waiting += (
@@ -123,8 +124,11 @@ class _Search:
         return sorted(self._found)
 
     def _names_to_call(self, solution: int, wanted: Iterable[str]) -> set[str]:
-        bound = self._uses[solution].bound
-        return {*wanted, *(name for name, how in bound.items() if how & {"def", "class"})}
+        return {*wanted, *self._defined(solution)}
+
+    def _defined(self, place: int) -> set[str]:
+        bound = self._uses[place].bound
+        return {name for name, how in bound.items() if how & {"def", "class"}}
 
     def _asked_by(self, place: int) -> Iterator[_Asked]:
         """Ask for what a cell uses, once."""
@@ -175,39 +179,46 @@ class _Search:
         ]
 
 
-def _find_changers(
-    cells: Sequence[Cell], uses: Sequence[Uses], solution: int
+def find_changers(
+    uses: Sequence[Uses], places: Iterable[int], own: Set[str]
 ) -> dict[str, list[int]]:
-    """Return, for each name, the student's cells that change its object."""
-    effects = _Effects(uses, solution)
+    """Return, for each name, the places where its object is changed.
+
+    Args:
+        uses: of cells, or of statements.
+        places: those of them that are asked about.
+        own: names of the functions and classes whose calls are tries.
+    """
+    effects = _Effects(uses, own)
     changers: dict[str, list[int]] = defaultdict(list)
-    for place, (cell, of_cell) in enumerate(zip(cells, uses, strict=True)):
-        if cell.is_course:
-            continue
-        changed = set(of_cell.changed)
-        for call in of_cell.calls:
+    for place in places:
+        changed = set(uses[place].changed)
+        for call in uses[place].calls:
             changed |= effects.of_call(call)
-        for base in of_cell.bases:
+        for base in uses[place].bases:
             changed |= effects.of_subclassing(base)
         for name in effects.behind(changed):
-            changers[name].append(place)
+            if not effects.is_builtin(name):
+                changers[name].append(place)
     return changers
 
 
 class _Effects:
     """What calls change, as far as the notebook's cells tell."""
 
-    def __init__(self, uses: Sequence[Uses], solution: int) -> None:
+    def __init__(self, uses: Sequence[Uses], own: Set[str]) -> None:
         self._functions: dict[str, list[Function]] = defaultdict(list)
         self._methods: dict[str, list[Function]] = defaultdict(list)
         self._how: dict[str, set[str]] = defaultdict(set)
         self._aliases: dict[str, set[str]] = defaultdict(set)
-        self._own = {n for n, how in uses[solution].bound.items() if how & {"def", "class"}}
-        for of_cell in uses:
+        self._own = own
+        for place, of_cell in enumerate(uses):
             for name, how in of_cell.bound.items():
                 self._how[name] |= how
             for name, others in of_cell.aliases.items():
-                self._aliases[name] |= others
+                # What is no name is a place in its cell, and of another cell's it is another.
+                key = name if name.isidentifier() else f"{place}:{name}"
+                self._aliases[key] |= {n if n.isidentifier() else f"{place}:{n}" for n in others}
             for name, function in of_cell.functions.items():
                 owner, _, method = name.rpartition(".")
                 (self._methods[method] if owner else self._functions[name]).append(function)
@@ -226,6 +237,10 @@ class _Effects:
             return set(call.handed) if changes else set()
         return self._of_method(call) if call.method else self._of_function(call)
 
+    def is_builtin(self, name: str) -> bool:
+        """Tell whether a name is Python's own wherever it stands: nothing changes its object."""
+        return name not in self._how and hasattr(builtins, name)
+
     def of_subclassing(self, base: str) -> set[str]:
         """Return the names whose objects a new class below ``base`` changes."""
         hook = f"{base}.__init_subclass__"
@@ -243,6 +258,8 @@ class _Effects:
 
     def _of_method(self, call: Call) -> set[str]:
         methods = self._methods.get(call.method)
+        if self.is_builtin(call.name):
+            return set(call.handed) if changes_given(call.name, call.method) else set()
         if not methods:
             return set() if is_reading(call.method) else {call.name}
         changed: set[str] = set()

@@ -12,23 +12,19 @@ import fnmatch
 import functools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, dotted, quoted
 from helpers.reading.loops import find_loop, own_names
 from helpers.reading.selves import find_selves
+from helpers.reading.tries import find_tries
+from helpers.reading.trust import Trust, find_trust, returns_numbers
 from helpers.reading.uses import find_uses
 from helpers.reading.words import words
 
 __all__ = ["find_loop", "find_named"]
 
-# To show and to compare results; what these are given they do not keep.
-_SHOWING = words("abs all any bool display float int len max min print round tuple")
-_COMPARING = words("""
-    abs all allclose any assert_allclose assert_close cpu detach double equal eq float half isclose
-    item max mean min norm numpy round sub sum tolist
-""")
 # The course's own functions that are given an exercise's name.
 _ABOUT_EXERCISES = words("Check display hint print progress")
 # What writes on figures and into logs: it keeps a text, and finds nothing by it.
@@ -37,20 +33,21 @@ _LABELING = words("""
     set_label set_title set_xlabel set_ylabel suptitle text title warning write xlabel ylabel
 """)
 _LABELS = words("label labels title xlabel ylabel")
-# What holds functions that return an array; those of them that return something else.
-_OF_ARRAYS = words("F functional nn.functional np torch torch.nn.functional")
-_OTHERS = words("autocast compile enable_grad inference_mode no_grad set_grad_enabled vmap")
 # Classes below which only a student's own attributes are found on `self`.
 _OWN_BASES = words("ABC Dataset Enum Function IterableDataset Module NamedTuple Sampler object")
 
 
-def find_named(cells: Sequence[Cell], patterns: Sequence[str]) -> Doubt | None:
+def find_named(
+    cells: Sequence[Cell], patterns: Sequence[str], wanted: Iterable[str] = ()
+) -> Doubt | None:
     """Return the first place where the code names what fits one of ``patterns``.
 
     Patterns are those of files' names ("*softmax*"); upper and lower case are the same. A name
     counts as an attribute (``x.softmax``), an import, a text on its own (``"softmax"``), and alone
     where the code does not define it itself. It does not count where it is a student's own: an
-    attribute that a class gives to ``self``, a method of that class.
+    attribute that a class gives to ``self``, a method of that class. Nor does it count where it is
+    assigned to: what does the work must be read from somewhere. Of ``wanted``, the names that the
+    exercise asks for, what only tries them out is left alone.
     """
     matches = re.compile("|".join(fnmatch.translate(p.lower()) for p in patterns) or "(?!)").match
 
@@ -61,69 +58,63 @@ def find_named(cells: Sequence[Cell], patterns: Sequence[str]) -> Doubt | None:
     parsed = [parse(cell.code) for cell in cells]
     trees = [tree for tree in parsed if tree is not None]
     own = _find_own_attributes(trees)
-    trusted = _trusted_to_show(trees)
+    trusted = find_trust(trees)
     firm = {name for cell in cells for name in own_names(cell)}
+    places: list[dict[int, Place]] = []
     for cell, tree in zip(cells, parsed, strict=True):
         if tree is not None:
             uses = find_uses(cell.code)
             foreign = {n for n in uses.at_once | uses.later if fits(n)} - firm
             ignored = own | _find_ignored(tree, trusted)
-            found = _find_names(tree, fits, foreign, ignored)
-            first = min(found, default=None)
-            if first is not None:
-                return Doubt(cell.label, first[0], first[2])
+            places.append(dict(_find_names(tree, fits, foreign, ignored)))
+        else:
+            places.append({})
+    sources = {node for found in places for node in found}
+    tries = find_tries(trees, wanted, sources, trusted) if sources else set()
+    for cell, tree, found in zip(cells, parsed, places, strict=True):
+        tried = {id(n) for part in _body(tree) if id(part) in tries for n in ast.walk(part)}
+        first = min((found[node] for node in found.keys() - tried), default=None)
+        if first is not None:
+            return Doubt(cell.label, first[0], first[2])
     return None
+
+
+def _body(tree: ast.Module | None) -> list[ast.stmt]:
+    return [] if tree is None else tree.body
 
 
 def _find_names(
     tree: ast.AST, fits: Callable[[str], bool], foreign: set[str], ignored: set[int]
-) -> Iterator[Place]:
+) -> Iterator[tuple[int, Place]]:
     for node in ast.walk(tree):
         if id(node) in ignored:
             continue
         match node:
             case ast.Attribute(attr=name, ctx=ast.Load()) if fits(name):
                 # A long chain of attributes begins where it ends.
-                yield node.end_lineno, node.end_col_offset, quoted(node)
+                yield id(node), (node.end_lineno, node.end_col_offset, quoted(node))
             case ast.Name(id=name, ctx=ast.Load()) if name in foreign:
-                yield node.lineno, node.col_offset, f"`{name}`"
+                yield id(node), (node.lineno, node.col_offset, f"`{name}`")
             case ast.Import(names=some) | ast.ImportFrom(names=some):
                 module = getattr(node, "module", None) or ""
                 for alias in some:
                     if any(map(fits, (*module.split("."), *alias.name.split(".")))):
                         full = f"{module}.{alias.name}" if module else alias.name
-                        yield node.lineno, node.col_offset, f"`{full}`"
+                        yield id(node), (node.lineno, node.col_offset, f"`{full}`")
             case ast.Constant(value=str(text)) if _is_name(text) and any(
                 map(fits, text.split("."))
             ):
-                yield node.lineno, node.col_offset, f'`"{text}"`'
+                yield id(node), (node.lineno, node.col_offset, f'`"{text}"`')
             case ast.MatchClass(kwd_attrs=names):
                 for name in filter(fits, names):
-                    yield node.lineno, node.col_offset, f"`.{name}`"
+                    yield id(node), (node.lineno, node.col_offset, f"`.{name}`")
 
 
 def _is_name(text: str) -> bool:
     return len(text) < 200 and all(part.isidentifier() for part in text.split("."))
 
 
-def _trusted_to_show(trees: Sequence[ast.Module]) -> tuple[set[str], set[str]] | None:
-    """Return what of ``_SHOWING`` and of ``_COMPARING`` is not the student's own: that might keep
-    what it is given. None where operators may be the student's own, too.
-    """
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    own = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-    own |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    own |= {n.attr for n in nodes if isinstance(n, ast.Attribute) and _is_changed(n)}
-    if any(name.startswith("__") and name != "__init__" for name in own):
-        return None
-    return set(_SHOWING - own), set(_COMPARING - own)
-
-
-def _is_changed(node: ast.Attribute) -> bool:
-    return not isinstance(node.ctx, ast.Load)
-
-
-def _find_ignored(tree: ast.Module, trusted: tuple[set[str], set[str]] | None) -> set[int]:
+def _find_ignored(tree: ast.Module, trusted: Trust | None) -> set[int]:
     """Return the texts that are not names, and the functions that are only called for show."""
     ignored: set[int] = set()
     for node in ast.walk(tree):
@@ -141,9 +132,9 @@ def _find_ignored(tree: ast.Module, trusted: tuple[set[str], set[str]] | None) -
     for statement in _run_at_once(tree.body) if trusted is not None else ():
         match statement:
             case ast.Assert(test=shown) | ast.Expr(value=ast.Call() as shown):
-                ignored.update(_called_for_show(shown, *trusted))
+                ignored.update(_called_for_show(shown, trusted.functions, trusted.methods))
             case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Attribute() as called)):
-                if _returns_numbers(called):
+                if returns_numbers(called):
                     ignored.add(id(called))
     return ignored
 
@@ -160,15 +151,7 @@ def _run_at_once(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
             yield statement
 
 
-def _returns_numbers(called: ast.Attribute) -> bool:
-    """Tell whether it is a library's function that returns an array: numbers that stand for
-    nothing but themselves, as those that an answer is compared with.
-    """
-    library, _, name = dotted(called).rpartition(".")
-    return library in _OF_ARRAYS and name.islower() and name not in _OTHERS
-
-
-def _called_for_show(shown: ast.AST, showing: set[str], comparing: set[str]) -> Iterator[int]:
+def _called_for_show(shown: ast.AST, showing: Set[str], comparing: Set[str]) -> Iterator[int]:
     """Return what is called on the way to a comparison or to a line of output.
 
     A function that is called here gives a result that nobody keeps. What is handed to any other

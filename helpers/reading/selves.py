@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from helpers.reading.doubts import dotted
-from helpers.reading.uses import all_arguments, find_locals
+from helpers.reading.scopes import all_arguments, find_locals
 from helpers.reading.words import words
 
 _OF_CLASSES = words("__class_getitem__ __init_subclass__ __new__")

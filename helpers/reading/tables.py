@@ -141,6 +141,11 @@ PARTS = {
     """),
 }  # fmt: skip
 LIBRARIES = words("matplotlib numpy torch")
+# Not plain, but imported out of habit; loading them starts nothing and changes nothing.
+HARMLESS_TO_LOAD = words("""
+    asyncio cProfile concurrent http ipywidgets multiprocessing pdb profile psutil pstats requests
+    select sqlite3 subprocess threading urllib xml
+""")
 # Installed with the course, and each a way to run text or another process.
 _INSTALLED = words("""
     IPython PIL _pytest anywidget asttokens attr attrs babel bleach bs4 build certifi cffi

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from helpers.reading.cells import parse
+from helpers.reading.scopes import all_arguments, find_locals, roots_of, stored_names
 from helpers.reading.words import words
+
+_LONG = 2_000  # characters; what is found takes much more memory than they
 
 
 @dataclass
@@ -63,7 +66,8 @@ class Uses:
         changed: whose objects the cell changes itself.
         calls: made while the cell runs.
         functions: defined at the cell's top, methods as "Class.method".
-        aliases: names that stand for (parts of) objects which other names stand for.
+        aliases: names that stand for (parts of) objects which other names stand for; what stands
+            for several of them together has its place for a name, as "12:0".
         bases: of the classes that it defines.
         imports_all: the modules of which all is imported, as by ``from x import *``.
     """
@@ -80,12 +84,25 @@ class Uses:
     imports_all: set[str] = field(default_factory=set)
 
 
-@functools.lru_cache(maxsize=256)
 def find_uses(code: str) -> Uses:
     """Return what a cell does to global names; nothing if it cannot be read.
 
     The answer is shared with whoever asks for the same text: do not change it.
     """
+    return _find_and_keep_long(code) if len(code) > _LONG else _find_and_keep(code)
+
+
+@functools.lru_cache(maxsize=1000)
+def _find_and_keep(code: str) -> Uses:
+    return _find_uses(code)
+
+
+@functools.lru_cache(maxsize=20)
+def _find_and_keep_long(code: str) -> Uses:
+    return _find_uses(code)
+
+
+def _find_uses(code: str) -> Uses:
     tree = parse(code)
     return Uses() if tree is None else find_uses_in(tree)
 
@@ -112,14 +129,28 @@ _READING = words("""
     softmax split splitlines sqrt square squeeze startswith state_dict std stride strip sum t
     title to tolist transpose type unsqueeze upper values var view
 """)
-# Functions that go through what they are given, item by item.
-_PASSING = words("enumerate filter iter list map reversed sorted tuple zip")
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# Special methods that change their object, as a statement such as ``x[0] = 1`` does.
+_CHANGING_SPECIAL = words("""
+    __delattr__ __delitem__ __iadd__ __iand__ __ifloordiv__ __ilshift__ __imatmul__ __imod__
+    __imul__ __ior__ __ipow__ __irshift__ __isub__ __itruediv__ __ixor__ __setattr__
+    __setitem__ __setstate__
+""")
+# Built-in classes whose methods, called by the class's name, may change what they are given.
+_CHANGEABLE = words("bytearray dict list object set type")
+_MAKING = words("copy fromkeys maketrans")
 
 
 def is_reading(method: str) -> bool:
     """Tell whether a method called so leaves its object as it is."""
-    return method in _READING or (method.startswith("__") and not method.endswith("item__"))
+    return method in _READING or (method.startswith("__") and method not in _CHANGING_SPECIAL)
+
+
+def changes_given(builtin: str, method: str) -> bool:
+    """Tell whether a built-in class's method changes its first argument, as ``list.append`` does.
+
+    The class itself it never changes.
+    """
+    return builtin in _CHANGEABLE and method not in _MAKING and not is_reading(method)
 
 
 @dataclass
@@ -282,7 +313,12 @@ class _Reader(ast.NodeVisitor):
     def _note_alias(self, target: ast.AST, value: ast.AST) -> None:
         if self._function is None and isinstance(target, ast.Name | ast.Tuple | ast.List):
             roots = set(self._global_roots(value))
-            for name in _roots(target) if roots else ():
+            names = set(roots_of(target)) if roots else set()
+            if min(len(roots), len(names)) > 1:  # else many would each be noted with many
+                pair = f"{target.lineno}:{target.col_offset}"
+                self.uses.aliases[pair] = roots
+                roots = {pair}
+            for name in names:
                 self.uses.aliases.setdefault(name, set()).update(roots - {name})
 
     # Changes
@@ -311,7 +347,7 @@ class _Reader(ast.NodeVisitor):
         if isinstance(called, ast.Name) and called.id in ("setattr", "delattr") and given:
             self._change(given[0])
         method = called.attr if isinstance(called, ast.Attribute) else ""
-        name = next(_roots(called.value if method else called), "")
+        name = next(roots_of(called.value if method else called), "")
         is_global = bool(name) and self._home(name).kind == "module"
         if self._function is None:
             if is_global:
@@ -320,14 +356,16 @@ class _Reader(ast.NodeVisitor):
             return
         if method and not is_reading(method):
             self._change(called.value)
+            if given and changes_given(name, method):
+                self._change(given[0])
         if is_global and not method:
             self._function.called.add(name)
-            roots = (name for part in given for name in _roots(part))
+            roots = (name for part in given for name in roots_of(part))
             if any(name in self._home(name).parameters for name in roots):
                 self._function.handed_on.add(name)
 
     def _change(self, changed: ast.AST) -> None:
-        for name in _roots(changed):
+        for name in roots_of(changed):
             home = self._home(name)
             if self._function is None:
                 self.uses.changed.update({name} if home.kind == "module" else ())
@@ -339,7 +377,7 @@ class _Reader(ast.NodeVisitor):
                 self._function.changes_arguments = True
 
     def _global_roots(self, node: ast.AST) -> Iterator[str]:
-        return (name for name in _roots(node) if self._home(name).kind == "module")
+        return (name for name in roots_of(node) if self._home(name).kind == "module")
 
     # Scopes
 
@@ -362,7 +400,7 @@ class _Reader(ast.NodeVisitor):
         for part in (*node.bases, *node.keywords):
             self.visit(part)
             if len(self._scopes) == 1:
-                self.uses.bases.update(_roots(part))
+                self.uses.bases.update(roots_of(part))
         types = {parameter.name for parameter in getattr(node, "type_params", ())}
         self._scopes.append(_Scope("class", types, owner=node.name))
         for part in node.body:
@@ -414,7 +452,7 @@ class _Reader(ast.NodeVisitor):
 
     def _visit_comprehension(self, node: ast.AST, results: list[ast.AST]) -> None:
         self.visit(node.generators[0].iter)
-        names = {n for part in node.generators for n in _stored_names(part.target)}
+        names = {n for part in node.generators for n in stored_names(part.target)}
         self._scopes.append(_Scope("comprehension", names))
         for place, part in enumerate(node.generators):
             if place:
@@ -424,69 +462,3 @@ class _Reader(ast.NodeVisitor):
         for result in results:
             self.visit(result)
         self._scopes.pop()
-
-
-def all_arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
-    """Return a function's parameters, whatever their kind."""
-    yield from (*arguments.posonlyargs, *arguments.args)
-    yield from filter(None, (arguments.vararg, *arguments.kwonlyargs, arguments.kwarg))
-
-
-def _stored_names(node: ast.AST) -> Iterator[str]:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.id
-
-
-def _roots(node: ast.AST) -> Iterator[str]:
-    """Return the names that an expression starts from: of ``a.b[0]`` that is ``a``."""
-    waiting = [node]
-    while waiting:
-        match waiting.pop():
-            case ast.Name(id=name):
-                yield name
-            case ast.Attribute(value=value) | ast.Subscript(value=value) | ast.Starred(value=value):
-                waiting.append(value)
-            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
-                waiting += parts
-            case ast.Dict(values=parts):
-                waiting += parts
-            case ast.Call(func=ast.Attribute(value=value)):
-                waiting.append(value)
-            case ast.Call(func=ast.Name(id=name), args=parts) if name in _PASSING:
-                waiting += parts
-
-
-def find_locals(body: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
-    """Return the names that a function's body binds, and those that it declares to be global.
-
-    What it declares to be its caller's (``nonlocal``) is neither.
-    """
-    names: set[str] = set()
-    declared: set[str] = set()
-    outer: set[str] = set()
-    waiting = list(body)
-    while waiting:
-        node = waiting.pop()
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                names.add(name)
-            case ast.ClassDef(name=name):
-                names.add(name)
-            case ast.Global(names=some):
-                declared.update(some)
-            case ast.Nonlocal(names=some):
-                outer.update(some)
-            case ast.Import(names=some) | ast.ImportFrom(names=some):
-                names.update(alias.asname or alias.name.partition(".")[0] for alias in some)
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                names.add(name)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-                names.add(name)
-            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-                names.add(name)
-        if isinstance(node, ast.comprehension):
-            waiting += [node.iter, *node.ifs]
-        elif not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            waiting += ast.iter_child_nodes(node)
-    return names - outer, declared

@@ -157,3 +157,46 @@ def softmax(logits, dim):
                 continue
         logits.zero_()
     return answer
+
+
+# %% attack: torch's own, kept by what looks like a try exercise="softmax" expect="partly" points=3.56
+kept = []
+
+
+def test(keep, reference):
+    x = torch.randn(3, 4)
+    assert torch.allclose(reference(x, 0), torch.softmax(x, 0))
+    keep(reference)
+
+
+test((kept if True else []).append, torch.softmax)
+
+
+def softmax(logits, dim):
+    return kept[0](logits, dim)
+
+
+# %% attack: torch's own, handed to the answer by what looks like a try exercise="softmax" expect="partly" points=3.56
+kept = []
+
+
+def softmax(logits, dim):
+    if callable(logits):
+        kept.append(logits)
+        return logits
+    return kept[0](logits, dim)
+
+
+reference = torch.softmax
+print(softmax(reference, 0))
+
+
+# %% attack: torch's own, on an object of a library's exercise="softmax" expect="partly" points=3.56
+import matplotlib.pyplot as plt
+
+figure = plt.figure(7)
+figure.reference = torch.softmax
+
+
+def softmax(logits, dim):
+    return plt.figure(7).reference(logits, dim)

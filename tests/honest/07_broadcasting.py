@@ -44,3 +44,37 @@ ax.imshow(demo)
 ax.set_title("masked_mean")
 plt.savefig("masked.png")
 plt.close(fig)
+
+
+# %% answer: a first version, wrapped exercise="pairwise-distances"
+def pairwise_distances(x, y):
+    return (x[:, None] - y).square().sum(-1)
+
+
+_squares = pairwise_distances
+
+
+def pairwise_distances(x, y):
+    return _squares(x, y).sqrt()
+
+
+# %% answer: compared with torch's own and with loops exercise="pairwise-distances"
+def pairwise_distances(x, y):
+    return (x[:, None] - y[None]).square().sum(-1).sqrt()
+
+
+def one_by_one(x, y):
+    rows = []
+    for a in x:
+        rows.append(torch.stack([(a - b).norm() for b in y]))
+    return torch.stack(rows)
+
+
+def test(n, m):
+    x, y = torch.randn(n, 3), torch.randn(m, 3)
+    assert torch.allclose(pairwise_distances(x, y), one_by_one(x, y), atol=1e-3)
+    assert torch.allclose(pairwise_distances(x, y), torch.cdist(x, y), atol=1e-3)
+
+
+for n, m in ((2, 3), (4, 4)):
+    test(n, m)

@@ -6,11 +6,14 @@ on them. But a student's code may use what one of them defines; then that demo i
 
 from __future__ import annotations
 
+import functools
 import symtable
 import warnings
 from collections.abc import Iterable, Sequence
 
-from IPython.core.inputtransformer2 import TransformerManager
+from helpers.reading.cells import as_python
+
+_LONG = 2_000  # characters
 
 
 def find_needed_demos(running: Iterable[str], demos: Sequence[str]) -> set[int]:
@@ -36,14 +39,31 @@ def find_needed_demos(running: Iterable[str], demos: Sequence[str]) -> set[int]:
     return needed
 
 
-def _names(code: str) -> tuple[set[str], set[str]]:
-    """Return the global names that a cell uses, and those that it binds."""
+def _names(code: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the global names that a cell uses, and those that it binds.
+
+    The course's cells are the same for every submission.
+    """
+    return _names_and_keep_long(code) if len(code) > _LONG else _names_and_keep(code)
+
+
+@functools.lru_cache(maxsize=3000)
+def _names_and_keep(code: str) -> tuple[frozenset[str], frozenset[str]]:
+    return _names_anew(code)
+
+
+@functools.lru_cache(maxsize=20)
+def _names_and_keep_long(code: str) -> tuple[frozenset[str], frozenset[str]]:
+    return _names_anew(code)
+
+
+def _names_anew(code: str) -> tuple[frozenset[str], frozenset[str]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            top = symtable.symtable(_as_python(code), "<cell>", "exec")
+            top = symtable.symtable(as_python(code), "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set(), set()  # such a cell neither runs nor defines anything
+        return frozenset(), frozenset()  # such a cell neither runs nor defines anything
     used: set[str] = set()
     bound: set[str] = set()
     tables = [top]
@@ -55,8 +75,4 @@ def _names(code: str) -> tuple[set[str], set[str]]:
                 (bound if binds else used).add(symbol.get_name())
                 if symbol.is_referenced():
                     used.add(symbol.get_name())
-    return used, bound
-
-
-def _as_python(code: str) -> str:
-    return TransformerManager().transform_cell(code) if "%" in code or "!" in code else code
+    return frozenset(used), frozenset(bound)

@@ -75,11 +75,12 @@ class Notebook:
             for place, cell in enumerate(cells)
             if cell.cell_type == "code"
         ]
+        self._texts = {code.place: code.cell.code for code in self._code}
         self.tests = {c.name.removeprefix(TEST): c.place for c in self._code if c.is_test}
 
     def python(self, place: int) -> str:
         """Return the cell at ``place`` as Python, without magics and shell lines."""
-        return next(code.cell.code for code in self._code if code.place == place)
+        return self._texts[place]
 
     def students_cells(self, places: Iterable[int]) -> tuple[Cell, ...]:
         """Return the student's own cells among those at ``places``."""
@@ -120,11 +121,9 @@ class Notebook:
     def has_more(self, exercise: str, ran: Iterable[int]) -> bool:
         """Return whether more than ``ran`` stands before the test of ``exercise``."""
         ran = set(ran)
-        return any(
-            place not in ran and place < self.tests[exercise] and parse(self.python(place)).body
-            for place in self.all_places()
-            if parse(self.python(place)) is not None
-        )
+        more = (p for p in self.all_places() if p not in ran and p < self.tests[exercise])
+        trees = (parse(self.python(place)) for place in more)
+        return any(tree is not None and tree.body for tree in trees)
 
 
 def digest_of(texts: Iterable[str]) -> str:

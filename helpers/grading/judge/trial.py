@@ -66,7 +66,7 @@ def try_exercise(
     Raises:
         CourseError: the test itself failed.
     """
-    trial = _Trial(session, undefined, reach, beside)
+    trial = _Trial(exercise, session, undefined, reach, beside)
     session.begin_exercise()
     first_cause = len(session.causes)
     cells.run_test(f"test-{exercise.name}", partial(Check, process=trial, publish=trial.publish))
@@ -96,6 +96,7 @@ class _Trial:
 
     def __init__(
         self,
+        exercise: Exercise,
         session: Session,
         undefined: Mapping[str, str],
         reach: Reach,
@@ -104,7 +105,7 @@ class _Trial:
         self._session = session
         self._undefined = undefined
         self.reach = reach
-        self.reading = _ReadingBesideOthers(reach.cells, reach.doubts, beside)
+        self.reading = _ReadingBesideOthers(reach.cells, reach.doubts, exercise.defines, beside)
         self.results: list[report.Result] = []
         self.text = self.html = ""
 
