@@ -26,6 +26,7 @@ from helpers.grading.report.code_words import MOST_CHARACTERS, read_words
 # 30 to 60 words beside their stubs, of which the reference has most.
 FEWEST_WORDS = 30
 NEARLY = 0.85  # of the words that are left, in the same order
+_MOST_OWN_WORDS = 300  # are compared: who writes as much alike has written more alike
 _RUN = 6
 # The planes of Unicode beyond the first: a million letters. What is beyond is one and the same.
 _FIRST_LETTER, _LETTERS = 0x10000, 0xFFFFF
@@ -148,7 +149,8 @@ def _own_words(words: Sequence[str], common: Iterable[tuple[str, ...]]) -> list[
     for i in range(len(words) - _RUN + 1):
         if tuple(words[i : i + _RUN]) in common:
             shared[i : i + _RUN] = [True] * _RUN
-    return [word for word, is_shared in zip(words, shared, strict=True) if not is_shared]
+    own = [word for word, is_shared in zip(words, shared, strict=True) if not is_shared]
+    return own[:_MOST_OWN_WORDS]
 
 
 class _Letters:

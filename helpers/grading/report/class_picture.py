@@ -59,7 +59,7 @@ def draw_class(tally: Tally, title: str, label: Callable[[str], str]) -> Picture
     """
     telling = tally.telling()[:_MOST_PROPERTIES]
     wrong = tally.wrong_answers(fewest=2)[:_MOST_WRONG_ANSWERS]
-    heights = [3.9, 1.1 + 0.3 * len(telling), 1.1 + 0.52 * len(wrong)]
+    heights = [3.9, 1.1 + 0.3 * max(len(telling), 3), 1.1 + 0.52 * max(len(wrong), 2)]
     with mpl.rc_context({"svg.hashsalt": "bits", "svg.fonttype": "path"}), _quiet_about_glyphs():
         figure, panels = new_figure(
             3, 1, width=_WIDTH, height=sum(heights), gridspec_kw={"height_ratios": heights}
@@ -161,6 +161,7 @@ def _draw_properties(axes: Axes, telling: list[Telling], label: Callable[[str], 
     if telling:
         axes.legend(**_LEGEND)
     else:
+        axes.set_ylabel("")
         _say(axes, "no property is passed by some and failed by others")
 
 
@@ -182,6 +183,7 @@ def _draw_wrong_answers(axes: Axes, wrong: list[WrongAnswer], label: Callable[[s
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(axis="y", visible=False)
     if not wrong:
+        axes.set_ylabel("")
         _say(axes, "no two submissions are wrong in the same way")
 
 
@@ -191,7 +193,7 @@ def _say(axes: Axes, words: str) -> None:
 
 
 def _name(answer: WrongAnswer, label: Callable[[str], str]) -> str:
-    claim = f" where {answer.failed[0]}" if answer.failed else ""
+    claim = f" ({answer.failed[0]})" if answer.failed else ""
     return f"{_number(label(answer.exercise))} · {answer.kind}{claim}"
 
 

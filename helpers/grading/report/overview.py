@@ -49,6 +49,7 @@ def render_overview(
         title: the title that people know.
         label: turns an exercise's name into its title.
     """
+    rows = sorted(rows, key=_order)
     names = list(dict.fromkeys(mark.name for row in rows if row.marks for mark in row.marks.each))
     return pages.render(
         "overview.html",
@@ -102,7 +103,7 @@ def _tell_due(rows: Sequence[Row], due: datetime | None) -> str:
     if due is None:
         return "No due date is set."
     late = sum(bool(row.late) for row in rows)
-    return f"Due {due:%Y-%m-%d %H:%M} UTC; {late:,} came late."
+    return f"Due {due:%Y-%m-%d %H:%M} UTC; {f'{late:,}' if late else 'nothing'} came late."
 
 
 def _everybody(
@@ -111,14 +112,13 @@ def _everybody(
     due: datetime | None,
     label: Callable[[str], str],
 ) -> dict[str, object]:
-    ordered = sorted(rows, key=_order)
     return {
         "has_names": any(row.name for row in rows),
         "has_waiting": any(row.marks and row.marks.waiting for row in rows),
         "has_due": due is not None,
         "has_penalty": any(row.marks and row.marks.penalty for row in rows),
         "headings": [label(name) for name in names],
-        "rows": [_row(row, names, place) for place, row in enumerate(ordered)],
+        "rows": [_row(row, names, place) for place, row in enumerate(rows)],
     }
 
 
@@ -139,7 +139,7 @@ def _row(row: Row, names: Iterable[str], place: int) -> dict[str, object]:
         "waiting": f"+ {number(row.marks.waiting)}?" if row.marks and row.marks.waiting else "",
         "cells": [_cell(marks[name]) if name in marks else None for name in names],
         "received": f"{row.received_at:%Y-%m-%d %H:%M}" if row.received_at else "",
-        "status": row.status,
+        "status": row.status if row.received_at else "not handed in",
         "late": in_words(row.late) if row.late else "",
         "seconds_late": int(row.late.total_seconds()) if row.late else "",
     }
@@ -172,7 +172,7 @@ def _wrong_answer(
         "count": answer.count,
         "exercise": label(answer.exercise),
         "kind": answer.kind,
-        "failed": "; ".join(answer.failed),
+        "failed": answer.failed,
         "example": answer.example,
         "person": people[answer.student],
     }
