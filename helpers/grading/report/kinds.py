@@ -64,7 +64,8 @@ def _compare_tensors(came: re.Match[str], wanted: re.Match[str]) -> str:
     if came["dtype"] != wanted["dtype"]:
         found.append(f"{came['dtype']} instead of {wanted['dtype']}")
     if came["shape"] != wanted["shape"]:
-        has_as_many = came["shape"].count(" ") == wanted["shape"].count(" ")
+        sizes = [re.findall(r"\d+", shape["shape"]) for shape in (came, wanted)]
+        has_as_many = len(sizes[0]) == len(sizes[1])
         found.append("another shape" if has_as_many else "another number of dimensions")
     return " and ".join(found) or "another device"
 
