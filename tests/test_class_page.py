@@ -30,21 +30,21 @@ OWN_VARIANCE = '''
 def running_variance(batches):
     """Go through the rows one by one."""
     seen = 0
-    centre = None
+    middle = None
     for piece in batches:
         piece = piece.double()
-        if centre is None:
-            centre = torch.zeros(piece.shape[1:], dtype=torch.float64)
-            spread = torch.zeros_like(centre)
+        if middle is None:
+            middle = torch.zeros(piece.shape[1:], dtype=torch.float64)
+            spread = torch.zeros_like(middle)
         for line in piece.unbind(0):
             seen = seen + 1
-            gap = line - centre
-            centre = centre + gap / seen
-            spread = spread + gap * (line - centre)
-    return centre.to(torch.float32), (spread / max(seen - 1, 1)).to(torch.float32)
+            gap = line - middle
+            middle = middle + gap / seen
+            spread = spread + gap * (line - middle)
+    return middle.to(torch.float32), (spread / max(seen - 1, 1)).to(torch.float32)
 '''
 RENAMED_VARIANCE = re.sub(
-    r"\b(seen|centre|piece|line|gap|spread)\b", r"my_\1", OWN_VARIANCE.replace("    ", "  ")
+    r"\b(seen|middle|piece|line|gap|spread)\b", r"my_\1", OWN_VARIANCE.replace("    ", "  ")
 )
 
 
