@@ -3,10 +3,10 @@
 What the course itself says (stub, reference solution, the chapter's other cells) and what many of
 the class say is taken out first: a word counts only where no run of ``_RUN`` words around it
 stands there, too. What is left of two solutions is compared by ``rapidfuzz``, which nbgrader needs
-anyway and which is released every few weeks. It compares one with all others in C++: for a class of
-300 and eight exercises, reading takes two seconds and comparing one. (Python's own ``difflib`` is
-quadratic; ``copydetect``, which is made for this, has had no release since March 2024, and compares
-letters where this compares words.)
+anyway and which is released every few weeks. It compares one with all others in C++: a class of 300
+with eight exercises takes two seconds of CPU time, most of it to read the code. (Python's own
+``difflib`` is quadratic; ``copydetect``, which is made for this, has had no release since March
+2024, and compares letters where this compares words.)
 
 Nothing here is a proof, and nothing is done with it but to show it.
 """
