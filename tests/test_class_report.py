@@ -35,7 +35,7 @@ from helpers.grading.report.marks import GradebookView, Marks
 from helpers.grading.report.report import Summary, summarize, write_report
 from helpers.grading.report.senders import Sender, find_sender, read_senders
 from helpers.grading.report.tables import Row, canvas_table, grades_table, guard, moodle_table
-from helpers.grading.report.tally import Tally, without_numbers
+from helpers.grading.report.tally import Tally
 from helpers.grading.shown import embed_picture, printed, render_markdown, visible
 from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Verdict
 
@@ -64,7 +64,9 @@ blockquote del
 """
 PLAIN_ATTRIBUTES = """
 lang charset http-equiv content name class alt src href rel title role aria-label min max value open
+id scope tabindex data-sort
 """
+SORT = (Path(own_files.__file__).parent / "pages" / "sort.js").read_text("utf-8").strip()
 TABLES = ("grades.csv", "lms-moodle.csv", "lms-canvas.csv")
 PIXEL = base64.b64encode(
     (lambda stream: (Image.new("RGB", (3, 2), "red").save(stream, "PNG"), stream.getvalue())[1])(
@@ -395,6 +397,9 @@ def test_hostile_words_are_escaped_and_odd_characters_shown(hostile) -> None:
     assert summary.pages == len(HOSTILE) + 2
     for page in [folder / "index.html", *(folder / "feedback").iterdir()]:
         text = page.read_text("utf-8")
+        if page.name == "index.html":  # the one script of ours, which sorts the table
+            assert text.count(f"<script>{SORT}</script>") == 1
+            text = text.replace(f"<script>{SORT}</script>", "")
         assert not re.search(r"<(script|iframe)\b|<img src=x", text), page
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text), page
         tags = Tags(text)
@@ -599,31 +604,8 @@ def test_the_picture_is_one_in_both_formats(hostile, reported: Path) -> None:
             assert len(picture.convert("RGB").getcolors(2**24)) > 50
         assert ElementTree.parse(folder / "class.svg").getroot().tag.endswith("}svg")
         index = (folder / "index.html").read_text("utf-8")
-        alt = re.search(r'<img src="data:image/svg[^"]+" alt="([^"]+)"', index)[1]
+        alt = re.search(r'<img class="drawn" src="data:image/svg[^"]+" alt="([^"]+)"', index)[1]
         assert "submissions. Scores: from" in alt
-
-
-def test_wrong_answers_that_differ_in_numbers_alone_are_one() -> None:
-    assert without_numbers("the largest difference is 0.031 at [2, 4]: -1.5e-3 came back") == (
-        without_numbers("the largest difference is 12 at [0, 17]: 0.25 came back")
-    )
-    assert without_numbers("float32 came back") == "float32 came back"
-    tally, first = Tally(), invented.all_right().exercises[0]
-    for number in (3, 4, 5):
-        failed = [
-            PropertyResult(claim, 1.0, "failed", f"{number} nans came back")
-            for claim in ("at 0", "b")
-        ]
-        judged = Judged(
-            (replace(first, verdict=Verdict.FAILED, points=0.0, properties=tuple(failed)),)
-        )
-        tally.add(GradebookView().marks("someone", judged))
-    (wrong,) = tally.wrong_answers()
-    assert (wrong.reason, wrong.count) == ("at 0: N nans came back", 3)
-    assert [(share.label, share.passed) for share in tally.properties()] == [
-        ("at 0", 0),
-        ("b", 0),
-    ]
 
 
 def test_who_wrote_nothing_gave_no_wrong_answer() -> None:
@@ -634,7 +616,8 @@ def test_who_wrote_nothing_gave_no_wrong_answer() -> None:
     crashed = replace(first, verdict=Verdict.CRASHED, properties=(), message="it crashed")
     for result in (untouched, unreadable, crashed):
         tally.add(GradebookView().marks("someone", Judged((result,))))
-    assert [(wrong.reason, wrong.count) for wrong in tally.wrong_answers()] == [("it crashed", 1)]
+    assert [(wrong.kind, wrong.count) for wrong in tally.wrong_answers()] == [("it crashed", 1)]
+    assert tally.telling() == []
     assert tally.unanswered(first.name) == 1
 
 
@@ -646,8 +629,7 @@ def test_what_waits_for_a_person_is_no_wrong_answer() -> None:
         tally.add(GradebookView().marks("someone", Judged((waiting,))))
     assert tally.wrong_answers() == []
     assert tally.waiting == 2
-    (shared,) = tally.properties()
-    assert (shared.passed, shared.waiting) == (0, 2)
+    assert tally.telling() == []
     assert [(share.passed, share.waiting) for share in tally.exercises()] == [(0, 1)]
     picture = draw_class(tally, "Title", str)
     assert "More points wait for a person in 2 submissions." in picture.alt

@@ -1,4 +1,4 @@
-"""The picture of a class: its scores, what it passed, and how it went wrong."""
+"""The picture of a class: scores, what tells its students apart, what went wrong for several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 
-from helpers.grading.report.tally import Share, Tally
+from helpers.grading.report.tally import Tally, Telling, WrongAnswer
 from helpers.grading.verdicts import Verdict
 from helpers.plotting import COLORS, new_figure, render_png
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 11.0
 _MOST_WRONG_ANSWERS = 8
-_MOST_PROPERTIES = 120
+_MOST_PROPERTIES = 15
 _MOST_BARS = 20
 _DIM = "#8a8a8a"
 # Students' words are in here: a dollar sign in them starts no formula.
@@ -57,17 +57,17 @@ def draw_class(tally: Tally, title: str, label: Callable[[str], str]) -> Picture
         title: the assignment's.
         label: turns an exercise's name into a short title.
     """
-    shares, words = _choose_properties(tally)
-    wrong = len(tally.wrong_answers()[:_MOST_WRONG_ANSWERS])
-    heights = [3.9, 1.1 + 0.21 * len(shares), 1.1 + 0.52 * wrong]
+    telling = tally.telling()[:_MOST_PROPERTIES]
+    wrong = tally.wrong_answers(fewest=2)[:_MOST_WRONG_ANSWERS]
+    heights = [3.9, 1.1 + 0.3 * max(len(telling), 3), 1.1 + 0.52 * max(len(wrong), 2)]
     with mpl.rc_context({"svg.hashsalt": "bits", "svg.fonttype": "path"}), _quiet_about_glyphs():
         figure, panels = new_figure(
             3, 1, width=_WIDTH, height=sum(heights), gridspec_kw={"height_ratios": heights}
         )
         figure.suptitle(f"{title}: {_submissions(tally.count)}", fontsize=14, **_WORDS)
         _draw_top(figure, panels[0], tally, label)
-        _draw_properties(panels[1], tally, shares, words, label)
-        _draw_wrong_answers(panels[2], tally, label)
+        _draw_properties(panels[1], telling, label)
+        _draw_wrong_answers(panels[2], wrong, label)
         return Picture(render_png(figure), _render_svg(figure, title), _describe(tally, label))
 
 
@@ -127,7 +127,8 @@ def _draw_exercises(axes: Axes, tally: Tally, label: Callable[[str], str]) -> No
     for row, parts in enumerate(zip(passed, partly, waiting, strict=True)):
         axes.text(sum(parts) + 1, row, _percents(*parts), va="center", fontsize=8.5)
     axes.set_yticks(rows, [_short(label(name), 38) for name in found], **_WORDS)
-    _finish_bars(axes, len(found), "Exercises", "exercise", tally, end=138 if any(waiting) else 125)
+    _finish_bars(axes, len(found), "Exercises", "exercise", end=138 if any(waiting) else 125)
+    axes.set_xlabel(f"passed by (% of {_submissions(tally.count)})")
     axes.legend(**_LEGEND)
 
 
@@ -138,73 +139,71 @@ def _percents(passed: float, partly: float, waiting: float) -> str:
     return " + ".join(words)
 
 
-def _choose_properties(tally: Tally) -> tuple[list[Share], str]:
-    """Return the properties to draw and a title: more bars than a picture holds are too many."""
-    shares = tally.properties()
-    if len(shares) <= _MOST_PROPERTIES:
-        return shares, "Properties of the checks"
-    hardest = sorted(range(len(shares)), key=lambda place: shares[place].passed)
-    chosen = [shares[place] for place in sorted(hardest[:_MOST_PROPERTIES])]
-    return chosen, f"The {_MOST_PROPERTIES} hardest of {len(shares)} properties"
-
-
-def _draw_properties(
-    axes: Axes, tally: Tally, shares: list[Share], title: str, label: Callable[[str], str]
-) -> None:
+def _draw_properties(axes: Axes, telling: list[Telling], label: Callable[[str], str]) -> None:
     for hidden, color, hatch, words in (
         (False, "blue", "", "shown to students"),
         (True, "purple", "..", "added when graded"),
     ):
-        rows = [row for row, share in enumerate(shares) if share.hidden is hidden]
-        widths = [100 * shares[row].passed / tally.count for row in rows]
+        rows = [row for row, each in enumerate(telling) if each.hidden is hidden]
+        widths = [_percent_passed(telling[row]) for row in rows]
         axes.barh(rows, widths, color=COLORS[color], hatch=hatch, edgecolor="white", label=words)
-    waiting = [row for row, share in enumerate(shares) if share.waiting]
-    if waiting:
-        widths = [100 * shares[row].waiting / tally.count for row in waiting]
-        starts = [100 * shares[row].passed / tally.count for row in waiting]
-        axes.barh(waiting, widths, left=starts, **_WAITING | {"label": "waits"})
-    for row, share in enumerate(shares):
-        passed, held = (100 * count / tally.count for count in (share.passed, share.waiting))
-        axes.text(passed + held + 1, row, _percents(passed, 0, held), va="center", fontsize=8.5)
-    names, before = [], None
-    for row, share in enumerate(shares):
-        if share.exercise != before and row:
-            axes.axhline(row - 0.5, color=_DIM, linewidth=0.8)
-        number = f"{label(share.exercise).split(' ')[0]} · " if share.exercise != before else ""
-        names.append(number + _short(share.label, 66))
-        before = share.exercise
-    axes.set_yticks(range(len(shares)), names, fontsize=8.5, **_WORDS)
-    _finish_bars(axes, len(shares), title, "exercise · property", tally)
-    if shares:
+    for row, each in enumerate(telling):
+        percent = _percent_passed(each)
+        words = f"{percent:.0f} % of {each.passed + each.failed}"
+        if each.correlation is not None:
+            words += f", r = {each.correlation:.2f}".replace("-", "−")
+        axes.text(percent + 1, row, words, va="center", fontsize=8.5)
+    names = [f"{_number(label(each.exercise))} · {_short(each.claim, 66)}" for each in telling]
+    axes.set_yticks(range(len(telling)), names, fontsize=8.5, **_WORDS)
+    title = "Properties that tell students apart"
+    _finish_bars(axes, len(telling), title, "exercise · property", end=128)
+    axes.set_xlabel("passed by (% of those who got that far)")
+    if telling:
         axes.legend(**_LEGEND)
+    else:
+        axes.set_ylabel("")
+        _say(axes, "no property is passed by some and failed by others")
 
 
-def _draw_wrong_answers(axes: Axes, tally: Tally, label: Callable[[str], str]) -> None:
-    wrong = tally.wrong_answers()[:_MOST_WRONG_ANSWERS]
+def _percent_passed(telling: Telling) -> float:
+    return 100 * telling.passed / (telling.passed + telling.failed)
+
+
+def _draw_wrong_answers(axes: Axes, wrong: list[WrongAnswer], label: Callable[[str], str]) -> None:
     rows = range(len(wrong))
     axes.barh(rows, [answer.count for answer in wrong], color=COLORS["orange"])
     for row, answer in enumerate(wrong):
         axes.text(answer.count, row, f" {answer.count}", va="center", fontsize=9)
-    names = [
-        textwrap.fill(
-            _short(f"{label(answer.exercise).split(' ')[0]} · {answer.reason}", 170), width=64
-        )
-        for answer in wrong
-    ]
+    names = [textwrap.fill(_short(_name(answer, label), 170), width=64) for answer in wrong]
     axes.set_yticks(rows, names, fontsize=8.5, **_WORDS)
-    axes.set_title("The most frequent wrong answers (N stands for a number)", loc="left")
+    axes.set_title("Wrong answers that more than one gave", loc="left")
     axes.set(xlabel="submissions", ylabel="exercise · what was wrong")
     axes.set_ylim(max(len(wrong), 1) - 0.4, -0.6)
     axes.set_xlim(0, 1.08 * max([answer.count for answer in wrong], default=1))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(axis="y", visible=False)
+    if not wrong:
+        axes.set_ylabel("")
+        _say(axes, "no two submissions are wrong in the same way")
 
 
-def _finish_bars(
-    axes: Axes, bars: int, title: str, rows: str, tally: Tally, end: float = 112
-) -> None:
+def _say(axes: Axes, words: str) -> None:
+    """Say why there are no bars."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=_DIM)
+
+
+def _name(answer: WrongAnswer, label: Callable[[str], str]) -> str:
+    claim = f" ({answer.failed[0]})" if answer.failed else ""
+    return f"{_number(label(answer.exercise))} · {answer.kind}{claim}"
+
+
+def _number(label: str) -> str:
+    return label.split(" ")[0]
+
+
+def _finish_bars(axes: Axes, bars: int, title: str, rows: str, end: float) -> None:
     axes.set_title(title, loc="left")
-    axes.set(xlabel=f"passed by (% of {_submissions(tally.count)})", ylabel=rows, xlim=(0, end))
+    axes.set(ylabel=rows, xlim=(0, end))
     axes.set_xticks(range(0, 101, 20))
     axes.set_ylim(max(bars, 1) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
@@ -216,9 +215,12 @@ def _describe(tally: Tally, label: Callable[[str], str]) -> str:
         f"{label(share.exercise)} {100 * share.passed / tally.count:.0f} %"
         for share in tally.exercises()
     )
+    telling = "; ".join(
+        f"{each.claim} ({each.passed} pass and {each.failed} fail, exercise {label(each.exercise)})"
+        for each in tally.telling()[:3]
+    )
     most = "; ".join(
-        f"{answer.reason} ({answer.count} in exercise {label(answer.exercise)})"
-        for answer in tally.wrong_answers()[:3]
+        f"{_name(answer, label)} ({answer.count})" for answer in tally.wrong_answers(fewest=2)[:3]
     )
     more = f"More points wait for a person in {_submissions(tally.waiting)}. "
     return (
@@ -226,7 +228,8 @@ def _describe(tally: Tally, label: Callable[[str], str]) -> str:
         f"{max(tally.totals):g} of {tally.most:g} points, half reach {middle:g}. "
         + (more if tally.waiting else "")
         + f"Passed, by exercise: {rates}. "
-        + (f"The most frequent wrong answers: {most}." if most else "There are no wrong answers.")
+        + (f"What tells students apart most: {telling}. " if telling else "")
+        + (f"The most frequent wrong answers: {most}." if most else "No two are wrong alike.")
     )
 
 

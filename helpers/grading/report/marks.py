@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from nbgrader.api import (
@@ -27,6 +28,7 @@ from helpers.grading.errors import ReportError
 from helpers.grading.records.registration import open_course
 from helpers.grading.records.rows import rows_of
 from helpers.grading.records.transactions import is_there
+from helpers.grading.report.lateness import Due
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 _TEST = "test-"
@@ -111,14 +113,18 @@ class Marks:
 
 
 class GradebookView:
-    """What the gradebook has of one assignment."""
+    """What the gradebook has of one assignment; ``due`` is when it is due."""
 
     def __init__(
-        self, records: Mapping[str, Record] | None = None, most: Mapping[str, float] | None = None
+        self,
+        records: Mapping[str, Record] | None = None,
+        most: Mapping[str, float] | None = None,
+        due: Due | None = None,
     ) -> None:
         """Take the students' ``records`` and ``most``, the points of every graded cell."""
         self._records = records or {}
         self._most = most or {}
+        self.due = due or Due()
 
     def marks(self, student: str, judged: Judged) -> Marks:
         """Return what the student's submission counts."""
@@ -202,12 +208,12 @@ def _read(gradebook: Gradebook, assignment: str) -> GradebookView:
         most |= {cell.name: cell.max_score or 0.0 for cell in cells}
     scores = _read_scores(gradebook, entry.id)
     comments = _read_comments(gradebook, entry.id)
-    penalties = _read_penalties(gradebook, entry.id)
+    penalties, extensions = _read_submissions(gradebook, entry.id)
     records = {
         student: Record(scores[student], comments[student], penalty)
         for student, penalty in penalties.items()
     }
-    return GradebookView(records, most)
+    return GradebookView(records, most, Due(entry.duedate, extensions))
 
 
 def _read_scores(gradebook: Gradebook, assignment: str) -> dict[str, dict[str, Score]]:
@@ -237,8 +243,15 @@ def _read_comments(gradebook: Gradebook, assignment: str) -> dict[str, dict[str,
     return comments
 
 
-def _read_penalties(gradebook: Gradebook, assignment: str) -> dict[str, float]:
+def _read_submissions(
+    gradebook: Gradebook, assignment: str
+) -> tuple[dict[str, float], dict[str, timedelta]]:
+    """Return the students' penalties, and how much longer than others some had time."""
     rows = gradebook.db.query(
-        SubmittedAssignment.student_id, SubmittedAssignment.late_submission_penalty
+        SubmittedAssignment.student_id,
+        SubmittedAssignment.late_submission_penalty,
+        SubmittedAssignment.extension,
     ).filter(SubmittedAssignment.assignment_id == assignment)
-    return {student: float(penalty or 0.0) for student, penalty in rows}
+    found = rows.all()
+    penalties = {student: float(penalty or 0.0) for student, penalty, _ in found}
+    return penalties, {student: longer for student, _, longer in found if longer}

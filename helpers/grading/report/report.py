@@ -19,10 +19,12 @@ from helpers.grading.errors import GradingError, ReportError
 from helpers.grading.names import assign_id, find_fault, printable, reduce_to_id
 from helpers.grading.records.class_list import ClassEntry, read_class
 from helpers.grading.records.submissions import find_notebook
+from helpers.grading.report.answers import read_answers, read_course
 from helpers.grading.report.class_picture import draw_class
 from helpers.grading.report.feedback import render_feedback
 from helpers.grading.report.marks import GradebookView, Marks, read_gradebook
-from helpers.grading.report.overview import render_overview, summarize_class, waiting_of
+from helpers.grading.report.needs import waiting_of
+from helpers.grading.report.overview import render_overview, summarize_class
 from helpers.grading.report.own_files import OwnFiles, own_files
 from helpers.grading.report.senders import Sender, read_senders
 from helpers.grading.report.tables import Row, canvas_table, grades_table, moodle_table, read_column
@@ -82,7 +84,8 @@ def write_report(
         GradingError: there is no such assignment.
     """
     entries = read_class(course, assignment)
-    if not any(entry.judged for entry in entries):
+    is_expected = entries and not any(entry.received_at for entry in entries)
+    if not is_expected and not any(entry.judged for entry in entries):
         raise ReportError(
             f"Nothing of {assignment} has been graded yet: run bits grade {assignment} first."
         )
@@ -120,21 +123,24 @@ class _Run:
         self._title = _title(assignment)
         self._senders = read_senders(course / "received" / assignment)
         self._tally = Tally()
+        self._solutions = read_course(course, assignment, find_notebook(course, assignment))
         self._kept = 0
 
     def write_pages(
         self, entries: list[ClassEntry], report: OwnFiles, nbgraders: OwnFiles
     ) -> Iterator[Row]:
         """Write the feedback pages, one after another, and yield the students."""
-        names = _page_names(entry.student for entry in entries)
+        page_names = _page_names(entry.student for entry in entries)
         for entry in entries:
             if entry.judged is None:
                 yield self._row(entry)
                 continue
             marks = self._view.marks(entry.student, entry.judged)
-            self._tally.add(marks)
+            self._tally.add(marks, entry.student)
             notebook, problem = _read_notebook(entry)
-            row = self._row(entry, marks, problem, names[entry.student])
+            names = [result.name for result in entry.judged.exercises]
+            self._solutions.add(entry.student, read_answers(notebook, names))
+            row = self._row(entry, marks, problem, page_names[entry.student])
             page = render_feedback(row, notebook, self._assignment, self._title, _label)
             report.write(f"feedback/{row.page}", page)
             self._place_for_nbgrader(entry.student, page, nbgraders)
@@ -147,16 +153,19 @@ class _Run:
         contents = (grades_table(rows), moodle.content, canvas.content)
         for (name, _), content in zip(_TABLES, contents, strict=True):
             report.write(name, content)
-        picture = draw_class(self._tally, self._title, _label)
-        for name, content in zip(_PICTURES, (picture.png, picture.svg), strict=True):
-            report.write(name, content)
+        picture = draw_class(self._tally, self._title, _label) if self._tally.count else None
+        if picture:
+            for name, content in zip(_PICTURES, (picture.png, picture.svg), strict=True):
+                report.write(name, content)
         left_out = dict(moodle.left_out) | dict(canvas.left_out)
         overview = render_overview(
             rows,
             self._tally,
             picture,
+            self._solutions,
             _TABLES,
             left_out.items(),
+            self._view.due.date,
             self._assignment,
             self._title,
             _label,
@@ -188,6 +197,7 @@ class _Run:
             reasons,
             tuple(note for note in notes if note not in reasons),
             page,
+            self._view.due.late(entry.student, entry.received_at),
         )
 
     def _place_for_nbgrader(self, student: str, page: bytes, nbgraders: OwnFiles) -> None:

@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from helpers.grading.report.marks import Mark, Marks
@@ -42,6 +42,7 @@ class Row:
         for_a_person: why a person should look at it, a sentence each.
         notes: what else the instructor should know, a sentence each.
         page: the feedback page's file name; "" if there is none.
+        late: by how much it came after the due date.
     """
 
     student: str
@@ -54,6 +55,7 @@ class Row:
     for_a_person: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     page: str = ""
+    late: timedelta = timedelta()
 
     @property
     def name(self) -> str:

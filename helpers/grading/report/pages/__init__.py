@@ -1,8 +1,9 @@
 """The report's pages: templates, and how they are filled in.
 
-A page is one file that runs nothing and asks for nothing: it has no script, and its policy allows
-its own style and embedded pictures alone. All that is filled in goes through ``visible`` and is
-escaped; only ``Markup`` is not, and only ``helpers.grading.shown`` makes that of students' words.
+A page is one file that asks for nothing: its policy allows its own style and embedded pictures
+alone, and on the instructor's page the one script of ours that sorts the table. All that is filled
+in goes through ``visible`` and is escaped; only ``Markup`` is not, and only
+``helpers.grading.shown`` makes that of students' words.
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ def render(template: str, **content: object) -> bytes:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    style = resources.files(__name__).joinpath("style.css").read_text(encoding="utf-8").strip()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style, script = _read("style.css"), _read("sort.js")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("helpers.grading.report", "pages"),
         autoescape=True,
@@ -38,8 +38,18 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"style": Markup(style), "style_hash": f"sha256-{digest}"}
+    environment.globals |= {"style": Markup(style), "style_hash": _hash(style)}
+    environment.globals |= {"sort_script": Markup(script), "sort_hash": _hash(script)}
     return environment
+
+
+def _read(name: str) -> str:
+    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    """Return what a page's policy calls ``text`` by."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _show(value: object) -> object:
