@@ -17,6 +17,7 @@ from functools import lru_cache
 
 import nbformat
 import torch
+from nbformat import from_dict
 from nbformat.notebooknode import NotebookNode
 
 from helpers.catalogue import find_exercise
@@ -33,6 +34,7 @@ from helpers.grading.soundness import MalformedError
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 _ATTEMPTS = 3
+_MOST_NOTES = 5
 _RECOGNIZED = "its cell had lost its mark, and was recognized by what it defines"
 _NOTHING_THERE = "none of the chapter's exercises is in the notebook: is it of another chapter?"
 # Where IPython says that a cell is no Python, it names a file that the student has never seen.
@@ -216,13 +218,30 @@ class _Judging:
                 self._judgments[name] = _with_more_to_look_at(before, whole, gained, code)
 
     def _disarm_texts(self) -> None:
+        from helpers.grading import markdown  # nbconvert is loaded where there is a text to show
+
+        room = markdown.Room()
+        notes: list[str] = []
         for cell in self._cells:
-            grading = cell.metadata.get("nbgrader", {})
-            is_ours = grading.get("locked") or comparable(cell.source) in self._trusted.texts
-            if cell.cell_type != "code" and not is_ours:
-                # nbconvert copies raw cells into a page as they are.
-                cell.source = written.disarm(cell.source, raw=cell.cell_type == "raw")
-                cell.cell_type = "markdown"
+            if cell.cell_type == "code" or self._is_ours(cell):
+                continue
+            if cell.cell_type == "raw":  # nbconvert copies it into a page as it is
+                shown = markdown.disarm_raw(cell.source, room)
+            else:
+                shown = markdown.disarm(cell.source, cell.get("attachments"), room)
+            cell.cell_type, cell.source = "markdown", shown.text
+            cell.pop("attachments", None)
+            if shown.pictures:
+                cell.attachments = from_dict(shown.pictures)
+            notes += shown.notes
+        self._notes += [f"in its texts, {note}" for note in dict.fromkeys(notes[:_MOST_NOTES])]
+
+    def _is_ours(self, cell: NotebookNode) -> bool:
+        """Return whether a text is the course's, which may hold what a student's may not."""
+        if "attachment:" in cell.source:  # whether the picture is there is the submission's doing
+            return False
+        is_locked = cell.metadata.get("nbgrader", {}).get("locked")
+        return bool(is_locked) or comparable(cell.source) in self._trusted.texts
 
 
 class _Run:

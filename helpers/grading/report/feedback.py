@@ -10,10 +10,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from helpers.grading.markdown import render_markdown
 from helpers.grading.report import pages
 from helpers.grading.report.marks import Mark, Marks
 from helpers.grading.report.tables import Row, number
-from helpers.grading.shown import embed_picture, one_line, printed, render_markdown, visible
+from helpers.grading.shown import embed_picture, one_line, printed, visible
 from helpers.grading.verdicts import PropertyResult, Verdict
 from helpers.grading.waiting import count
 
@@ -171,7 +172,8 @@ def _own_cells(notebook: bytes) -> Iterator[dict[str, Any]]:
             continue
         source, name = _text(cell.get("source")), one_line(str(about.get("grade_id", "")))
         if cell.get("cell_type") == "markdown":
-            yield {"name": name, "kind": "markdown", "html": render_markdown(source)}
+            html = render_markdown(source, cell.get("attachments"))
+            yield {"name": name, "kind": "markdown", "html": html}
         else:
             outputs = [_output(output) for output in cell.get("outputs", [])[:_MOST_OUTPUTS]]
             left = len(cell.get("outputs", [])) - len(outputs)
