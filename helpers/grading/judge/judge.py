@@ -173,7 +173,18 @@ class _Judging:
 
     def _run(self, places: Sequence[int], reaches: Mapping[str, Reach]) -> dict[str, Judgment]:
         """Run the cells at ``places``, and the tests of ``reaches`` where they stand."""
-        judgments = {}
+        run = self._run_once(places, reaches)
+        if run.speaks_late:
+            # What code says once it has seen a hidden test's inputs could be these. So whatever is
+            # shown of it is what it says in a kernel in which no hidden test has run.
+            open_run = self._run_once(places, reaches, tries_hidden=False)
+            for name in run.late:
+                run.judgments[name] = run.judgments[name].with_words_of(open_run.judgments[name])
+        return run.judgments
+
+    def _run_once(
+        self, places: Sequence[int], reaches: Mapping[str, Reach], *, tries_hidden: bool = True
+    ) -> _Run:
         tests = {self._notebook.tests[name]: name for name in reaches}
         run = _Run(self._assignment)
         with self._open_session() as session:
@@ -182,7 +193,7 @@ class _Judging:
                     break
                 if place in tests:
                     name = tests[place]
-                    judgments[name] = try_exercise(
+                    judgment = try_exercise(
                         find_exercise(name),
                         self._trusted,
                         session,
@@ -193,10 +204,12 @@ class _Judging:
                         undefined=run.undefined,
                         cause=run.causes.get(name, ""),
                         is_missing=name in self._sanitized.missing,
+                        tries_hidden=tries_hidden,
                     )
+                    run.add(name, judgment)
                 else:
                     run.take(session, self._cells[place], self._notebook.python(place))
-        return judgments
+        return run
 
     def _try_with_everything(
         self, reaches: Mapping[str, Reach], ran: Mapping[str, Sequence[int]]
@@ -250,12 +263,27 @@ class _Run:
     Attributes:
         undefined: names that solution cells should have defined and have not, and why.
         causes: what ended the solution cells of exercises.
+        judgments: of the tests.
+        late: the exercises whose code said something after a hidden test had run.
+        speaks_late: whether any code did, a cell's included.
     """
 
     def __init__(self, assignment: Assignment) -> None:
         self._stubs = {cell.name: cell.source for cell in assignment.cells if cell.solution}
         self.undefined: dict[str, str] = {}
         self.causes: dict[str, str] = {}
+        self.judgments: dict[str, Judgment] = {}
+        self.late: list[str] = []
+        self.speaks_late = False
+        self._has_seen_hidden = False
+
+    def add(self, name: str, judgment: Judgment) -> None:
+        """Write down what the test of ``name`` came to."""
+        self.judgments[name] = judgment
+        if self._has_seen_hidden and judgment.has_words_of_the_code:
+            self.late.append(name)
+            self.speaks_late = True
+        self._has_seen_hidden |= judgment.fed_hidden_inputs
 
     def take(self, session: Session, cell: NotebookNode, code: str) -> None:
         """Run ``cell``, whose text as Python is ``code``, and write down its outputs."""
@@ -263,6 +291,7 @@ class _Run:
         cell.outputs = written.write_outputs(run.outputs)
         if run.cause:
             cell.outputs.append(written.write_end(run.cause, run.message))
+        self.speaks_late |= self._has_seen_hidden and bool(cell.outputs)
         grading = cell.metadata.get("nbgrader", {})
         exercise = grading.get("grade_id", "") if grading.get("solution") else ""
         if not exercise:
