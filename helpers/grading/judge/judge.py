@@ -133,6 +133,7 @@ class _Judging:
         self._notebook = Notebook(self._cells, self._defines, sanitized.missing, sanitized.places)
         self._judgments: dict[str, Judgment] = {}
         self._notes = list(sanitized.notes)
+        self._room = written.OutputRoom()
 
     def judge(self) -> Judged:
         reaches = {name: self._notebook.find_reach(name) for name in self._assignment.exercises}
@@ -154,6 +155,7 @@ class _Judging:
         if all(result.verdict is Verdict.MISSING for result in results):
             results = [replace(r, for_a_person=_NOTHING_THERE) for r in results]
         self._disarm_texts()
+        self._notes += self._room.notes()
         content = nbformat.v4.writes(self._sanitized.notebook).encode()
         return Judged(tuple(results), content, tuple(self._notes))
 
@@ -186,7 +188,7 @@ class _Judging:
         self, places: Sequence[int], reaches: Mapping[str, Reach], *, tries_hidden: bool = True
     ) -> _Run:
         tests = {self._notebook.tests[name]: name for name in reaches}
-        run = _Run(self._assignment)
+        run = _Run(self._assignment, self._room)
         with self._open_session() as session:
             for place in sorted({*places, *tests}):
                 if place > max(tests):
@@ -247,7 +249,10 @@ class _Judging:
             if shown.pictures:
                 cell.attachments = from_dict(shown.pictures)
             notes += shown.notes
-        self._notes += [f"in its texts, {note}" for note in dict.fromkeys(notes[:_MOST_NOTES])]
+        told = list(dict.fromkeys(notes))
+        self._notes += [f"in its texts, {note}" for note in told[:_MOST_NOTES]]
+        if len(told) > _MOST_NOTES:
+            self._notes.append(f"in its texts, {len(told) - _MOST_NOTES} things more are left out")
 
     def _is_ours(self, cell: NotebookNode) -> bool:
         """Return whether a text is the course's, which may hold what a student's may not."""
@@ -268,7 +273,8 @@ class _Run:
         speaks_late: whether any code did, a cell's included.
     """
 
-    def __init__(self, assignment: Assignment) -> None:
+    def __init__(self, assignment: Assignment, room: written.OutputRoom) -> None:
+        self._room = room
         self._stubs = {cell.name: cell.source for cell in assignment.cells if cell.solution}
         self.undefined: dict[str, str] = {}
         self.causes: dict[str, str] = {}
@@ -288,10 +294,11 @@ class _Run:
     def take(self, session: Session, cell: NotebookNode, code: str) -> None:
         """Run ``cell``, whose text as Python is ``code``, and write down its outputs."""
         run = session.run(code)
-        cell.outputs = written.write_outputs(run.outputs)
+        outputs = written.write_outputs(run.outputs)
         if run.cause:
-            cell.outputs.append(written.write_end(run.cause, run.message))
-        self.speaks_late |= self._has_seen_hidden and bool(cell.outputs)
+            outputs.append(written.write_end(run.cause, run.message))
+        cell.outputs = self._room.keep(cell.id, outputs)
+        self.speaks_late |= self._has_seen_hidden and bool(outputs)
         grading = cell.metadata.get("nbgrader", {})
         exercise = grading.get("grade_id", "") if grading.get("solution") else ""
         if not exercise:
@@ -299,7 +306,7 @@ class _Run:
         problem = run.message
         if run.cause:
             self.causes[exercise] = run.cause
-        elif error := next((o for o in cell.outputs if o.output_type == "error"), None):
+        elif error := next((o for o in outputs if o.output_type == "error"), None):
             said = _IN_FILE.sub(r" (line \1)", error.evalue)
             problem = f"it raised {error.ename}: {said}".rstrip(": ")
         if problem:

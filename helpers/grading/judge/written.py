@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +21,43 @@ _MOST_TEXT = 20_000
 _MOST_OUTPUTS = 80
 _MOST_PICTURE_BYTES = 2 * 2**20
 _PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class OutputRoom:
+    """How much of all that a submission's cells put out is kept."""
+
+    def __init__(self, most: int = 6 * 2**20) -> None:
+        """Take the bytes that there is room for."""
+        self._most = most
+        self._taken: dict[str, int] = {}
+        self._left_out: dict[str, int] = {}
+
+    def keep(self, cell: str, outputs: list[NotebookNode]) -> list[NotebookNode]:
+        """Return those of the ``outputs`` of a cell that there is room for, and a note on others.
+
+        A cell that ran before has its room back.
+        """
+        self._taken.pop(cell, None)
+        left = self._most - sum(self._taken.values())
+        kept = []
+        for output in outputs:
+            left -= len(json.dumps(output))
+            if left < 0:
+                break
+            kept.append(output)
+        self._left_out[cell] = len(outputs) - len(kept)
+        if self._left_out[cell]:
+            told = f"[{self._left_out[cell]} more outputs of this cell are left out: in all there "
+            told += f"are more than {self._most / 2**20:.0f} MiB]\n"
+            kept.append(_make("stream", name="stdout", text=told))
+        self._taken[cell] = sum(len(json.dumps(output)) for output in kept)
+        return kept
+
+    def notes(self) -> list[str]:
+        """Return what a person should know of it."""
+        count = sum(self._left_out.values())
+        size = f"{self._most / 2**20:.0f} MiB"
+        return [f"its cells put out more than {size}: {count:,} outputs are left out"] * bool(count)
 
 
 def write_outputs(outputs: Iterable[Any]) -> list[NotebookNode]:
