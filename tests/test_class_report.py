@@ -363,7 +363,7 @@ def test_a_page_tells_each_exercise_and_shows_the_students_own_work(course: Path
             assert result.message in shown
             for tried in result.properties:
                 assert tried.claim in shown
-                assert (tried.reason in shown) is not (tried.hidden and tried.reason != "")
+                assert tried.for_student() in shown
         assert "def softmax(logits, dim):" in shown
         assert "it ran" in shown
 
@@ -381,12 +381,13 @@ def test_hidden_tests_are_in_no_file_of_the_report(reported: Path, hostile) -> N
 
 
 def test_what_a_hidden_property_was_fed_is_not_shown(course: Path) -> None:
-    tried = PropertyResult("claims", 1.0, "failed", "a reason", (("fed in", "SECRET"),), True)
+    fed = (("fed in", "SECRET"),)
+    tried = PropertyResult("claims", 1.0, "failed", "SECRET words", fed, True, "raised ValueError")
     first, *others = invented.all_right().exercises
     judged = Judged((replace(first, properties=(tried,)), *others))
     row = Row("someone", marks=GradebookView().marks("someone", judged))
     page = render_feedback(row, b"", CHAPTER, "Title", str).decode()
-    assert "a reason" in page
+    assert "raised ValueError" in page
     assert "SECRET" not in page
 
 
