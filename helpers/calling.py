@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,18 @@ class Answer:
     by_the_wall: bool = False
     printed: str = ""
     warned: list[str] = field(default_factory=list)
+
+    def describe_kind(self) -> str:
+        """Return what kind of problem it is, in words that the called code cannot choose."""
+        if self.timed_out:
+            return describe_timeout(SECONDS_PER_CALL)
+        raised, _, after = self.problem.partition("raised ")
+        name = after.partition(":")[0]
+        if raised or not after:
+            return "the call did not end with something that can be judged"
+        known = getattr(builtins, name, None)
+        is_known = isinstance(known, type) and issubclass(known, BaseException)
+        return f"raised {name}" if is_known else "raised an exception"
 
 
 def call_here(function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:

@@ -28,14 +28,21 @@ from helpers.comparison import find_difference
 from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
 from helpers.lending import Lent, Stream, is_lent
-from helpers.plain import describe, plain_copy
+from helpers.plain import describe, kind_of, plain_copy
 from helpers.process_state import course_defaults
 from helpers.random_numbers import globals_kept, seed_globals
 from helpers.students_process import OwnProcess, StudentsProcess
 
 
 class _PropertyFailedError(Exception):
-    """Ends a property's block; its message goes into the report."""
+    """Ends a property's block; its message goes into the report.
+
+    ``told`` is what a student may read of it where the message is withheld.
+    """
+
+    def __init__(self, message: str, told: str = "") -> None:
+        super().__init__(message)
+        self.told = told
 
 
 class _NotTriedError(Exception):
@@ -76,6 +83,7 @@ class Check:
         seed: int | None = None,
         process: StudentsProcess | None = None,
         publish: Callable[[Exercise, list[report.Result], float], None] | None = None,
+        tries_hidden: bool = True,
     ) -> None:
         """Start a check of ``exercise``, with inputs drawn afresh unless ``seed`` is given.
 
@@ -84,6 +92,7 @@ class Check:
             seed: of the inputs.
             process: where the student's code is; in this process if None.
             publish: what is done with the report; it is shown and recorded if there is nothing.
+            tries_hidden: whether the properties of the hidden tests are tried.
 
         Raises:
             KeyError: if the course has no such exercise.
@@ -92,6 +101,7 @@ class Check:
         self.draw = Draw(seed)
         self._process = process or OwnProcess(self.exercise)
         self._publish = publish or _show_and_record
+        self._tries_hidden = tries_hidden
         self._results: list[report.Result] = []
         self._current: report.Result | None = None
         self._last_call: _Call | None = None
@@ -102,7 +112,7 @@ class Check:
 
         The block ends at its first failure; what follows it goes on.
         """
-        result = report.Result(claim, weight)
+        result = report.Result(claim, weight, withheld=self._is_hidden())
         self._current = result
         try:
             with course_defaults(), globals_kept():
@@ -115,11 +125,12 @@ class Check:
         except CallNotMadeError:
             raise
         except _PropertyFailedError as failure:
-            result.fail(str(failure))
+            result.fail(str(failure), failure.told)
         except NameError as error:
-            result.fail(_explain_missing_name(error))
+            result.fail(_explain_missing_name(error), "a name is not defined")
         except Exception as error:
-            result.fail(f"what came back could not be used: {describe_error(error)}")
+            told = "what came back could not be used"
+            result.fail(f"{told}: {describe_error(error)}", told)
         finally:
             if self._is_blocked():
                 result.outcome = "not tried"
@@ -145,7 +156,7 @@ class Check:
         result.warned += answer.warned
         if answer.problem:
             result.not_written = answer.is_stub
-            raise _PropertyFailedError(answer.problem)
+            raise _PropertyFailedError(answer.problem, answer.describe_kind())
         self._last_call.has_returned, self._last_call.value = True, answer.value
         return answer.value
 
@@ -170,7 +181,9 @@ class Check:
             return
         result.came_back = describe(got)
         result.expected = describe(expected)
-        raise _PropertyFailedError(f"{what}: {difference}" if what else difference)
+        differs = "kind" if kind_of(got) != kind_of(expected) else "value"
+        told = f"what came back is of another {differs} than expected"
+        raise _PropertyFailedError(f"{what}: {difference}" if what else difference, told)
 
     def equal(self, got: Any, expected: Any, *, what: str = "") -> None:
         """Require that ``got`` is ``expected`` to the last bit."""
@@ -219,10 +232,9 @@ class Check:
         result.rests_on_code = True
         found = self._process.read().find(patterns, loops=loops)
         if found is not None:
-            raise _PropertyFailedError(
-                f"line {found.line} of {found.label} uses {found.what}: "
-                "this exercise asks you to do without"
-            )
+            told = f"line {found.line} of {found.label} uses {found.what}: "
+            told += "this exercise asks you to do without"
+            raise _PropertyFailedError(told, told)
 
     def with_seed(self, seed: int, function: Callable, *args: Any) -> Any:
         """Call ``function``, one of the course's own, with all global generators seeded, and leave
@@ -255,7 +267,12 @@ class Check:
         return self._current
 
     def _is_blocked(self) -> bool:
+        if self._is_hidden() and not self._tries_hidden:
+            return True
         return bool(self._results) and self._results[0].outcome in ("failed", "not tried")
+
+    def _is_hidden(self) -> bool:
+        return bool(self.exercise.hidden) and len(self._results) >= self.exercise.visible
 
 
 def _show_and_record(exercise: Exercise, results: list[report.Result], points: float) -> None:

@@ -32,11 +32,18 @@ class Result:
     not_written: bool = False
     # Whether it holds for plain code alone: a probe was asked, or the code was read.
     rests_on_code: bool = False
+    # Whether students may read nothing of what their code said: it was fed a hidden test's input.
+    withheld: bool = False
+    told: str = ""
 
-    def fail(self, reason: str) -> None:
-        """Mark the property as failed, for one sentence's ``reason``."""
+    def fail(self, reason: str, told: str = "") -> None:
+        """Mark the property as failed, for one sentence's ``reason``.
+
+        ``told`` is one that holds nothing of what the student's code said.
+        """
         self.outcome = "failed"
         self.reason = _NOT_WRITTEN if self.not_written else reason
+        self.told = _NOT_WRITTEN if self.not_written else told or "it does not hold"
 
     def wait(self, doubt: str) -> None:
         """Mark the property as one whose points wait for a person, because of ``doubt``."""
@@ -53,6 +60,12 @@ class Result:
             return [("", self.reason)]
         expected = [("expected", self.expected)] if self.expected else []
         return [*self.seen(), *expected, ("problem", self.reason)]
+
+    def shown(self) -> list[tuple[str, str]]:
+        """Return those of the ``details`` that a student may read."""
+        if self.withheld and self.outcome == "failed":
+            return [("", self.told)]
+        return self.details()
 
     def seen(self) -> list[tuple[str, str]]:
         """Return what was fed in and what came back, in rows as ``details`` has them."""
@@ -109,8 +122,9 @@ def _closing_lines(exercise: Exercise, results: list[Result]) -> list[str]:
 
 
 def _noise_lines(results: list[Result]) -> list[str]:
-    warned = list(dict.fromkeys(warning for result in results for warning in result.warned))
-    printed = [line for result in results for line in result.printed.splitlines() if line]
+    open_ones = [result for result in results if not result.withheld]
+    warned = list(dict.fromkeys(warning for result in open_ones for warning in result.warned))
+    printed = [line for result in open_ones for line in result.printed.splitlines() if line]
     lines = [f"Your code warned (no points lost): {one_line(w)}" for w in warned[:3]]
     lines += [f"Your code printed: {one_line(p)}" for p in printed[:_MOST_LINES_OF_NOISE]]
     if len(printed) > _MOST_LINES_OF_NOISE:
@@ -125,7 +139,7 @@ def as_text(exercise: Exercise, results: list[Result], points: float) -> str:
         lines.append(f"  {_SYMBOLS[result.outcome]} {result.claim}")
         lines += [
             f"      {name:<11}{value}" if name else f"      {value}"
-            for name, value in result.details()
+            for name, value in result.shown()
         ]
     return "\n".join(lines + _closing_lines(exercise, results))
 
@@ -168,7 +182,7 @@ def _property_as_html(result: Result) -> str:
         '<div style="display:flex;gap:.8em;margin-left:1.6em">'
         + (f'<span style="flex:0 0 5.5em;opacity:.75">{html.escape(name)}</span> ' if name else "")
         + f'<span style="{_CODE_STYLE}">{html.escape(value)}</span></div>'
-        for name, value in result.details()
+        for name, value in result.shown()
     )
     return (
         f'<div style="margin-top:.35em"><span style="color:{color};font-weight:bold" '

@@ -22,6 +22,7 @@ from lab_server import TOKEN, copy_course, serve
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from nbgrader.api import Gradebook
 from playwright.sync_api import expect
+from test_disarmed_texts import DEAD
 
 from helpers.grading.records.class_list import read_class
 
@@ -42,6 +43,12 @@ MARK = "document.documentElement.dataset.marked = 1"
 HOSTILE = [
     new_raw_cell(f"<script>{MARK}</script>"),
     new_markdown_cell(f"<img src=x onerror='{MARK}'><script>{MARK}</script>[a](javascript:{MARK})"),
+    *(
+        new_markdown_cell(text.replace("script:x", f"script:{MARK}").replace("=x", f"='{MARK}'"))
+        for text in DEAD
+    ),
+    new_markdown_cell("Here it is: ![a](attachment:gone.png)"),
+    new_markdown_cell("<details><summary>A proof</summary>\n\n**so** $x$\n\n</details>"),
     new_code_cell(
         "from IPython.display import HTML, Javascript, display\n"
         f"display(HTML('<script>{MARK}</script>'), Javascript('{MARK}'))\n"
@@ -112,7 +119,18 @@ def test_formgrader_lists_the_chapter_and_shows_a_graded_submission(page, formgr
     expect(scores).to_have_count(len(points), timeout=SECONDS * 1000)
     assert [float(box.get_attribute("placeholder")) for box in scores.all()] == points
     assert_nothing_ran(page)
+    formgrader.get_by_text("[the attached picture gone.png is missing]").wait_for()
+    proof = formgrader.locator("details", has_text="A proof")
+    expect(proof.locator("strong")).to_have_text("so")
+    assert_no_link_of_the_student_is_live(formgrader)
     take_screenshot(page, "formgrader-submission")
+
+
+def assert_no_link_of_the_student_is_live(formgrader) -> None:
+    links = formgrader.locator(".nbgrader_cell a[href], .text_cell a[href], .bits-text a[href]")
+    schemes = set(links.evaluate_all("all => all.map(link => link.protocol)"))
+    assert schemes <= {"http:", "https:", "mailto:"}
+    assert links.count()
 
 
 def assert_nothing_ran(page) -> None:

@@ -1,9 +1,8 @@
 """What others wrote, made safe to look at: on a page, in a picture, on a terminal.
 
-Three things are kept apart. ``visible`` leaves text as text and shows the characters that would
-hide, turn or move what stands around them; escaping for HTML is the templates' work, which escape
-everything. ``render_markdown`` gives HTML of a small known set. ``embed_picture`` lets pixels
-through and nothing else.
+``visible`` leaves text as text and shows the characters that would hide, turn or move what stands
+around them; escaping for HTML is the templates' work, which escape everything. ``embed_picture``
+lets pixels through and nothing else. ``helpers.grading.markdown`` makes HTML of Markdown.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ import io
 import re
 import warnings
 
-import bleach
-import mistune
 from markupsafe import Markup
 from nbconvert.filters import strip_ansi
 from PIL import Image
@@ -27,25 +24,7 @@ _ODD = re.compile(
 )
 # Persian and several Indic scripts are written with these, and so are composed emoji.
 _JOINER = re.compile("(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
-_MOST_MARKDOWN = 20_000
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_TABLES = ("table", "tbody", "td", "th", "thead", "tr")
-_WORDS = (
-    "a",
-    "blockquote",
-    "br",
-    "code",
-    "del",
-    "em",
-    "hr",
-    "li",
-    "ol",
-    "p",
-    "pre",
-    "strong",
-    "ul",
-)
-_PICTURES = {"image/png": "PNG", "image/jpeg": "JPEG"}
+_PICTURES = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
 _MOST_BYTES = 2 * 2**20
 _MOST_PIXELS = 16_000_000
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
@@ -75,30 +54,16 @@ def printed(text: str, most: int = 10_000) -> str:
     return visible(plain.replace("\r\n", "\n").replace("\r", "\n"), most)
 
 
-def render_markdown(text: str) -> Markup:
-    """Return a student's Markdown as HTML of a small known set; HTML in it is shown as text."""
-    if len(text) > _MOST_MARKDOWN:
-        return Markup("<pre>{}</pre>").format(visible(text, _MOST_MARKDOWN))
-    render = mistune.create_markdown(escape=True, plugins=["table", "strikethrough"])
-    html = bleach.clean(
-        str(render(visible(text, _MOST_MARKDOWN))),
-        tags={*_HEADINGS, *_TABLES, *_WORDS},
-        attributes={"a": ["href"]},
-        protocols={"http", "https", "mailto"},
-        strip=True,
-    )
-    return Markup(html.replace("<a ", '<a rel="noopener noreferrer nofollow" '))
-
-
-def embed_picture(kind: str, encoded: str) -> Markup | None:
+def embed_picture(kind: str, encoded: str, most: int = _MOST_BYTES) -> Markup | None:
     """Return a picture that a cell showed as a ``data:`` address; None if it is none, or too big.
 
     Args:
         kind: its MIME type.
         encoded: its bytes in Base64.
+        most: how many bytes it may have.
     """
     name = _PICTURES.get(kind)
-    if name is None or len(encoded) > _MOST_BYTES * 4 // 3 + 4:
+    if name is None or len(encoded) > most * 4 // 3 + 4:
         return None
     try:
         content = base64.b64decode("".join(encoded.split()), validate=True)

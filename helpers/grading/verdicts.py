@@ -37,6 +37,9 @@ class PropertyResult:
         details: rows under a failure, a heading and a value each: what was fed in, what came
             back, what was expected.
         hidden: whether it stands in the hidden tests.
+        told: what the student may read in place of ``reason`` and ``details``, which hold what
+            their code said of inputs that nobody outside the staff is to see; "" if these may be
+            read.
     """
 
     claim: str
@@ -45,6 +48,18 @@ class PropertyResult:
     reason: str = ""
     details: tuple[tuple[str, str], ...] = ()
     hidden: bool = False
+    told: str = ""
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the student may not read why it failed."""
+        return self.hidden or bool(self.told)
+
+    def for_student(self) -> str:
+        """Return what the student may read of a failure."""
+        if self.outcome == "failed" and self.is_withheld:
+            return self.told or "it does not hold"
+        return self.reason
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import nbformat
 import torch
+from nbformat import from_dict
 from nbformat.notebooknode import NotebookNode
 
 from helpers.catalogue import find_exercise
@@ -33,6 +34,7 @@ from helpers.grading.soundness import MalformedError
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 _ATTEMPTS = 3
+_MOST_NOTES = 5
 _RECOGNIZED = "its cell had lost its mark, and was recognized by what it defines"
 _STOPPED_BY_THE_WALL = (
     "it was stopped because it took too long, not because it computed too long: did the machine "
@@ -136,6 +138,7 @@ class _Judging:
         self._judgments: dict[str, Judgment] = {}
         self._notes = list(sanitized.notes)
         self._waited = False
+        self._room = written.OutputRoom()
 
     def judge(self) -> Judged:
         reaches = {name: self._notebook.find_reach(name) for name in self._assignment.exercises}
@@ -157,6 +160,7 @@ class _Judging:
         if all(result.verdict is Verdict.MISSING for result in results):
             results = [replace(r, for_a_person=_NOTHING_THERE) for r in results]
         self._disarm_texts()
+        self._notes += self._room.notes()
         content = nbformat.v4.writes(self._sanitized.notebook).encode()
         return Judged(tuple(results), content, tuple(self._notes), self._waited)
 
@@ -178,16 +182,27 @@ class _Judging:
 
     def _run(self, places: Sequence[int], reaches: Mapping[str, Reach]) -> dict[str, Judgment]:
         """Run the cells at ``places``, and the tests of ``reaches`` where they stand."""
-        judgments = {}
+        run = self._run_once(places, reaches)
+        if run.speaks_late:
+            # What code says once it has seen a hidden test's inputs could be these. So whatever is
+            # shown of it is what it says in a kernel in which no hidden test has run.
+            open_run = self._run_once(places, reaches, tries_hidden=False)
+            for name in run.late:
+                run.judgments[name] = run.judgments[name].with_words_of(open_run.judgments[name])
+        return run.judgments
+
+    def _run_once(
+        self, places: Sequence[int], reaches: Mapping[str, Reach], *, tries_hidden: bool = True
+    ) -> _Run:
         tests = {self._notebook.tests[name]: name for name in reaches}
-        run = _Run(self._assignment)
+        run = _Run(self._assignment, self._room)
         with self._open_session() as session:
             for place in sorted({*places, *tests}):
                 if place > max(tests):
                     break
                 if place in tests:
                     name = tests[place]
-                    judgments[name] = try_exercise(
+                    judgment = try_exercise(
                         find_exercise(name),
                         self._trusted,
                         session,
@@ -198,11 +213,13 @@ class _Judging:
                         undefined=run.undefined,
                         cause=run.causes.get(name, ""),
                         is_missing=name in self._sanitized.missing,
+                        tries_hidden=tries_hidden,
                     )
+                    run.add(name, judgment)
                 else:
                     run.take(session, self._cells[place], self._notebook.python(place))
             self._waited |= session.waited
-        return judgments
+        return run
 
     def _try_with_everything(
         self, reaches: Mapping[str, Reach], ran: Mapping[str, Sequence[int]]
@@ -224,13 +241,33 @@ class _Judging:
                 self._judgments[name] = _with_more_to_look_at(before, whole, gained, code)
 
     def _disarm_texts(self) -> None:
+        from helpers.grading import markdown  # nbconvert is loaded where there is a text to show
+
+        room = markdown.Room()
+        notes: list[str] = []
         for cell in self._cells:
-            grading = cell.metadata.get("nbgrader", {})
-            is_ours = grading.get("locked") or comparable(cell.source) in self._trusted.texts
-            if cell.cell_type != "code" and not is_ours:
-                # nbconvert copies raw cells into a page as they are.
-                cell.source = written.disarm(cell.source, raw=cell.cell_type == "raw")
-                cell.cell_type = "markdown"
+            if cell.cell_type == "code" or self._is_ours(cell):
+                continue
+            if cell.cell_type == "raw":  # nbconvert copies it into a page as it is
+                shown = markdown.disarm_raw(cell.source, room)
+            else:
+                shown = markdown.disarm(cell.source, cell.get("attachments"), room)
+            cell.cell_type, cell.source = "markdown", shown.text
+            cell.pop("attachments", None)
+            if shown.pictures:
+                cell.attachments = from_dict(shown.pictures)
+            notes += shown.notes
+        told = list(dict.fromkeys(notes))
+        self._notes += [f"in its texts, {note}" for note in told[:_MOST_NOTES]]
+        if len(told) > _MOST_NOTES:
+            self._notes.append(f"in its texts, {len(told) - _MOST_NOTES} things more are left out")
+
+    def _is_ours(self, cell: NotebookNode) -> bool:
+        """Return whether a text is the course's, which may hold what a student's may not."""
+        if "attachment:" in cell.source:  # whether the picture is there is the submission's doing
+            return False
+        is_locked = cell.metadata.get("nbgrader", {}).get("locked")
+        return bool(is_locked) or comparable(cell.source) in self._trusted.texts
 
 
 class _Run:
@@ -239,19 +276,37 @@ class _Run:
     Attributes:
         undefined: names that solution cells should have defined and have not, and why.
         causes: what ended the solution cells of exercises.
+        judgments: of the tests.
+        late: the exercises whose code said something after a hidden test had run.
+        speaks_late: whether any code did, a cell's included.
     """
 
-    def __init__(self, assignment: Assignment) -> None:
+    def __init__(self, assignment: Assignment, room: written.OutputRoom) -> None:
+        self._room = room
         self._stubs = {cell.name: cell.source for cell in assignment.cells if cell.solution}
         self.undefined: dict[str, str] = {}
         self.causes: dict[str, str] = {}
+        self.judgments: dict[str, Judgment] = {}
+        self.late: list[str] = []
+        self.speaks_late = False
+        self._has_seen_hidden = False
+
+    def add(self, name: str, judgment: Judgment) -> None:
+        """Write down what the test of ``name`` came to."""
+        self.judgments[name] = judgment
+        if self._has_seen_hidden and judgment.has_words_of_the_code:
+            self.late.append(name)
+            self.speaks_late = True
+        self._has_seen_hidden |= judgment.fed_hidden_inputs
 
     def take(self, session: Session, cell: NotebookNode, code: str) -> None:
         """Run ``cell``, whose text as Python is ``code``, and write down its outputs."""
         run = session.run(code)
-        cell.outputs = written.write_outputs(run.outputs)
+        outputs = written.write_outputs(run.outputs)
         if run.cause:
-            cell.outputs.append(written.write_end(run.cause, run.message))
+            outputs.append(written.write_end(run.cause, run.message))
+        cell.outputs = self._room.keep(cell.id, outputs)
+        self.speaks_late |= self._has_seen_hidden and bool(outputs)
         grading = cell.metadata.get("nbgrader", {})
         exercise = grading.get("grade_id", "") if grading.get("solution") else ""
         if not exercise:
@@ -259,7 +314,7 @@ class _Run:
         problem = run.message
         if run.cause:
             self.causes[exercise] = run.cause
-        elif error := next((o for o in cell.outputs if o.output_type == "error"), None):
+        elif error := next((o for o in outputs if o.output_type == "error"), None):
             said = _IN_FILE.sub(r" (line \1)", error.evalue)
             problem = f"it raised {error.ename}: {said}".rstrip(": ")
         if problem:

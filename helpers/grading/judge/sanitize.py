@@ -215,10 +215,10 @@ def _course_cell(cell: SourceCell, submitted: Submitted | None) -> dict[str, Any
     metadata: dict[str, Any] = {"deletable": False, "nbgrader": cell.grading}
     if cell.locked:
         metadata["editable"] = False
-    if cell.locked or submitted is None:
+    if submitted is None:
         return _make_cell(cell.cell_type, cell.source, metadata)
-    text, pictures = submitted.cell.source, _pictures(submitted.cell)
-    return _make_cell(cell.cell_type, text, metadata, pictures)
+    text = cell.source if cell.locked else submitted.cell.source
+    return _make_cell(cell.cell_type, text, metadata, _pictures(submitted.cell))
 
 
 def _make_cell(

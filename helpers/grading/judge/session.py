@@ -13,12 +13,12 @@ from typing import Any
 
 from helpers.calling import SECONDS_PER_CALL, Answer, describe_timeout
 from helpers.grading.assignment import Assignment
+from helpers.grading.characters import clean
 from helpers.grading.inside.wire import WireError
 from helpers.grading.judge.clock import Budget, Clock
 from helpers.grading.judge.lending_desk import LendingDesk
 from helpers.grading.judge.trusted import CourseError, Proxy
 from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
-from helpers.grading.judge.written import clean
 from helpers.grading.settings import Settings
 from helpers.lending import is_lent
 from helpers.plain import one_line

@@ -8,31 +8,56 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from nbformat import from_dict
 from nbformat.notebooknode import NotebookNode
 
+from helpers.grading.characters import clean
+
 _MOST_TEXT = 20_000
 _MOST_OUTPUTS = 80
 _MOST_PICTURE_BYTES = 2 * 2**20
-# Controls but tab and newline, signs that turn the direction of writing, halves of characters.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
-# Tags; characters in disguise, which could spell a scheme; links to code, also from formulas.
-_ARMED = (
-    (re.compile(r"<(?=[A-Za-z/!?])"), "&lt;"),
-    (re.compile(r"&(?=#|(?:colon|Tab|NewLine|sol|lpar);)", re.IGNORECASE), "& "),
-    (
-        re.compile(r"(\]\(\s*<?\s*|\]:\s*<?\s*)(?:javascript|vbscript|data)\s*:", re.IGNORECASE),
-        r"\1#",
-    ),
-    (re.compile(r"\\(?:href|cssId|class|style|require|unicode)\b"), r"\\text"),
-)
 _PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class OutputRoom:
+    """How much of all that a submission's cells put out is kept."""
+
+    def __init__(self, most: int = 6 * 2**20) -> None:
+        """Take the bytes that there is room for."""
+        self._most = most
+        self._taken: dict[str, int] = {}
+        self._left_out: dict[str, int] = {}
+
+    def keep(self, cell: str, outputs: list[NotebookNode]) -> list[NotebookNode]:
+        """Return those of the ``outputs`` of a cell that there is room for, and a note on others.
+
+        A cell that ran before has its room back.
+        """
+        self._taken.pop(cell, None)
+        left = self._most - sum(self._taken.values())
+        kept = []
+        for output in outputs:
+            left -= len(json.dumps(output))
+            if left < 0:
+                break
+            kept.append(output)
+        self._left_out[cell] = len(outputs) - len(kept)
+        if self._left_out[cell]:
+            told = f"[{self._left_out[cell]} more outputs of this cell are left out: in all there "
+            told += f"are more than {self._most / 2**20:.0f} MiB]\n"
+            kept.append(_make("stream", name="stdout", text=told))
+        self._taken[cell] = sum(len(json.dumps(output)) for output in kept)
+        return kept
+
+    def notes(self) -> list[str]:
+        """Return what a person should know of it."""
+        count = sum(self._left_out.values())
+        size = f"{self._most / 2**20:.0f} MiB"
+        return [f"its cells put out more than {size}: {count:,} outputs are left out"] * bool(count)
 
 
 def write_outputs(outputs: Iterable[Any]) -> list[NotebookNode]:
@@ -60,32 +85,11 @@ def write_report(text: str, html: str, points: float) -> list[NotebookNode]:
     ]
 
 
-def disarm(text: str, *, raw: bool = False) -> str:
-    """Return a student's text so that it is Markdown without HTML and without links that run code.
-
-    nbgrader's formgrader shows Markdown with all the HTML in it, in the browser of whoever grades.
-
-    Args:
-        text: Markdown, or anything.
-        raw: whether it is no Markdown, and to be shown as it is.
-    """
-    if raw:
-        return "\n".join(f"    {line}" for line in clean(text).splitlines())
-    for pattern, harmless in _ARMED:
-        text = pattern.sub(harmless, text)
-    return clean(text)
-
-
 def _make(output_type: str, **fields: Any) -> NotebookNode:
     # nbformat's own maker checks each output against the schema; a test checks these once.
     if "data" in fields:
         fields["metadata"] = NotebookNode()
     return from_dict({"output_type": output_type, **fields})
-
-
-def clean(text: str) -> str:
-    """Return ``text`` without control characters and what is no character at all."""
-    return _UNPRINTABLE.sub("�", text)
 
 
 def _write_output(output: Any) -> NotebookNode | None:

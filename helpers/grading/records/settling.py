@@ -79,7 +79,7 @@ def _settle_property(tried: PropertyResult, accepted: bool) -> PropertyResult:
     if tried.outcome != "waiting":
         return tried
     outcome, reason = ("passed", "") if accepted else ("failed", REFUSED)
-    return replace(tried, outcome=outcome, reason=reason, details=())
+    return replace(tried, outcome=outcome, reason=reason, details=(), told=reason)
 
 
 def _is_about_what_waits(result: ExerciseResult) -> bool:

@@ -1,7 +1,8 @@
 """A student's feedback page: points, verdicts and messages, with the work they are about.
 
 Of the judged notebook it shows the student's own cells and nothing else. Of a hidden test it shows
-what it tries, whether that holds and why not: never its code, nor what it fed in.
+what it tries and whether that holds: never its code, what it fed in, nor what the student's code
+said of that.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from helpers.grading.markdown import render_markdown
 from helpers.grading.report import pages
 from helpers.grading.report.marks import Mark, Marks
 from helpers.grading.report.tables import Row, number
-from helpers.grading.shown import embed_picture, one_line, printed, render_markdown, visible
+from helpers.grading.shown import embed_picture, one_line, printed, visible
 from helpers.grading.verdicts import PropertyResult, Verdict
 from helpers.grading.waiting import count
 
@@ -99,7 +101,7 @@ def _banner(marks: Marks) -> str:
 def _exercise(mark: Mark, title: str, banner: str) -> dict[str, Any]:
     kind, sign, word = look_of(mark)
     message, tried = (mark.result.message, mark.result.properties) if mark.result else ("", ())
-    # It is mostly the first property that failed, which stands below it anyway.
+    # It is mostly the first property that failed, which stands below it, with what may be told.
     told_below = {"", *(p.reason for p in tried), *(f"{p.claim}: {p.reason}" for p in tried)}
     return {
         "title": title,
@@ -119,14 +121,14 @@ def _exercise(mark: Mark, title: str, banner: str) -> dict[str, Any]:
 
 def _property(tried: PropertyResult, mark: Mark) -> dict[str, Any]:
     is_waiting = tried.outcome == "waiting"
-    details = [] if tried.hidden or is_waiting else tried.details
+    details = [] if tried.is_withheld or is_waiting else tried.details
     return {
         "claim": one_line(tried.claim, 500),
         "kind": tried.outcome.replace(" ", "-"),
         "outcome": tried.outcome,
         "sign": _SIGNS.get(tried.outcome, "–"),
         "hidden": tried.hidden,
-        "reason": "" if is_waiting else visible(tried.reason),
+        "reason": "" if is_waiting else visible(tried.for_student()),
         "held": _tell_why_it_waits(tried, mark) if is_waiting else "",
         "details": [
             (one_line(heading), visible(value))
@@ -171,7 +173,8 @@ def _own_cells(notebook: bytes) -> Iterator[dict[str, Any]]:
             continue
         source, name = _text(cell.get("source")), one_line(str(about.get("grade_id", "")))
         if cell.get("cell_type") == "markdown":
-            yield {"name": name, "kind": "markdown", "html": render_markdown(source)}
+            html = render_markdown(source, cell.get("attachments"))
+            yield {"name": name, "kind": "markdown", "html": html}
         else:
             outputs = [_output(output) for output in cell.get("outputs", [])[:_MOST_OUTPUTS]]
             left = len(cell.get("outputs", [])) - len(outputs)

@@ -1,0 +1,116 @@
+"""However much a submission puts out or brings with it, what is kept of it is bounded."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from classroom import solved, to_bytes, without_demos
+from course_files import COURSE, find_cell
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from PIL import Image
+
+from helpers.grading.assignment import Assignment
+from helpers.grading.judge import judge, written
+from helpers.grading.records.registration import register
+from helpers.grading.settings import Settings
+
+CHAPTER = "08-numerical-stability"
+MIB = 2**20
+MOST_OUTPUTS = 8 * MIB
+MOST_MORE_MEMORY = 400 * MIB
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assignment]:
+    course = tmp_path_factory.mktemp("course") / "course"
+    shutil.copytree(COURSE.source(CHAPTER).parent, course / "source" / CHAPTER)
+    shutil.copy(COURSE.config_file, course)
+    yield register(course, CHAPTER)
+    judge.close_warm_processes()
+
+
+def noise(size: int) -> str:
+    stream = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (size, size, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(stream, "PNG")
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+def with_cells(codes: list[str]) -> NotebookNode:
+    """Return the solved notebook with cells that the first exercise uses, so that they are run."""
+    codes = [f"part{number} = {number}\n{code}" for number, code in enumerate(codes)]
+    notebook = without_demos(solved(CHAPTER))
+    cell = find_cell(notebook, "softmax")
+    uses = ", ".join(f"part{number}" for number in range(len(codes)))
+    cell.source = f"{cell.source}\n\nall_parts = [{uses}]\n"
+    at = notebook.cells.index(cell)
+    notebook.cells[at:at] = [new_code_cell(code) for code in codes]
+    return notebook
+
+
+PICTURES = [
+    "import numpy\nfrom IPython.display import Image, display\n"
+    "display(Image(data=b'\\x89PNG\\r\\n\\x1a\\n' + numpy.random.bytes(1_500_000), format='png'))"
+] * 200
+STREAMS = ["print('x' * 20_000)\n" + "'y' * 20_000;\n" * 3] * 500
+DISPLAYS = [
+    "from IPython.display import display\nfor _ in range(64):\n    display('z' * 20_000)"
+] * 60
+HEAVY = {"pictures": PICTURES, "streams": STREAMS, "displays": DISPLAYS}
+
+
+@pytest.mark.needs_system("bubblewrap")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", HEAVY)
+def test_all_outputs_together_are_bounded(kind: str, assignment: Assignment) -> None:
+    content = to_bytes(with_cells(HEAVY[kind]))
+    Path("/proc/self/clear_refs").write_text("5")
+    before = most_memory()
+    judged = judge.judge_submission(content, assignment, Settings())
+    assert len(judged.notebook) < MOST_OUTPUTS
+    assert most_memory() - before < MOST_MORE_MEMORY
+    assert any(re.search(r"more than 6 MiB: [\d,]+ outputs are left out", n) for n in judged.notes)
+    assert b"more outputs of this cell are left out" in judged.notebook
+    assert judged.exercises[0].points + judged.exercises[0].waiting == judged.exercises[0].most
+
+
+def most_memory() -> int:
+    (line,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
+    return 1024 * int(line)
+
+
+@pytest.mark.needs_system("bubblewrap")
+@pytest.mark.timeout(300)
+def test_pasted_pictures_and_texts_are_bounded_together(assignment: Assignment) -> None:
+    notebook = without_demos(solved(CHAPTER))
+    picture = noise(900)
+    for _ in range(8):
+        cell = new_markdown_cell("![a](attachment:a.png)" * 20)
+        cell.attachments = {"a.png": {"image/png": picture}}
+        notebook.cells.append(cell)
+    notebook.cells += [new_markdown_cell("word " * 3_000) for _ in range(300)]
+    judged = judge.judge_submission(to_bytes(notebook), assignment, Settings())
+    assert len(judged.notebook) < 16 * MIB
+    assert picture.encode() in judged.notebook
+    assert any("a.png cannot be shown" in note for note in judged.notes)
+    assert any("characters of a long text are left out" in note for note in judged.notes)
+    assert sum(e.points for e in judged.exercises) == judged.most
+
+
+def test_a_cell_that_runs_again_has_its_room_back() -> None:
+    room = written.OutputRoom(2_000)
+    (output,) = written.write_outputs([{"kind": "stream", "text": "x" * 1_500}])
+    for _ in range(3):
+        assert room.keep("one", [output]) == [output]
+    assert room.notes() == []
+    (note,) = room.keep("two", [output])
+    assert "left out" in note.text
+    assert "1 outputs" in room.notes()[0]
