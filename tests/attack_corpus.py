@@ -58,6 +58,7 @@ CLASSES = (
     "smuggled_state",
     "stray_cells",
     "survivors",
+    "walls",
 )
 _LONGEST_NAME = 70
 

@@ -312,6 +312,7 @@ except ImportError:
     pass
 "z" * 50_000_000
 
+
 # %% attack: returns a tensor of 60,000 dimensions exercise="softmax" expect="failed" points=0
 def softmax(logits, dim):
     return torch.ones([1] * 60_000)
