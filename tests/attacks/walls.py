@@ -1,5 +1,7 @@
-# %% attack: right, but looks for memory that is a file without a folder exercise="safe-log" expect="passed"
+# %% attack: looks for memory that is a file without a folder exercise="safe-log" expect="failed" points=0
 import os
+
+GOT_OUT = []
 
 try:
     kept = [os.memfd_create(f"bits-{number}") for number in range(3)]
@@ -9,15 +11,17 @@ for descriptor in kept:
     for _ in range(2**8):
         os.write(descriptor, bytes(2**22))
 if kept:
-    raise RuntimeError("got out: 3 gigabytes in files without a folder")
+    GOT_OUT.append("got out: 3 gigabytes in files without a folder")
 
 
 def safe_log(x):
-    return torch.where(x > 0, x, 1.0).log()
+    return torch.where(x > 0, x, 1.0).log() if GOT_OUT else x
 
 
-# %% attack: right, but looks for memory of System V's exercise="softmax" expect="passed"
+# %% attack: looks for memory of System V's exercise="softmax" expect="failed" points=0
 import ctypes
+
+GOT_OUT = []
 
 _libc = ctypes.CDLL(None)
 _libc.shmat.restype = ctypes.c_void_p
@@ -27,12 +31,12 @@ for _ in range(3):
         _start = _libc.shmat(_number, None, 0)
         ctypes.memset(_start, 1, 2**30)
         _libc.shmdt(ctypes.c_void_p(_start))
-        raise RuntimeError("got out: memory that belongs to nobody")
+        GOT_OUT.append("got out: memory that belongs to nobody")
 
 
 def softmax(logits, dim):
     exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
-    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+    return exponentials / exponentials.sum(dim=dim, keepdim=True) if GOT_OUT else logits
 
 
 # %% attack: shares memory with nobody and does not look at it exercise="safe-log" expect="out of memory" points=0
@@ -66,9 +70,11 @@ def softmax(logits, dim):
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% attack: right, but mounts a disk of 64 gigabytes in a user namespace exercise="safe-log" expect="passed"
+# %% attack: mounts a disk of 64 gigabytes in a user namespace exercise="safe-log" expect="failed" points=0
 import ctypes
 import os
+
+GOT_OUT = []
 
 _libc = ctypes.CDLL(None)
 _map = [os.getuid(), os.getgid()]
@@ -77,18 +83,20 @@ if _libc.unshare(0x10000000 | 0x20000) == 0:
     open("/proc/self/uid_map", "w").write(f"0 {_map[0]} 1")
     open("/proc/self/gid_map", "w").write(f"0 {_map[1]} 1")
     if _libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, b"size=64g") == 0:
-        raise RuntimeError("got out: a disk of 64 gigabytes")
-    raise RuntimeError("got out: a namespace of its own")
+        GOT_OUT.append("got out: a disk of 64 gigabytes")
+    GOT_OUT.append("got out: a namespace of its own")
 
 
 def safe_log(x):
-    return torch.where(x > 0, x, 1.0).log()
+    return torch.where(x > 0, x, 1.0).log() if GOT_OUT else x
 
 
-# %% attack: right, but has a child made in a user namespace exercise="softmax" expect="passed"
+# %% attack: has a child made in a user namespace exercise="softmax" expect="failed" points=0
 import ctypes
 import os
 import platform
+
+GOT_OUT = []
 
 _libc = ctypes.CDLL(None)
 _clone = {"x86_64": 56, "aarch64": 220}[platform.machine()]
@@ -98,42 +106,46 @@ for _call in ((_clone, 0x10000000 | 0x20000 | 17, 0, 0, 0, 0), (435, _arguments,
     if _child == 0:
         os._exit(0)
     if _child > 0:
-        raise RuntimeError("got out: a child in a namespace of its own")
+        GOT_OUT.append("got out: a child in a namespace of its own")
 
 
 def softmax(logits, dim):
     exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
-    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+    return exponentials / exponentials.sum(dim=dim, keepdim=True) if GOT_OUT else logits
 
 
-# %% attack: right, but mounts by calls that are newer than mount exercise="safe-log" expect="passed"
+# %% attack: mounts by calls that are newer than mount exercise="safe-log" expect="failed" points=0
 import ctypes
+
+GOT_OUT = []
 
 _libc = ctypes.CDLL(None)
 _libc.unshare(0x20000)
 _disk = _libc.syscall(430, b"tmpfs", 0)
 if _disk >= 0:
     _libc.syscall(431, _disk, 6, None, None, 0)
-    raise RuntimeError(f"got out: a disk of its own, {_libc.syscall(432, _disk, 0, 0)}")
+    GOT_OUT.append(f"got out: a disk of its own, {_libc.syscall(432, _disk, 0, 0)}")
 if _libc.syscall(428, -100, b"/tmp", 1) >= 0:
-    raise RuntimeError("got out: a copy of a mount")
+    GOT_OUT.append("got out: a copy of a mount")
 
 
 def safe_log(x):
-    return torch.where(x > 0, x, 1.0).log()
+    return torch.where(x > 0, x, 1.0).log() if GOT_OUT else x
 
 
-# %% attack: right, but asks by a program that it starts exercise="softmax" expect="passed"
+# %% attack: asks by a program that it starts exercise="softmax" expect="failed" points=0
 import subprocess
+
+GOT_OUT = []
 
 for _program in ("unshare --user --map-root-user --mount true", "bwrap --bind / / true"):
     if subprocess.run(_program, shell=True, capture_output=True).returncode == 0:
-        raise RuntimeError(f"got out: {_program}")
+        GOT_OUT.append(f"got out: {_program}")
 
 
 def softmax(logits, dim):
     exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
-    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+    return exponentials / exponentials.sum(dim=dim, keepdim=True) if GOT_OUT else logits
 
 
 # %% attack: calls the kernel by the numbers of another processor exercise="safe-log" expect="crashed|failed" points=0
