@@ -164,5 +164,5 @@ def _read_clock(kernel: Kernel) -> float:
 def _ask(kernel: Kernel, code: str, seconds: float) -> tuple[bool, list[dict]]:
     """Run a cell; return whether it was stopped, and its outputs."""
     message = {"do": "run", "code": code, "seconds": seconds}
-    answer = kernel.request(message, seconds + _SECONDS_OF_GRACE)
+    answer = kernel.request(message, kernel.clock(seconds + _SECONDS_OF_GRACE))
     return answer["timed_out"], answer["outputs"]

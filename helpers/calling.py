@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from helpers.guard import CallTimeoutError, guarded_call
+from helpers.guard import WALL_FACTOR, CallTimeoutError, guarded_call
 from helpers.plain import NotPlainError, one_line, plain_copy
 from helpers.process_state import students_defaults
 
@@ -24,6 +24,7 @@ class Answer:
         problem: one sentence if it did not return plain data; "" otherwise.
         is_stub: whether a stub was called.
         timed_out: whether it did not return in time.
+        by_the_wall: whether it was stopped by the wall's clock, and not for what it computed.
         printed: what it wrote, up to a limit.
         warned: its warnings, one line each.
     """
@@ -32,12 +33,13 @@ class Answer:
     problem: str = ""
     is_stub: bool = False
     timed_out: bool = False
+    by_the_wall: bool = False
     printed: str = ""
     warned: list[str] = field(default_factory=list)
 
 
 def call_here(function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:
-    """Call ``function`` in this process, for ``SECONDS_PER_CALL`` at most.
+    """Call ``function`` in this process, where it may compute for ``SECONDS_PER_CALL``.
 
     Whatever it raises, exit() included, becomes the answer's problem; only a person's own
     interrupt goes on.
@@ -47,17 +49,19 @@ def call_here(function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:
     try:
         with students_defaults(), guarded_call(SECONDS_PER_CALL) as noise:
             _fill(answer, function, args, kwargs)
-    except CallTimeoutError:
-        answer.value, answer.timed_out = None, True
-        answer.problem = describe_timeout(SECONDS_PER_CALL)
+    except CallTimeoutError as end:
+        answer.value, answer.timed_out, answer.by_the_wall = None, True, end.by_the_wall
+        answer.problem = describe_timeout(SECONDS_PER_CALL, end.by_the_wall)
     if noise is not None:
         answer.printed, answer.warned = noise.printed, noise.warned
     return answer
 
 
-def describe_timeout(seconds: float) -> str:
-    """Return what a check says of a function that did not return in time."""
-    return f"did not return within {seconds:.0f} seconds"
+def describe_timeout(seconds: float, by_the_wall: bool) -> str:
+    """Return what to say of code that may compute for ``seconds``, and did not end in time."""
+    if by_the_wall:
+        return f"did not return within {WALL_FACTOR * seconds:.0f} seconds"
+    return f"did not return within {seconds:.0f} seconds of computing"
 
 
 def describe_error(error: BaseException) -> str:

@@ -12,14 +12,17 @@ import io
 import os
 import signal
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import torch
+
 from helpers.process_state import state_kept
 
+# By how much a function may take longer than it may compute: a machine can have other things to do.
+WALL_FACTOR = 3.0
 _MOST_CHARACTERS_KEPT = 10_000
 
 
@@ -27,7 +30,15 @@ class CallTimeoutError(BaseException):
     """A student's function did not return in time.
 
     Not an ``Exception``: a student's ``except Exception`` must not swallow it.
+
+    Attributes:
+        by_the_wall: whether it is the wall's clock that says so, and not the processor's.
     """
+
+    def __init__(self, by_the_wall: bool = False) -> None:
+        """Take which of both it was."""
+        super().__init__(by_the_wall)
+        self.by_the_wall = by_the_wall
 
 
 @dataclass
@@ -63,13 +74,13 @@ class CappedText(io.TextIOBase):
 
 @contextlib.contextmanager
 def guarded_call(seconds: float) -> Iterator[Noise]:
-    """Catch output and warnings of the body, and stop it after ``seconds``.
+    """Catch output and warnings of the body, and stop it as ``time_limit`` does.
 
     The time limit holds in the main thread of a Unix process, as a kernel's cell has it;
     elsewhere the body runs without one.
 
     Raises:
-        CallTimeoutError: if the body runs longer than ``seconds``.
+        CallTimeoutError: if the body runs longer.
     """
     noise = Noise()
     stream = CappedText()
@@ -98,19 +109,22 @@ def _stderr_descriptor_aside() -> Iterator[None]:
         yield
         return
     try:
-        with tempfile.TemporaryFile() as aside:
-            os.dup2(aside.fileno(), 2)
-            try:
-                yield
-            finally:
-                os.dup2(saved, 2)
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(saved, 2)
     finally:
         os.close(saved)
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Stop the body after ``seconds``, in the main thread of a Unix process.
+    """Stop the body, in the main thread of a Unix process, once it has computed for ``seconds``, or
+    has taken ``WALL_FACTOR`` times as long.
+
+    What counts is the processor time of all threads; each of torch's has the full time.
 
     Raises:
         CallTimeoutError: if the body runs longer.
@@ -123,13 +137,20 @@ def time_limit(seconds: float) -> Iterator[None]:
         return
 
     def stop(signal_number: int, frame: object) -> None:
-        raise CallTimeoutError
+        raise CallTimeoutError(by_the_wall=signal_number == signal.SIGALRM)
 
-    previous = signal.signal(signal.SIGALRM, stop)
-    # It rings again and again: one ring can be swallowed by a bare ``except``.
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    timers = (
+        (signal.ITIMER_PROF, signal.SIGPROF, seconds * torch.get_num_threads()),
+        (signal.ITIMER_REAL, signal.SIGALRM, seconds * WALL_FACTOR),
+    )
+    previous = [signal.signal(rings, stop) for _, rings, _ in timers]
+    for timer, _, limit in timers:
+        # It rings again and again: one ring can be swallowed by a bare ``except``.
+        signal.setitimer(timer, limit, 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        for timer, _, _ in timers:
+            signal.setitimer(timer, 0)
+        for (_, rings, _), before in zip(timers, previous, strict=True):
+            signal.signal(rings, before)

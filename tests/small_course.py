@@ -62,6 +62,10 @@ def fake_step(content: bytes, assignment: Assignment, settings: FakeSettings) ->
         time.sleep(float(pause[1]))
     if "die" in answer:
         os.kill(os.getpid(), signal.SIGKILL)
+    while "spin" in answer:
+        continue
+    if "memory" in answer:
+        raise MemoryError
     if "raise" in answer:
         raise RuntimeError("the judge has a fault")
     points = re.search(r"points=([\d.]+)", answer)
@@ -81,7 +85,8 @@ def fake_step(content: bytes, assignment: Assignment, settings: FakeSettings) ->
             for_a_person=f"{doubt}: {wait[1]} points wait",
         )
     results = (one, ExerciseResult("two", Verdict.PASSED, 3.0, 3.0))
-    return Judged(results, judged_notebook(assignment, answer), ("a note",))
+    notebook = judged_notebook(assignment, answer)
+    return Judged(results, notebook, ("a note",), short_of_time="short" in answer)
 
 
 def answer_of(content: bytes) -> str:
@@ -201,6 +206,9 @@ class ThreadWorkers(LocalWorkers):
 
     def submit(self, function: Callable[..., object], *arguments: object) -> Future:
         return self._threads.submit(function, *arguments)
+
+    def end_overdue(self) -> dict[Future, str]:
+        return {}
 
     def close(self, *, at_once: bool) -> None:
         self._threads.shutdown(wait=not at_once, cancel_futures=True)

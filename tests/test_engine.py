@@ -20,7 +20,7 @@ import pytest
 import small_course
 from small_course import ASSIGNMENT, NOTEBOOK, FakeSettings, hand_in, judgements, run, scores
 
-from helpers.grading.engine import engine, keys
+from helpers.grading.engine import engine, keys, workers
 from helpers.grading.engine.summary import summarize
 from helpers.grading.errors import GradingError
 from helpers.grading.intake.intake import collect
@@ -36,6 +36,7 @@ DRIVER = Path(__file__).with_name("grade_small_course.py")
 RIGHT = {"test-one": 2.0, "test-two": 3.0, "essay": 0.0}
 HALF = RIGHT | {"test-one": 1.0}
 WRONG = RIGHT | {"test-one": 0.0}
+NOTHING = WRONG | {"test-two": 0.0}
 
 
 @pytest.fixture
@@ -360,13 +361,50 @@ def test_what_kills_its_process_is_set_aside_and_nobody_else(processes: Path) ->
     course = processes
     fill(course, ann="die", bob="points=2", dan="points=1", eve="points=2 # e")
     summary = run(course)
-    ((student, sentence),) = summary.failed
-    assert (student, sentence) == (
-        "ann",
-        "each process that judged it has died; a person has to look at it",
-    )
-    assert scores(course) == {"bob": RIGHT, "dan": HALF, "eve": RIGHT}
+    assert summary.failed == []
+    assert summary.for_a_person == [
+        ("ann", "each process that judged it has died; a person has to look at it")
+    ]
+    assert scores(course) == {"ann": NOTHING, "bob": RIGHT, "dan": HALF, "eve": RIGHT}
     assert [answer for _, answer in judgements(course)].count("die") == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "limit", "seconds", "reason"),
+    [
+        ("spin", "MOST_OWN_SECONDS", 2.0, "the judge itself computed for more than 2 seconds"),
+        ("sleep=600", "MOST_WALL_SECONDS", 8.0, "judging it took more than 8 seconds"),
+        ("memory", "MOST_OWN_SECONDS", 60.0, "the judge ended with a MemoryError"),
+    ],
+    ids=["computes", "waits", "memory"],
+)
+def test_what_the_judge_does_has_limits_that_cost_nobody_else(
+    processes: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    limit: str,
+    seconds: float,
+    reason: str,
+) -> None:
+    course = processes
+    monkeypatch.setattr(workers, limit, seconds)
+    fill(course, ann=answer, bob="points=2", dan="points=1", eve="points=2 # e")
+    summary = run(course)
+    assert summary.failed == []
+    assert summary.for_a_person == [("ann", f"{reason}; a person has to look at it")]
+    assert scores(course) == {"ann": NOTHING, "bob": RIGHT, "dan": HALF, "eve": RIGHT}
+    assert [given for _, given in judgements(course)].count(answer) == 1
+    assert run(course).unchanged == ["ann", "bob", "dan", "eve"]
+
+
+def test_what_the_walls_clock_stopped_is_tried_again_alone(course: Path) -> None:
+    fill(course, ann="points=1 short", bob="points=2 sleep=0.3", dan="points=1")
+    summary = run(course)
+    assert [answer for _, answer in judgements(course)][-1] == "points=1 short"
+    assert summary.judged == ["ann", "bob", "dan"]
+    assert scores(course) == {"ann": HALF, "bob": RIGHT, "dan": HALF}
+    run(course)
+    assert judgements(course) == []
 
 
 def test_workers_that_are_killed_cost_no_grade(processes: Path) -> None:
@@ -685,9 +723,10 @@ def test_a_cluster_gives_the_same_grades(
     finally:
         over.set()
         killer.join()
-    assert [student for student, _ in summary.failed] == ["bad", "worse"]
+    assert [student for student, _ in summary.failed] == ["bad"]
+    assert [student for student, _ in summary.for_a_person] == ["worse"]
     expected = {f"s{n:02}": RIGHT | {"test-one": n % 3} for n in range(12)} | {"late": RIGHT}
-    assert scores(course) == expected
+    assert scores(course) == expected | {"worse": NOTHING}
     assert len({pid for pid, _ in judgements(course)}) >= 2
     judged = small_course.snapshot(course / "autograded")
     assert run(course, force=True, students=list(expected)).judged == sorted(expected)

@@ -352,7 +352,7 @@ def test_a_refused_submission_has_zero_and_can_be_graded_by_hand(
 ) -> None:
     assignment = small_course.bundle()
     why = "small.ipynb cannot be read as a notebook: <script>alert(1)</script>"
-    judged = refuse(Submission("ann", None, STAMP, why), assignment)
+    judged = refuse(why, assignment)
     writer.record(recorded("nothing"), judged, None)
     assert grades(course) == {n: (0.0, True) for n in ("test-one", "test-two", "essay")}
     assert write_autograded(course, assignment, "ann", STAMP, judged)

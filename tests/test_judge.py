@@ -115,7 +115,7 @@ def test_every_student_of_the_class_gets_what_the_work_deserves(
         assert result.notebook == b""
         return
     assert points(by_name(result)) == submission.deserved
-    assert not any(r.for_a_person for r in result.exercises)
+    assert result.short_of_time or not any(r.for_a_person for r in result.exercises)
 
 
 def test_the_judged_notebook_says_what_nbgrader_reads(assignment: Assignment) -> None:

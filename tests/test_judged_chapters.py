@@ -67,8 +67,8 @@ def test_every_solution_gets_what_its_own_test_gives(
         right = variant is None or variant.right
         expected = exercise.points if right else known_points.of(exercise, variant.code)
         result = results[exercise.name]
-        # It may stand on another exercise's wrong solution, or stub. And parts of a wrong solution may
-        # be right by luck, once in a long time (`test_exercises` counts how often).
+        # It may stand on another exercise's wrong solution, or stub. And parts of a wrong solution
+        # may be right by luck, once in a long time (`test_exercises` counts how often).
         for _ in range(1 if right else LUCKLESS_TRIES):
             if result.points == expected:
                 break

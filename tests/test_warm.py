@@ -72,7 +72,7 @@ def kernel(warm: WarmProcess) -> Iterator[Kernel]:
 
 def run(kernel: Kernel, code: str, seconds: float = 20.0) -> dict[str, Any]:
     message = {"do": "run", "code": textwrap.dedent(code), "seconds": seconds}
-    return kernel.request(message, seconds + 2)
+    return kernel.request(message, kernel.clock(seconds + 2))
 
 
 def tell(kernel: Kernel, code: str) -> Any:
@@ -84,7 +84,7 @@ def tell(kernel: Kernel, code: str) -> Any:
 
 def call(kernel: Kernel, function: Name | Probe, *args: Any) -> dict[str, Any]:
     message = {"do": "call", "function": function, "args": list(args), "kwargs": {}}
-    return kernel.request(message, 12)
+    return kernel.request(message, kernel.clock(12))
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
@@ -496,6 +496,7 @@ def test_a_filter_is_written_for_both_processors_and_for_no_other() -> None:
 
 # --- How it ends -------------------------------------------------------------------------------
 
+DEAF = "import signal\nfor ring in (14, 27): signal.signal(ring, signal.SIG_IGN)\n"
 ENDS = {
     "an exit code": ("import os; os._exit(3)", "crashed", "exit code 3"),
     "a signal": ("import os, signal; os.kill(os.getpid(), 9)", "crashed", "SIGKILL"),
@@ -544,7 +545,7 @@ ENDS = {
         "768 MiB",
     ),
     "a hang that no timer stops": (
-        "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass",
+        DEAF + "while True: pass",
         "timed out",
         "did not stop",
     ),
@@ -759,7 +760,7 @@ def test_nothing_is_left_when_we_are_killed() -> None:
         one = warm.start_kernel(1)
         program = [sys.executable, "-c", "import time; time.sleep(600) # {MARK}"]
         code = f"import subprocess; subprocess.Popen({{program}}, start_new_session=True)"
-        one.request({{"do": "run", "code": code, "seconds": 5}}, 9)
+        one.request({{"do": "run", "code": code, "seconds": 5}}, one.clock(9))
         print(warm._sandbox.process.pid, flush=True)
         time.sleep(600)
     """
@@ -786,7 +787,7 @@ def test_without_a_sandbox_kernels_work_and_end_too() -> None:
     assert ended.value.cause == "crashed"
     one = warm.start_kernel(seed=1)
     with pytest.raises(KernelEndedError) as ended:
-        run(one, "import signal\nsignal.signal(14, signal.SIG_IGN)\nwhile True: pass", 0.5)
+        run(one, DEAF + "while True: pass", 0.5)
     assert ended.value.cause == "timed out"
     pid = warm._host.process.pid
     warm.close()

@@ -85,11 +85,14 @@ class Judged:
         notebook: the judged notebook, as bytes of nbformat 4, with the outputs of the cells that
             ran and the report of every test cell; empty for a malformed submission.
         notes: what a person should know about the submission as a whole, a sentence each.
+        short_of_time: whether code was stopped by the wall's clock alone: on a machine that has
+            less to do, it might have come to its end.
     """
 
     exercises: tuple[ExerciseResult, ...]
     notebook: bytes = b""
     notes: tuple[str, ...] = field(default=())
+    short_of_time: bool = False
 
     @property
     def points(self) -> float:
@@ -121,7 +124,7 @@ def from_plain(plain: Mapping[str, Any], notebook: bytes) -> Judged:
         KeyError, TypeError, ValueError: ``plain`` is not what ``to_plain`` returns.
     """
     exercises = tuple(_exercise_from_plain(exercise) for exercise in plain["exercises"])
-    return Judged(exercises, notebook, tuple(plain["notes"]))
+    return Judged(exercises, notebook, tuple(plain["notes"]), bool(plain["short_of_time"]))
 
 
 def _exercise_from_plain(plain: Mapping[str, Any]) -> ExerciseResult:

@@ -42,6 +42,7 @@ from helpers.grading.verdicts import Judged
 
 _FAULTS = "faults.txt"
 _SANDBOX_TRIES = 3
+_SECONDS_BETWEEN_LOOKS = 2.0
 
 Step = Callable[[bytes, Assignment, Any], Judged]
 
@@ -187,6 +188,9 @@ class _Run:
         self._records = Records(self._folder / "students")
         self._keys: set[str] = set()
         self._tries: Counter[str] = Counter()
+        self._short_of_time: list[Submission] = []
+        self._is_alone = False
+        self._overdue: dict[Future, str] = {}
         self._in_flight: dict[Future, tuple[Submission, str]] = {}
         self._progress = Progress(0, 0, 0)
 
@@ -209,6 +213,7 @@ class _Run:
         try:
             unknown = [s for s in submissions if not self._settle(s)]
             self._judge(deque(longest_first(unknown)))
+            self._judge_alone()
         except KeyboardInterrupt:
             self._stop()
         reached = {*self.summary.results, *(student for student, _ in self.summary.failed)}
@@ -232,7 +237,7 @@ class _Run:
             key = self._key(submission, digest)
             judged = self._store.load(key)
             if judged is None and submission.refusal:
-                judged = refuse(submission, self._assignment)
+                judged = refuse(submission.refusal, self._assignment)
                 self._store.save(key, judged)
             if judged is None:
                 return False
@@ -258,7 +263,14 @@ class _Run:
                 self._take(future, waiting)
                 del self._in_flight[future]
             if not done:
-                wait(self._in_flight, return_when=FIRST_COMPLETED)
+                wait(self._in_flight, _SECONDS_BETWEEN_LOOKS, return_when=FIRST_COMPLETED)
+                self._overdue |= self._workers.end_overdue()
+
+    def _judge_alone(self) -> None:
+        """Try again, one by one, what was stopped by the wall's clock beside others' work."""
+        self._is_alone = True
+        for submission in self._short_of_time:
+            self._judge(deque([submission]))
 
     def _submit(self, submission: Submission) -> None:
         try:
@@ -274,7 +286,9 @@ class _Run:
         """Take in what a worker has done, or try again."""
         submission, digest = self._in_flight[future]
         error = CancelledError() if future.cancelled() else future.exception()
-        if error is None:
+        if error is None and future.result().short_of_time and not self._is_alone:
+            self._short_of_time.append(submission)
+        elif error is None:
             self._keep(submission, digest, future.result())
         elif isinstance(error, sandbox.SandboxError):
             # One that does not start on a busy machine may start later.
@@ -284,11 +298,13 @@ class _Run:
         elif isinstance(error, GradingError):
             raise error
         elif isinstance(error, self._workers.deaths):
-            if self._may_try_again(submission, self._workers.patience):
-                waiting.append(submission)
+            reason = self._overdue.pop(future, "")
+            if reason or not self._may_try_again(submission, self._workers.patience):
+                self._give_up(submission, digest, reason or "each process that judged it has died")
             else:
-                died = "each process that judged it has died; a person has to look at it"
-                self._fail(submission, GradingError(died))
+                waiting.append(submission)
+        elif isinstance(error, MemoryError | RecursionError):
+            self._give_up(submission, digest, f"the judge ended with a {type(error).__name__}")
         else:
             lost = self._workers.explain_loss(error)
             if lost is not None:
@@ -316,12 +332,18 @@ class _Run:
         self.summary.judged.append(submission.student)
         self._advance()
 
+    def _give_up(self, submission: Submission, digest: str, reason: str) -> None:
+        """Record that a submission is more than the judge can take: that is no fault of others'."""
+        told = f"{reason}; a person has to look at it"
+        self._keep(submission, digest, refuse(told, self._assignment))
+
     def _stop(self) -> None:
         """Let go of what is at work, and keep what is done."""
         self.summary.interrupted = True
         self._workers.close(at_once=True)
         for future, (submission, digest) in self._in_flight.items():
             is_whole = future.done() and not future.cancelled() and future.exception() is None
+            is_whole = is_whole and not future.result().short_of_time
             if is_whole and submission.student not in self.summary.results:
                 self._keep(submission, digest, future.result())
 

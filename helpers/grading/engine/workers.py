@@ -13,9 +13,11 @@ import os
 import resource
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any, Protocol
 
 from helpers.grading.engine.keys import describe_environment
@@ -23,6 +25,10 @@ from helpers.grading.errors import GradingError
 from helpers.grading.startup import leave_out_address_grammar
 
 _MOST_MEMORY = 8 * 2**30
+# For one submission. What the judge itself computes is a second or two; what student code computes
+# has limits of its own, with which all of it ends in half of an hour at the latest.
+MOST_OWN_SECONDS = 120.0
+MOST_WALL_SECONDS = 3600.0
 
 
 class Workers(Protocol):
@@ -45,6 +51,9 @@ class Workers(Protocol):
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """Run a function somewhere; never more than ``slots`` at one time."""
+
+    def end_overdue(self) -> dict[Future, str]:
+        """End those that work on one submission for too long; return why, by their futures."""
 
     def explain_loss(self, error: BaseException) -> Exception | None:
         """Return what to tell if a future's exception means that all workers are out of reach."""
@@ -100,6 +109,11 @@ class LocalWorkers:
         lane = next(lane for lane in self._lanes if lane.is_idle)
         return lane.submit(function, *arguments)
 
+    def end_overdue(self) -> dict[Future, str]:
+        """Kill the processes that work on one submission for too long."""
+        found = {lane.running: lane.end_if_overdue() for lane in self._lanes if not lane.is_idle}
+        return {future: reason for future, reason in found.items() if reason}
+
     def explain_loss(self, error: BaseException) -> Exception | None:
         """Return None: another process can always be started."""
         return None
@@ -115,11 +129,12 @@ class _Lane:
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
-        self._running: Future | None = None
+        self.running: Future | None = None
+        self._began = self._computed_before = 0.0
 
     @property
     def is_idle(self) -> bool:
-        return self._running is None or self._running.done()
+        return self.running is None or self.running.done()
 
     def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
         with contextlib.suppress(BrokenProcessPool), _interrupts_kept_back():
@@ -130,11 +145,12 @@ class _Lane:
             pool = self._pool or self._start()
             try:
                 with _interrupts_kept_back():  # the first one starts the process
-                    self._running = pool.submit(function, *arguments)
+                    self._began, self._computed_before = time.monotonic(), self._computed()
+                    self.running = pool.submit(function, *arguments)
             except BrokenProcessPool:  # it died while it had nothing to do
                 self.close(at_once=True)
             else:
-                return self._running
+                return self.running
         raise GradingError(
             "The processes that judge end as soon as they start: make sure that the machine has "
             "memory left and run the same command again."
@@ -145,16 +161,47 @@ class _Lane:
         if pool is None:
             return
         if at_once:
-            # Python 3.14 has kill_workers() for this.
-            for process in list((getattr(pool, "_processes", None) or {}).values()):
-                process.kill()
+            self._kill(pool)
         pool.shutdown(wait=True, cancel_futures=True)
+
+    def end_if_overdue(self) -> str:
+        """Kill the process if it works for too long; return why, "" if it does not."""
+        reason = ""
+        if self._computed() - self._computed_before > MOST_OWN_SECONDS:
+            reason = f"the judge itself computed for more than {MOST_OWN_SECONDS:.0f} seconds"
+        elif time.monotonic() - self._began > MOST_WALL_SECONDS:
+            reason = f"judging it took more than {MOST_WALL_SECONDS:.0f} seconds"
+        if reason and self._pool is not None:
+            self._kill(self._pool)
+        return reason
+
+    def _computed(self) -> float:
+        """Return the processor time of the process itself, in seconds, not of what it started."""
+        with contextlib.suppress(OSError):
+            return sum(_read_processor_time(p.pid) for p in _processes(self._pool))
+        return 0.0
+
+    def _kill(self, pool: ProcessPoolExecutor) -> None:
+        for process in _processes(pool):
+            process.kill()
 
     def _start(self) -> ProcessPoolExecutor:
         # Not forked: this process has threads, and has imported torch.
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin_as_worker)
         return self._pool
+
+
+def _processes(pool: ProcessPoolExecutor | None) -> list[multiprocessing.process.BaseProcess]:
+    # Python 3.14 has kill_workers(), but tells nobody which they are.
+    return list((getattr(pool, "_processes", None) or {}).values())
+
+
+def _read_processor_time(pid: int) -> float:
+    # proc_pid_stat(5): utime and stime are fields 14 and 15; the 2nd, a name, may hold blanks.
+    line = Path("/proc", str(pid), "stat").read_text(errors="replace")
+    ticks = sum(map(int, line.rpartition(")")[2].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

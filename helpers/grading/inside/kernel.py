@@ -209,7 +209,8 @@ def _run(shell: InteractiveShell, code: str, seconds: float) -> bytes:
     kept = outputs.kept
     if stream.kept():
         kept = [{"kind": "stream", "text": stream.kept()}, *kept]
-    return _encode({"outputs": kept, "timed_out": timed_out})
+    by_the_wall = timed_out and error.by_the_wall
+    return _encode({"outputs": kept, "timed_out": timed_out, "by_the_wall": by_the_wall})
 
 
 @contextlib.contextmanager
@@ -240,6 +241,7 @@ def _answer(answer: Answer) -> bytes:
             "problem": answer.problem,
             "is_stub": answer.is_stub,
             "timed_out": answer.timed_out,
+            "by_the_wall": answer.by_the_wall,
             "printed": answer.printed,
             "warned": answer.warned,
         }
@@ -309,7 +311,7 @@ def _alarm_held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM, signal.SIGPROF})
     try:
         yield
     finally:

@@ -1,8 +1,8 @@
 """What a student's process sees and may do, below the outer sandbox: its own mounts, processes
 and rights. Made by the process itself before any of the student's code runs.
 
-Linux only; ``unshare`` and ``mount`` come through ctypes, since Python has the first from 3.12
-and the second not at all. Constants from Linux's uapi headers.
+Linux only; ``clone`` and ``mount`` come through ctypes, since Python has neither. Constants from
+Linux's uapi headers.
 """
 
 from __future__ import annotations
@@ -23,73 +23,128 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _LAST_CAPABILITY = 63
 _KEYCTL = {"x86_64": 250, "aarch64": 219}  # glibc has no function for it
 _JOIN_SESSION_KEYRING = 1
+_CLONE = {"x86_64": 56, "aarch64": 220}  # glibc's clone wants a stack
 
 # What programs read of /proc beyond their own process; the rest would show other processes.
 _PROC_FILES = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems")
 _PROC_LINKS = {"mounts": "self/mounts", "net": "self/net"}
 
 _libc = ctypes.CDLL(None, use_errno=True)
+# Keeps Python's lock meanwhile: a child would have to take it again.
+_held = ctypes.PyDLL(None, use_errno=True)
 
 
-def enter(stage: str, home: Path, work: Path, disk_bytes: int) -> None:
-    """Give this process, and its children from here on, namespaces and a disk in RAM of their own.
+class Room:
+    """Namespaces and a disk in RAM, for a process and all that it starts.
 
-    Children are in the new process namespace, the process itself stays outside.
-
-    Args:
-        stage: an empty folder, on which the disk is mounted while it is arranged.
-        home: the home folder, replaced by an empty one.
-        work: the working folder, below ``home``; what it holds stays, read-only.
-        disk_bytes: size of the disk.
+    What is the same for every process is found out once: a kernel is not to wait for it.
     """
-    user, group = os.getuid(), os.getgid()
-    _check(_libc.unshare(_NEW_USER | _NEW_MOUNTS | _NEW_IPC | _NEW_PIDS), "unshare")
-    # To the kernel, a process that changed its rights is nobody's; it must be ours to be mapped.
-    set_dumpable(True)
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-    Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    set_dumpable(False)
-    mount(None, "/", None, _RECURSIVE | _PRIVATE)
-    _renew_disk(Path(stage), home, work, disk_bytes)
 
+    def __init__(self, stage: str, home: Path, work: Path, disk_bytes: int) -> None:
+        """Plan it.
 
-def _renew_disk(disk: Path, home: Path, work: Path, disk_bytes: int) -> None:
-    mount("tmpfs", disk, "tmpfs", _NO_SUID | _NO_DEVICES, f"size={disk_bytes},mode=700")
-    new_home = disk / "home"
-    new_work = new_home / work.relative_to(home)
-    for folder in (disk / "tmp", disk / "shm", new_work):
-        folder.mkdir(parents=True)
-    for entry in os.scandir(work):
-        place = new_work / entry.name
-        place.mkdir() if entry.is_dir() else place.touch()
-        mount(entry.path, place, None, _BIND | _RECURSIVE)
-    for folder, place in (
-        (new_home, home),
-        (disk / "shm", Path("/dev/shm")),
-        (disk / "tmp", Path("/tmp")),
-    ):
-        _keep_mounts(place, folder, except_for=(disk, work))
-        mount(folder, place, None, _BIND | _RECURSIVE)
+        Args:
+            stage: an empty folder, on which the disk is mounted while it is arranged.
+            home: the home folder, replaced by an empty one.
+            work: the working folder, below ``home``; what it holds stays, read-only.
+            disk_bytes: size of the disk.
+        """
+        self._user, self._group = os.getuid(), os.getgid()
+        self._stage = stage
+        self._options = f"size={disk_bytes},mode=700"
+        disk = Path(stage)
+        new_home = disk / "home"
+        new_work = new_home / work.relative_to(home)
+        self._folders = [disk / "tmp", disk / "shm", new_work]
+        self._files: list[Path] = []
+        self._binds: list[tuple[Path, Path]] = []
+        for entry in os.scandir(work):
+            self._keep(Path(entry.path), new_work / entry.name)
+        points = _read_mount_points()
+        for folder, place in (
+            (new_home, home),
+            (disk / "shm", Path("/dev/shm")),
+            (disk / "tmp", Path("/tmp")),
+        ):
+            self._keep_mounts(points, place, folder, except_for=(disk, work))
+            self._binds.append((folder, place))
+            points = _sorted_by_depth({*points, place})  # the home folder may be below /tmp
 
+    def move_in(self) -> None:
+        """Take the process that ``fork`` made there.
 
-def _keep_mounts(place: Path, replacement: Path, except_for: tuple[Path, ...]) -> None:
-    """Show in ``replacement`` what the outer sandbox shows below ``place``: the interpreter, or
-    the course's own code, may be there.
-    """
-    kept: list[Path] = []
-    for point in _read_mount_points():
-        apart = any(point.is_relative_to(folder) for folder in (*except_for, *kept))
-        if apart or point == place or not point.is_relative_to(place):
-            continue
-        target = replacement / point.relative_to(place)
-        if point.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
+        Raises:
+            OSError: the system refuses it.
+        """
+        # A process that changed its rights is nobody's to the kernel; it must be ours to be mapped.
+        set_dumpable(True)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{self._user} {self._user} 1")
+        _write("/proc/self/gid_map", f"{self._group} {self._group} 1")
+        set_dumpable(False)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        mount(None, "/", None, _RECURSIVE | _PRIVATE)
+        mount("tmpfs", self._stage, "tmpfs", _NO_SUID | _NO_DEVICES, self._options)
+        for folder in self._folders:
+            os.makedirs(folder, exist_ok=True)
+        for file in self._files:
+            os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
+        for source, target in self._binds:
+            mount(source, target, None, _BIND | _RECURSIVE)
+
+    def _keep_mounts(
+        self,
+        points: Iterable[Path],
+        place: Path,
+        replacement: Path,
+        except_for: tuple[Path, ...],
+    ) -> None:
+        """Show in ``replacement`` what the outer sandbox shows below ``place``: the interpreter, or
+        the course's own code, may be there.
+        """
+        kept: list[Path] = []
+        for point in points:
+            apart = any(point.is_relative_to(folder) for folder in (*except_for, *kept))
+            if not apart and point != place and point.is_relative_to(place):
+                self._keep(point, replacement / point.relative_to(place))
+                kept.append(point)
+
+    def _keep(self, source: Path, target: Path) -> None:
+        if source.is_dir():
+            self._folders.append(target)
         else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.touch()
-        mount(point, target, None, _BIND | _RECURSIVE)
-        kept.append(point)
+            self._folders.append(target.parent)
+            self._files.append(target)
+        self._binds.append((source, target))
+
+
+def fork() -> int:
+    """Fork; the child is the first process of new namespaces: all that it starts ends with it.
+
+    What ``os.fork`` has run at a fork is not run: the caller has one thread, and the child forks
+    again before it does much.
+
+    Returns:
+        0 in the child, the child's process id in the parent.
+
+    Raises:
+        OSError: the system refuses it.
+    """
+    flags = _NEW_USER | _NEW_MOUNTS | _NEW_IPC | _NEW_PIDS | signal.SIGCHLD
+    # After unshare(2), it would take one fork more to be the first process.
+    child = _held.syscall(_CLONE[platform.machine()], flags, None, None, None, None)
+    _check(min(child, 0), "clone")
+    return child
+
+
+def _write(file: str, text: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
 
 
 def _read_mount_points() -> list[Path]:
@@ -97,6 +152,10 @@ def _read_mount_points() -> list[Path]:
     # Blanks and the like are written as octal numbers there.
     names = (line.split()[4].encode().decode("unicode_escape") for line in lines)
     points = {Path(name.encode("latin-1").decode(errors="surrogateescape")) for name in names}
+    return _sorted_by_depth(points)
+
+
+def _sorted_by_depth(points: Iterable[Path]) -> list[Path]:
     return sorted(points, key=lambda point: len(point.parts))
 
 

@@ -2,9 +2,9 @@
 
 It never runs anybody's code, nor anything that would start a thread: a fork copies the memory of
 a process but only the thread that asked for it. For every request on its control socket, which
-carries two sockets, it forks a *supervisor*; this enters namespaces of its own (see
-``namespaces``) and forks their *first process*, which forks the *kernel*. The kernel ends with
-its first process, this with the supervisor, and the supervisor when its socket says so.
+carries two sockets, it forks a *supervisor*, the first process of namespaces of its own (see
+``namespaces``), and this forks the *kernel*. What the kernel has started ends with it, the kernel
+with the supervisor, and the supervisor when its socket says so.
 
 Its arguments are the descriptor of the control socket, and the size of a kernel's disk in bytes,
 0 where there is no sandbox to make namespaces in.
@@ -37,6 +37,7 @@ from helpers.reading import tables
 
 _STAGE = "/tmp/stage"
 _CPU_SECONDS = 3600
+_MOST_MILLISECONDS_OF_AN_ORPHAN = 1000
 # What torch and notebooks would load when they first need it: the backward pass takes sympy, a
 # dispatch mode all of dynamo.
 _LOADED_LATE = (
@@ -56,9 +57,12 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     disk_bytes = int(sys.argv[2])
     shell = _load()
+    room = None
     if disk_bytes:
         namespaces.set_dumpable(False)
         os.mkdir(_STAGE)
+        home = Path.home()
+        room = namespaces.Room(_STAGE, home, home / "work", disk_bytes)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended supervisors leave nothing behind
     threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
     control.sendall(json.dumps({"threads": threads}).encode())
@@ -72,10 +76,10 @@ def main() -> None:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 2)
         if not descriptors:
             return
-        if os.fork() == 0:
+        if (os.fork() if room is None else namespaces.fork()) == 0:
             control.close()
             channel, life = descriptors
-            _supervise(channel, socket.socket(fileno=life), disk_bytes, shell)
+            _supervise(channel, socket.socket(fileno=life), room, shell)
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -104,69 +108,66 @@ def _forget_ourselves() -> None:
 
 
 def _supervise(
-    channel: int, life: socket.socket, disk_bytes: int, shell: InteractiveShell
+    channel: int, life: socket.socket, room: namespaces.Room | None, shell: InteractiveShell
 ) -> NoReturn:
-    """Start a kernel in namespaces of its own; end it when ``life`` says so, or is closed."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    first = 0
+    """Start a kernel; end it when ``life`` is closed, and all that it started when it ends."""
     try:
-        if disk_bytes:
-            home = Path.home()
-            namespaces.enter(_STAGE, home, home / "work", disk_bytes)
-        else:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if room is None:
             os.setsid()
-        first = os.fork()
-        if first == 0:
-            _be_first(channel, life, bool(disk_bytes), shell)
+        else:
+            room.move_in()
+        the_kernel = os.fork()
+        if the_kernel == 0:
+            _be_kernel(channel, room is not None, shell)
         os.close(channel)
-        _wait_for_either(first, life)
+        status = _wait_for_either(the_kernel, life)
+        if status is None:
+            os.kill(the_kernel, signal.SIGKILL)
+        _end_all(room is not None)
+        if status is not None:
+            life.sendall(json.dumps({"status": status}).encode())
     except BaseException as error:
         with contextlib.suppress(OSError):
             life.sendall(json.dumps({"failed": repr(error)}).encode())
     finally:
-        if first:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(first, signal.SIGKILL)
-            if not disk_bytes:  # without namespaces, at least what stayed in our session
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-                os.killpg(0, signal.SIGTERM)
-            os.waitpid(first, 0)
         os._exit(0)
 
 
-def _wait_for_either(process: int, life: socket.socket) -> None:
-    ended = os.pidfd_open(process)
+def _wait_for_either(the_kernel: int, life: socket.socket) -> int | None:
+    """Return the kernel's status when it has ended, None when ``life`` has."""
     poll = select.poll()
-    for descriptor in (ended, life.fileno()):
+    for descriptor in (os.pidfd_open(the_kernel), life.fileno()):
         poll.register(descriptor, select.POLLIN)
-    poll.poll()
+    while True:
+        ready = poll.poll(_MOST_MILLISECONDS_OF_AN_ORPHAN)
+        # Of orphans, we are the parent.
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == the_kernel:
+                return ended[1]
+        if ready:
+            return None
 
 
-def _be_first(
-    channel: int, life: socket.socket, contained: bool, shell: InteractiveShell
-) -> NoReturn:
-    """Fork the kernel, wait for its end, and tell how it ended; all others here end with us."""
-    try:
-        if contained:
-            namespaces.die_with_parent()
-        the_kernel = os.fork()
-        if the_kernel == 0:
-            _be_kernel(channel, contained, shell)
-        os.close(channel)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _end_all(contained: bool) -> None:
+    """End what is left of the kernel and of all that it started."""
+    if not contained:  # at least what stayed in our session
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.killpg(0, signal.SIGTERM)
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)  # all in the namespace whose first process this is
+    with contextlib.suppress(ChildProcessError):
         while True:
-            ended, status = os.wait()  # also of orphans, whose parent we become
-            if ended == the_kernel:
-                break
-        life.sendall(json.dumps({"status": status}).encode())
-    finally:
-        os._exit(0)
+            os.wait()
 
 
 def _be_kernel(channel: int, contained: bool, shell: InteractiveShell) -> NoReturn:
     try:
         namespaces.keep_only([channel])
         if contained:
+            namespaces.die_with_parent()
             namespaces.show_only_own_process()
             namespaces.cover(str(Path(__file__).parent))
             namespaces.give_up_rights()

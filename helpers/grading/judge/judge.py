@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import functools
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -22,6 +21,7 @@ from nbformat.notebooknode import NotebookNode
 from helpers.catalogue import find_exercise
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge import written
+from helpers.grading.judge.clock import Budget
 from helpers.grading.judge.reaches import Notebook, Reach, digest_of
 from helpers.grading.judge.sanitize import Sanitized, comparable, sanitize
 from helpers.grading.judge.session import Session, WarmPool, running
@@ -34,6 +34,10 @@ from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
 _ATTEMPTS = 3
 _RECOGNIZED = "its cell had lost its mark, and was recognized by what it defines"
+_STOPPED_BY_THE_WALL = (
+    "it was stopped because it took too long, not because it computed too long: did the machine "
+    "have too much to do, or did the code wait for something?"
+)
 _NOTHING_THERE = "none of the chapter's exercises is in the notebook: is it of another chapter?"
 # Where IPython says that a cell is no Python, it names a file that the student has never seen.
 _IN_FILE = re.compile(r" \((?:<[^<>]*>|[^()]*\.py), line (\d+)\)$")
@@ -62,8 +66,8 @@ def judge_submission(content: bytes, assignment: Assignment, settings: Settings)
         return _malformed(assignment, str(error))
     trusted = _trusted_cells(assignment.digest, _Kept(assignment))
     for _ in range(_ATTEMPTS):
-        deadline = time.monotonic() + settings.total_seconds
-        open_session = functools.partial(running, _pool(), assignment, settings, deadline)
+        total = Budget(settings.total_seconds)
+        open_session = functools.partial(running, _pool(), assignment, settings, total)
         try:
             return _Judging(assignment, sanitized, trusted, open_session).judge()
         except WarmProcessLostError:
@@ -131,6 +135,7 @@ class _Judging:
         self._notebook = Notebook(self._cells, self._defines, sanitized.missing, sanitized.places)
         self._judgments: dict[str, Judgment] = {}
         self._notes = list(sanitized.notes)
+        self._waited = False
 
     def judge(self) -> Judged:
         reaches = {name: self._notebook.find_reach(name) for name in self._assignment.exercises}
@@ -153,9 +158,11 @@ class _Judging:
             results = [replace(r, for_a_person=_NOTHING_THERE) for r in results]
         self._disarm_texts()
         content = nbformat.v4.writes(self._sanitized.notebook).encode()
-        return Judged(tuple(results), content, tuple(self._notes))
+        return Judged(tuple(results), content, tuple(self._notes), self._waited)
 
     def _told(self, result: ExerciseResult) -> ExerciseResult:
+        if self._waited and result.verdict is Verdict.TIMED_OUT and not result.for_a_person:
+            return replace(result, for_a_person=_STOPPED_BY_THE_WALL)
         if result.name not in self._sanitized.recognized or result.for_a_person:
             return result
         return replace(result, for_a_person=_RECOGNIZED)
@@ -194,6 +201,7 @@ class _Judging:
                     )
                 else:
                     run.take(session, self._cells[place], self._notebook.python(place))
+            self._waited |= session.waited
         return judgments
 
     def _try_with_everything(

@@ -7,14 +7,14 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from helpers.calling import SECONDS_PER_CALL, Answer
+from helpers.calling import SECONDS_PER_CALL, Answer, describe_timeout
 from helpers.grading.assignment import Assignment
 from helpers.grading.inside.wire import WireError
+from helpers.grading.judge.clock import Budget, Clock
 from helpers.grading.judge.lending_desk import LendingDesk
 from helpers.grading.judge.trusted import CourseError, Proxy
 from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, WarmProcess
@@ -47,40 +47,50 @@ class CellRun:
 
 
 class Session:
-    """The running notebook of one submission."""
+    """The running notebook of one submission.
+
+    Attributes:
+        causes: what ended cells and calls, one for each that ended early.
+        waited: whether one of them was ended by the wall's clock alone: on a machine that has less
+            to do, it might have come to its end.
+    """
 
     def __init__(
-        self, pool: WarmPool, assignment: Assignment, settings: Settings, deadline: float
+        self, pool: WarmPool, assignment: Assignment, settings: Settings, total: Budget
     ) -> None:
-        """Begin; nothing is started before it is needed, and nothing runs after ``deadline``."""
+        """Begin; nothing is started before it is needed, and nothing runs beyond ``total``."""
         self._pool = pool
         self._assignment = assignment
         self._settings = settings
-        self._deadline = deadline
-        self._exercise_deadline = self._deadline
+        self._total = total
+        self._exercise = total
         self._warm: WarmProcess | None = None
         self._kernel: Kernel | None = None
         self._ran: list[str] = []
         self.causes: list[str] = []
+        self.waited = False
 
     def begin_exercise(self) -> None:
         """Start the time of one exercise's test."""
-        limit = time.monotonic() + self._settings.exercise_seconds
-        self._exercise_deadline = min(limit, self._deadline)
+        self._exercise = Budget(self._settings.exercise_seconds)
 
     def run(self, code: str) -> CellRun:
         """Run one cell of the submission; a cell that ends the kernel is not replayed."""
         try:
-            seconds = self._seconds(self._settings.cell_seconds, self._deadline)
-            answer = self._ask({"do": "run", "code": code, "seconds": seconds}, seconds)
+            seconds = self._seconds(self._settings.cell_seconds, self._total)
+            message = {"do": "run", "code": code, "seconds": seconds}
+            answer = self._ask(message, seconds, [self._total])
         except KernelEndedError as end:
-            self.causes.append(end.cause)
+            self._note(end)
             return CellRun([], end.cause, str(end))
         outputs = answer.get("outputs")
         outputs = outputs if isinstance(outputs, list) else []
         if answer.get("timed_out") is True:
             self.causes.append("timed out")
-            return CellRun(outputs, "timed out", f"it ran longer than {seconds:.0f} seconds")
+            by_the_wall = answer.get("by_the_wall") is True
+            self.waited |= by_the_wall
+            message = f"it {describe_timeout(seconds, by_the_wall)}"
+            return CellRun(outputs, "timed out", message)
         self._ran.append(code)
         return CellRun(outputs)
 
@@ -100,16 +110,17 @@ class Session:
             "kwargs": {name: _refer(value, desk) for name, value in kwargs.items()},
         }
         try:
-            seconds = self._seconds(SECONDS_PER_CALL, self._exercise_deadline)
-            answer = _read_answer(self._ask(message, seconds, desk.answer))
+            seconds = self._seconds(SECONDS_PER_CALL, self._exercise, self._total)
+            budgets = [self._exercise, self._total]
+            answer = _read_answer(self._ask(message, seconds, budgets, desk.answer))
         except KernelEndedError as end:
-            answer = Answer(problem=str(end), timed_out=end.cause == "timed out")
-            self.causes.append(end.cause)
-            return answer
+            self._note(end)
+            return Answer(problem=str(end), timed_out=end.cause == "timed out")
         except WireError as error:
             raise CourseError(f"a test cell passes on what is not plain data: {error}") from error
         if answer.timed_out:
             self.causes.append("timed out")
+            self.waited |= answer.by_the_wall
         elif any(words in answer.problem for words in _SAID_OF_MEMORY):
             self.causes.append("out of memory")
         return answer
@@ -128,22 +139,30 @@ class Session:
             self._pool.give_back(self._warm)
         self._kernel = self._warm = None
 
-    def _seconds(self, wanted: float, deadline: float) -> float:
-        left = deadline - time.monotonic()
+    def _note(self, end: KernelEndedError) -> None:
+        self.causes.append(end.cause)
+        self.waited |= end.by_the_wall
+
+    def _seconds(self, wanted: float, *budgets: Budget) -> float:
+        """Return how long may be computed."""
+        left = min(budget.seconds_left() for budget in budgets)
         if left <= 0:
-            raise KernelEndedError("timed out", "there was no time left for it")
+            waited = any(budget.is_over_by_the_wall() for budget in budgets)
+            raise KernelEndedError("timed out", "there was no time left for it", waited)
         return min(wanted, left)
 
     def _ask(
         self,
         message: dict[str, Any],
         seconds: float,
+        budgets: Sequence[Budget],
         lent: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
         try:
             if self._kernel is None:
                 self._start_kernel()
-            return self._kernel.request(message, seconds + _SECONDS_OF_GRACE, lent)
+            with _spending(self._kernel, seconds, budgets) as clock:
+                return self._kernel.request(message, clock, lent)
         except KernelEndedError:
             if self._kernel is not None:
                 self._kernel.close()
@@ -166,13 +185,14 @@ class Session:
         """
         for code in self._ran:
             try:
-                seconds = self._seconds(self._settings.cell_seconds, self._deadline)
+                seconds = self._seconds(self._settings.cell_seconds, self._total)
             except KernelEndedError:
                 kernel.close()
                 raise
             message = {"do": "run", "code": code, "seconds": seconds}
             try:
-                kernel.request(message, seconds + _SECONDS_OF_GRACE)
+                with _spending(kernel, seconds, [self._total]) as clock:
+                    kernel.request(message, clock)
             except KernelEndedError:
                 self._ran.remove(code)
                 return False
@@ -228,7 +248,7 @@ class WarmPool:
 
 @contextlib.contextmanager
 def running(
-    pool: WarmPool, assignment: Assignment, settings: Settings, deadline: float
+    pool: WarmPool, assignment: Assignment, settings: Settings, total: Budget
 ) -> Iterator[Session]:
     """Give a session, and end it.
 
@@ -236,13 +256,25 @@ def running(
         pool: where its process comes from.
         assignment: whose notebook it runs.
         settings: how it is run.
-        deadline: the time, by the monotonic clock, at which nothing of it runs any more.
+        total: the time that there is for the whole submission.
     """
-    session = Session(pool, assignment, settings, deadline)
+    session = Session(pool, assignment, settings, total)
     try:
         yield session
     finally:
         session.close()
+
+
+@contextlib.contextmanager
+def _spending(kernel: Kernel, seconds: float, budgets: Sequence[Budget]) -> Iterator[Clock]:
+    """Give a clock for one request, and take what it shows off the budgets."""
+    clock = kernel.clock(seconds + _SECONDS_OF_GRACE)
+    try:
+        yield clock
+    finally:
+        computed = clock.computed()
+        for budget in budgets:
+            budget.spend(computed)
 
 
 def _refer(value: Any, desk: LendingDesk) -> Any:
@@ -264,6 +296,7 @@ def _read_answer(answer: dict[str, Any]) -> Answer:
         problem=one_line(text(answer.get("problem"))),
         is_stub=answer.get("is_stub") is True,
         timed_out=answer.get("timed_out") is True,
+        by_the_wall=answer.get("by_the_wall") is True,
         printed=text(answer.get("printed")),
         warned=[text(warning) for warning in warned],
     )

@@ -12,7 +12,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,8 @@ from typing import Any, Protocol
 
 from helpers.errors import CallNotMadeError
 from helpers.grading.inside import wire
+from helpers.grading.judge.clock import Clock, OutOfTimeError
+from helpers.grading.sandbox.attendant import find_descendants, measure_computing
 from helpers.grading.sandbox.mounts import View, fixed_environment
 from helpers.grading.sandbox.sandbox import Limits, Sandbox, SandboxError
 
@@ -39,12 +40,14 @@ class KernelEndedError(Exception):
 
     Attributes:
         cause: "crashed", "timed out" or "out of memory".
+        by_the_wall: whether it timed out by the wall's clock, and not for what it computed.
     """
 
-    def __init__(self, cause: str, message: str) -> None:
+    def __init__(self, cause: str, message: str, by_the_wall: bool = False) -> None:
         """Take the cause, and one sentence for the student."""
         super().__init__(message)
         self.cause = cause
+        self.by_the_wall = by_the_wall
 
 
 class WarmProcessLostError(CallNotMadeError):
@@ -124,13 +127,19 @@ class WarmProcess:
                 life.close()
                 raise WarmProcessLostError from error
         kernel = Kernel(self, channel, life)
-        kernel.request({"do": "begin", "seed": seed}, _SECONDS_TO_FORK)
+        kernel.request({"do": "begin", "seed": seed}, kernel.clock(_SECONDS_TO_FORK))
         return kernel
 
     @property
     def is_alive(self) -> bool:
         """Whether kernels can be forked from it."""
         return self._host is not None and self._host.process.poll() is None
+
+    def measure_computing(self) -> float:
+        """Return the processor time, in seconds, that has gone into it and its kernels."""
+        if self._sandbox is not None:
+            return self._sandbox.measure_computing()
+        return measure_computing(find_descendants(self._host.process.pid))
 
     def was_out_of_memory(self) -> bool:
         """Tell whether a process was killed for memory since this was last asked."""
@@ -210,35 +219,38 @@ class Kernel:
         self._pid = 0
         channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
+    def clock(self, seconds: float) -> Clock:
+        """Start a clock for a request in which ``seconds`` may be computed."""
+        return Clock(seconds, self._warm.measure_computing)
+
     def request(
         self,
         message: dict[str, Any],
-        seconds: float,
+        clock: Clock,
         lent: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
         """Send ``message`` and return the answer.
 
         Args:
             message: what to do.
-            seconds: the time for it, what is asked meanwhile included.
+            clock: the time for it, what is asked meanwhile included.
             lent: answers what the kernel asks of what it was lent; None if it was lent nothing.
 
         Raises:
-            KernelEndedError: it did not answer within ``seconds``, or not with a message, or it
-                is no more. It has been ended.
+            KernelEndedError: it did not answer in time, or not with a message, or it is no more.
+                It has been ended.
             WarmProcessLostError: all of it is no more, through nothing that it did.
         """
-        deadline = time.monotonic() + seconds
         try:
             self._refuse_what_nobody_asked_for()
             ticket = secrets.token_bytes(_TICKET_BYTES)
-            self._send(wire.encode(message | {"ticket": ticket.hex()}), deadline)
-            while "lent" in (answer := self._receive(ticket, deadline)) and lent is not None:
-                self._send(wire.encode(lent(answer)), deadline)
+            self._send(wire.encode(message | {"ticket": ticket.hex()}), clock)
+            while "lent" in (answer := self._receive(ticket, clock)) and lent is not None:
+                self._send(wire.encode(lent(answer)), clock)
             return answer
-        except TimeoutError:
+        except OutOfTimeError as end:
             self.close()
-            raise KernelEndedError("timed out", "it did not stop within its time") from None
+            raise KernelEndedError("timed out", str(end), end.by_the_wall) from None
         except wire.WireError as error:
             self.close()
             raise KernelEndedError("crashed", f"its process broke off: {error}") from error
@@ -302,22 +314,22 @@ class Kernel:
         if poll.poll(0) and self._channel.recv(1, socket.MSG_PEEK):
             raise wire.WireError("it answered before it was asked")
 
-    def _receive(self, ticket: bytes, deadline: float) -> dict[str, Any]:
-        text, blob = wire.lengths(self._read_header(ticket, deadline))
-        return wire.decode(self._read(text, deadline), self._read(blob, deadline))
+    def _receive(self, ticket: bytes, clock: Clock) -> dict[str, Any]:
+        text, blob = wire.lengths(self._read_header(ticket, clock))
+        return wire.decode(self._read(text, clock), self._read(blob, clock))
 
-    def _send(self, frame: bytes, deadline: float) -> None:
+    def _send(self, frame: bytes, clock: Clock) -> None:
         view = memoryview(frame)
         while view:
-            self._wait(select.POLLOUT, deadline)
+            self._wait(select.POLLOUT, clock)
             view = view[self._channel.send(view[: 2**20], socket.MSG_DONTWAIT) :]
 
-    def _read_header(self, ticket: bytes, deadline: float) -> bytes:
+    def _read_header(self, ticket: bytes, clock: Clock) -> bytes:
         """Read what comes first, and make sure that it comes from the kernel itself: a child that
         answers in its place is ended with it, a moment later and for no reason to be seen. What a
         notebook's code writes to a file that happens to be the channel is no answer either.
         """
-        self._wait(select.POLLIN, deadline)
+        self._wait(select.POLLIN, clock)
         size = len(ticket) + wire.HEADER.size
         header, ancillary, _, _ = self._channel.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
         if not header:
@@ -330,33 +342,31 @@ class Kernel:
                     raise wire.WireError("another process answered in its place")
         if not ticket.startswith(header[: len(ticket)]):
             raise wire.WireError("something else was written where it answers")
-        header += self._read(size - len(header), deadline)
+        header += self._read(size - len(header), clock)
         if not header.startswith(ticket):
             raise wire.WireError("something else was written where it answers")
         return header[len(ticket) :]
 
-    def _read(self, count: int, deadline: float) -> bytes:
+    def _read(self, count: int, clock: Clock) -> bytes:
         buffer = bytearray(count)
         view = memoryview(buffer)
         while view:
-            self._wait(select.POLLIN, deadline)
+            self._wait(select.POLLIN, clock)
             received = self._channel.recv_into(view)
             if received == 0:
                 raise ConnectionResetError
             view = view[received:]
         return bytes(buffer)
 
-    def _wait(self, event: int, deadline: float) -> None:
+    def _wait(self, event: int, clock: Clock) -> None:
         """Wait until the channel is ready; a kernel that ended while others hold its end counts."""
         poll = select.poll()
         poll.register(self._channel, event)
         poll.register(self._life, select.POLLIN)
-        ready = dict(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
-        if self._channel.fileno() in ready:
-            return
-        if ready:
+        while not (ready := dict(poll.poll(clock.until_next_look() * 1000))):
+            clock.look()
+        if self._channel.fileno() not in ready:
             raise ConnectionResetError
-        raise TimeoutError
 
 
 class _Unprotected:

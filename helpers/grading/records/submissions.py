@@ -134,10 +134,10 @@ def _in_folder(student: str, folder: Path, notebook: str) -> Submission:
     return Submission(student, file, received_at)
 
 
-def refuse(submission: Submission, assignment: Assignment) -> Judged:
+def refuse(reason: str, assignment: Assignment) -> Judged:
     """Return what a submission comes to that cannot be judged: nothing, and a person's look."""
     points = {cell.name: cell.points for cell in assignment.cells}
-    message = f"Your submission could not be graded: {submission.refusal}."
+    message = f"Your submission could not be graded: {reason}."
     return Judged(
         tuple(
             ExerciseResult(
@@ -146,7 +146,7 @@ def refuse(submission: Submission, assignment: Assignment) -> Judged:
                 points=0.0,
                 most=points[f"test-{name}"],
                 message=message,
-                for_a_person=submission.refusal,
+                for_a_person=reason,
             )
             for name in assignment.exercises
         )

@@ -217,6 +217,21 @@ def _stat(path: str) -> os.stat_result | None:
         return None
 
 
+def measure_computing(pids: list[int]) -> float:
+    """Return the processor time, in seconds, of these processes and of their children that have
+    ended and were waited for.
+    """
+    return sum(_read_clock_ticks(pid) for pid in pids) / os.sysconf("SC_CLK_TCK")
+
+
+def _read_clock_ticks(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        line = Path("/proc", str(pid), "stat").read_text(errors="replace")
+        # proc_pid_stat(5): utime, stime, cutime and cstime are fields 14 to 17, the name the 2nd.
+        return sum(map(int, line.rpartition(")")[2].split()[11:15]))
+    return 0
+
+
 def count_threads(pids: list[int]) -> int:
     """Return how many threads these processes have together."""
     return sum(_read_fields(pid, "status").get("Threads", 0) for pid in pids)

@@ -1,7 +1,10 @@
-"""Caps on the memory and the number of processes of a whole process tree, by control groups.
+"""Caps on the memory, the number of processes and the processor time of a whole process tree, by
+control groups.
 
 Both versions serve: v1 where this process may make groups below its own, v2 where an ancestor
-of its group delegates memory and pids to it (as systemd does for a desktop's user session).
+of its group delegates memory and pids to it (as systemd does for a desktop's user session). What
+concerns processor time is taken where it can be had: groups of the same weight share processors
+evenly, however many processes are in each.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _CONTROLLERS = ("memory", "pids")
+_CONTROLLERS_OF_PROCESSORS = ("cpu", "cpuacct")
+_MOST_PROCESSORS = 2
+_MICROSECONDS = 100_000  # in which a group may use its processors
 _NAME = "bits-sandbox"
 _SECONDS_TO_EMPTY = 5.0
 
@@ -47,6 +53,20 @@ class Cgroup:
         """Return how many processes were killed because the group's memory was used up."""
         file = "memory.oom_control" if self.version == 1 else "memory.events"
         return _read_counter(self.folders["memory"] / file, "oom_kill")
+
+    @property
+    def shares_processors(self) -> bool:
+        """Whether it has its share of the processors, and no more than some of them."""
+        return "cpu" in self.folders
+
+    def read_computing(self) -> float | None:
+        """Return the processor time of all that was ever in it, in seconds; None if not counted."""
+        if self.version == 2:
+            used = _read_counter(self.folders["pids"] / "cpu.stat", "usage_usec")
+            return used / 1e6 if used else None
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            return int((self.folders["cpuacct"] / "cpuacct.usage").read_text()) / 1e9
+        return None
 
     def ran_out_of_processes(self) -> bool:
         """Tell whether a new process or thread was refused."""
@@ -93,7 +113,37 @@ def make_cgroup(
     except OSError:
         group.remove()
         return None
+    for controller, parent in _find_parents_for_processors(proc, group).items():
+        with contextlib.suppress(OSError):
+            _take_processors(group, controller, parent / name)
     return group
+
+
+def _take_processors(group: Cgroup, controller: str, folder: Path) -> None:
+    if group.version == 1:
+        _remove_abandoned(folder.parent)
+        folder.mkdir(exist_ok=True)  # both may be in one hierarchy
+        group.folders[controller] = folder
+    if controller != "cpu":
+        return
+    quota = _MOST_PROCESSORS * _MICROSECONDS
+    if group.version == 1:
+        (folder / "cpu.cfs_period_us").write_text(str(_MICROSECONDS))
+        (folder / "cpu.cfs_quota_us").write_text(str(quota))
+    else:
+        (folder / "cpu.max").write_text(f"{quota} {_MICROSECONDS}")
+        group.folders[controller] = folder
+
+
+def _find_parents_for_processors(proc: Path, group: Cgroup) -> dict[str, Path]:
+    parents: dict[str, Path] = {}
+    if group.version == 2:
+        return {"cpu": group.folders["pids"].parent}
+    own, mounts = _read_own_groups(proc / "cgroup"), list(_read_mounts(proc / "mountinfo"))
+    for controller in _CONTROLLERS_OF_PROCESSORS:
+        with contextlib.suppress(LookupError):
+            parents[controller] = _locate(own[controller], _mount_with(mounts, controller))
+    return parents
 
 
 def _set_caps(group: Cgroup, memory_bytes: int, processes: int) -> None:

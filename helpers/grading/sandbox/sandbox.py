@@ -24,7 +24,7 @@ from pathlib import Path
 
 from helpers.errors import CallNotMadeError
 from helpers.grading.inside.syscalls import build_filter
-from helpers.grading.sandbox.attendant import Attendant
+from helpers.grading.sandbox.attendant import Attendant, find_descendants, measure_computing
 from helpers.grading.sandbox.cgroups import Cgroup, make_cgroup
 from helpers.grading.sandbox.mounts import DataPipes, View, build_arguments
 
@@ -184,6 +184,13 @@ class Sandbox:
         """Return which cap stopped it or a process in it, in words; ``None`` if none did."""
         return self._attendant.reason
 
+    def measure_computing(self) -> float:
+        """Return the processor time, in seconds, that has gone into it so far."""
+        counted = self._cgroup.read_computing() if self._cgroup else None
+        if counted is None:
+            return measure_computing(find_descendants(self.process.pid))
+        return counted
+
     def count_memory_kills(self) -> int:
         """Return how many of its processes were killed for memory, where that can be counted."""
         now = self._cgroup.count_memory_kills() if self._cgroup else 0
@@ -283,16 +290,24 @@ def describe_limits(limits: Limits | None = None) -> str:
     weaker = "" if build_filter() else _NOT_FILTERED
     if group is not None:
         group.remove()
-        held = f"held by control groups (v{group.version})"
-        return f"Sandbox: {memory} and {processes}, {held}.{weaker}"
+        sharing = (
+            "processor time is shared out between submissions"
+            if group.shares_processors
+            else "but one with many processes gets more processor time than one with few"
+        )
+        return (
+            f"Sandbox: {memory} and {processes}, held by control groups (v{group.version}); "
+            f"{sharing}.{weaker}"
+        )
     if os.geteuid() == 0:
         counted = "processes are counted by a watch"
     else:
         counted = "processes by a limit of the kernel's"
     return (
         f"Sandbox: {memory} and {processes}; there are no control groups to be had, so memory is "
-        f"watched ten times a second and {counted}. What is in pipes and sockets is not counted, "
-        f"so grade where there are control groups if you can.{weaker}"
+        f"watched ten times a second and {counted}, and one submission with many processes gets "
+        f"more processor time than one with few. What is in pipes and sockets is not counted, so "
+        f"grade where there are control groups if you can.{weaker}"
     )
 
 
