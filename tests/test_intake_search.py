@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-import unicodedata
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_intake import (
@@ -29,6 +27,8 @@ from helpers.grading.names import printable
 
 # Each writes a course to the disk, and waits for the disk.
 EXAMPLES = settings(max_examples=settings().max_examples // 4)
+# What Python writes into a zip as it stands; other names are in `test_intake`.
+LETTERS = st.characters(exclude_characters="/\0", exclude_categories=["Cs"])
 STUDENTS = ("ada", "bob", "eve")
 # What a student may call a folder or a file, for accident or in the hope that it is taken for
 # something else.
@@ -63,7 +63,7 @@ parts = st.sampled_from(
         "*",
         "$(x)",
     ]
-) | st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=4)
+) | st.text(LETTERS, min_size=1, max_size=4)
 files = (
     st.sampled_from(
         [
@@ -181,24 +181,14 @@ def is_excused(name: str, refused: list[str]) -> bool:
     )
 
 
-@given(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=6, unique=True))
+@given(st.lists(st.text(LETTERS, min_size=1, max_size=6), min_size=1, max_size=6, unique=True))
 @settings(EXAMPLES, deadline=None)
 def test_folders_that_differ_at_all_are_students_that_differ(tops: list[str]) -> None:
-    tops = [top for top in tops if "/" not in top]
     with tempfile.TemporaryDirectory() as folder:
         course = make_course(Path(folder))
         entries = [(f"{top}/{NOTEBOOK}", make_notebook(ascii(top))) for top in tops]
-        entries = [
-            (n, c) for n, c in entries if unicodedata.is_normalized("NFC", n) or len(tops) > 1
-        ]
-        try:
-            source = make_zip(Path(folder) / "class.zip", entries)
-        except UnicodeError:  # half characters do not go into a zip
-            return
-        try:
-            summary = collect(source, course, ASSIGNMENT)
-        except IntakeError as error:
-            pytest.fail(str(error))
+        source = make_zip(Path(folder) / "class.zip", entries)
+        summary = collect(source, course, ASSIGNMENT)
         refused = len(summary.refused)
         assert len(counts(course)) >= len(entries) - refused - sum(t.startswith("._") for t in tops)
         assert len(set(counts(course).values())) == len(counts(course))
