@@ -167,6 +167,19 @@ def test_whether_a_folder_around_everything_is_a_class_is_a_question(
     assert book(course)[-1]["student"] == "eve"
 
 
+def test_one_of_several_folders_is_a_students_though_the_others_hold_no_notebook(
+    course: Path, tmp_path: Path
+) -> None:
+    names = [CANVAS[0][0], CANVAS[4][0]]
+    folder = make_folder(tmp_path / "all", {f"eve/{name}": make_notebook(name) for name in names})
+    make_folder(folder, {"list.csv": b"lies beside it"})
+    with pytest.raises(IntakeError, match="one folder, eve,"):
+        collect(folder, course, ASSIGNMENT)
+    make_folder(folder, {"bob/solved.py": b"no notebook"})
+    collect(folder, course, ASSIGNMENT)
+    assert {line["student"] for line in book(course)} == {"eve"}
+
+
 OTHERS_NAMES = {
     "as Canvas names them": [
         "ada_1_90_numerical-stability.ipynb",

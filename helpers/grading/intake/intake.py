@@ -202,10 +202,9 @@ class _Run:
                 f"--student {owner} if all of it is theirs, or another name to the folder."
             )
         lone_of_class = bool(layout.lone) and self._students.find(layout.lone) is None
-        others = any(
-            "/" not in name or name.split("/")[0] != layout.lone for name, _ in source.refused
-        )
-        if lone_of_class and not others:
+        # It is one of several folders if another one holds at least something that was refused.
+        folders = {name.split("/")[0] for name, _ in source.refused if "/" in name}
+        if lone_of_class and folders <= {layout.lone}:
             raise IntakeError(
                 f"All lies in one folder, {printable(layout.lone)}, under names of several: if it "
                 f"is one student's, say whose with --student; if it is a class's, give that folder "
