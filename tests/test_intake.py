@@ -238,7 +238,7 @@ def test_one_students_folder_is_one_students_whatever_names_lie_in_it(
         ("Eve_3_assignsubmission_file_/bob_2_99_x.ipynb", "eve"),
     ],
 )
-def test_what_a_student_calls_a_file_does_not_make_it_anothers(
+def test_what_a_student_calls_a_file_does_not_give_it_to_others(
     course: Path, tmp_path: Path, name: str, student: str
 ) -> None:
     (tmp_path / "class.csv").write_text(CLASS_OF_THREE)

@@ -129,7 +129,7 @@ def write(at: Path, tree: dict[str, list[str]], kind: str) -> tuple[Path, dict[b
     st.sampled_from([None, "eve"]),
 )
 @settings(EXAMPLES, deadline=None)
-def test_nobody_gets_or_loses_what_is_anothers(
+def test_nobody_gets_or_loses_what_belongs_to_others(
     tree: dict[str, list[str]], kind: str, roster: bool, named: str | None
 ) -> None:
     if named:
