@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -18,6 +19,8 @@ _TOLERANCES = {
     torch.bfloat16: (3e-2, 1e-3),
 }
 _PYTHON_TOLERANCE = (1e-10, 1e-12)
+# More than a description shows.
+_MOST_KEYS_SORTED = 100
 
 
 def find_difference(
@@ -145,8 +148,8 @@ def _dict_difference(
 ) -> str | None:
     if got.keys() != expected.keys():
         return (
-            f"{_at(where)}a dict with the keys {sorted(got, key=str)} came back, "
-            f"expected the keys {sorted(expected, key=str)}"
+            f"{_at(where)}a dict with the keys {_describe_keys(got)} came back, "
+            f"expected the keys {_describe_keys(expected)}"
         )
     for key in expected:
         inside = f"{where}[{key!r}]"
@@ -154,6 +157,10 @@ def _dict_difference(
         if difference:
             return difference
     return None
+
+
+def _describe_keys(value: dict) -> str:
+    return describe(sorted(itertools.islice(value, _MOST_KEYS_SORTED), key=describe))
 
 
 def _sequence_difference(

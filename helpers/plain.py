@@ -8,14 +8,22 @@ change behind its back or answer for itself.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
+# More than anybody means: lists in lists, values in all of them together, axes of a tensor.
+MOST_LEVELS = 100
+MOST_DIMENSIONS = 32
+_MOST_VALUES = 1_000_000
 _MOST_ELEMENTS_SHOWN = 24
 _MOST_CHARACTERS = 400
+_MOST_BITS_SHOWN = 1024
+# How many elements are looked at together: what that takes beside them is a few of these.
+_ELEMENTS_AT_ONCE = 2**20
 
 
 class NotPlainError(TypeError):
@@ -31,37 +39,64 @@ def plain_copy(value: Any) -> Any:
     stays a bool and an int stays an int, because a check tells ``True``, 1 and 1.0 apart.
 
     Raises:
-        NotPlainError: if ``value``, or something inside it, is not plain data.
+        NotPlainError: if ``value``, or something inside it, is not plain data, or there is too
+            much of it: lists within lists have no more than ``MOST_LEVELS`` levels, tensors no
+            more than ``MOST_DIMENSIONS`` dimensions, and all of it a million values.
     """
-    kind = type(value)
-    if value is None or kind is bool:
-        return value
-    for base, convert in _CONVERSIONS:
-        if issubclass(kind, base):
-            return convert(value)
-    if kind is torch.Tensor or kind is torch.nn.Parameter:
-        return _copy_tensor(value)
-    if kind is np.ndarray:
-        return value.copy()
-    for number, convert in _NUMBERS_OF_NUMPY:
-        if kind is number:
-            return convert(value)
-    raise NotPlainError(
-        f"a value of type {kind.__module__}.{kind.__qualname__} is not plain data "
-        "(tensors, arrays, numbers, strings, and lists, tuples and dicts of them)"
-    )
+    return _Copier().copy(value)
 
 
-def _copy_list(value: list) -> list:
-    return [plain_copy(item) for item in list.__iter__(value)]
+class _Copier:
+    """Makes one copy, and counts what goes into it."""
+
+    def __init__(self) -> None:
+        self._level = 0
+        self._values = 0
+
+    def copy(self, value: Any) -> Any:
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        for base, convert in _CONVERSIONS:
+            if issubclass(kind, base):
+                return convert(value)
+        for base, copy_inside in _CONTAINERS:
+            if issubclass(kind, base):
+                return self._enter(value, base, copy_inside)
+        if kind is torch.Tensor or kind is torch.nn.Parameter:
+            return _copy_tensor(value)
+        if kind is np.ndarray:
+            return value.copy()
+        for number, convert in _NUMBERS_OF_NUMPY:
+            if kind is number:
+                return convert(value)
+        raise NotPlainError(
+            f"a value of type {kind.__module__}.{kind.__qualname__} is not plain data "
+            "(tensors, arrays, numbers, strings, and lists, tuples and dicts of them)"
+        )
+
+    def _enter(self, value: Any, base: type, copy_inside: Callable[[Any, Any], Any]) -> Any:
+        self._level += 1
+        self._values += base.__len__(value)
+        if self._level > MOST_LEVELS:
+            raise NotPlainError(f"it has more than {MOST_LEVELS} levels, one inside another")
+        if self._values > _MOST_VALUES:
+            raise NotPlainError(f"it holds more than {_MOST_VALUES} values outside of tensors")
+        copied = copy_inside(value, self.copy)
+        self._level -= 1
+        return copied
 
 
-def _copy_tuple(value: tuple) -> tuple:
-    return tuple([plain_copy(item) for item in tuple.__iter__(value)])
+def _copy_list(value: list, copy: Callable[[Any], Any]) -> list:
+    return [copy(item) for item in list.__iter__(value)]
 
 
-def _copy_dict(value: dict) -> dict:
-    return {_plain_key(key): plain_copy(item) for key, item in dict.items(value)}
+def _copy_tuple(value: tuple, copy: Callable[[Any], Any]) -> tuple:
+    return tuple([copy(item) for item in tuple.__iter__(value)])
+
+
+def _copy_dict(value: dict, copy: Callable[[Any], Any]) -> dict:
+    return {_plain_key(key): copy(item) for key, item in dict.items(value)}
 
 
 def _plain_key(key: Any) -> Any:
@@ -81,6 +116,8 @@ def _copy_tensor(value: torch.Tensor) -> torch.Tensor:
         raise NotPlainError(
             "a quantized tensor is not plain data; return what `.dequantize()` gives"
         )
+    if torch.Tensor.dim(value) > MOST_DIMENSIONS:
+        raise NotPlainError(f"it holds a tensor of more than {MOST_DIMENSIONS} dimensions")
     return torch.Tensor.detach(value).clone()
 
 
@@ -89,10 +126,12 @@ _CONVERSIONS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (float, float.__float__),
     (int, int.__int__),
     (str, str.__str__),
+    (complex, complex.__pos__),
+)
+_CONTAINERS: tuple[tuple[type, Callable[[Any, Callable], Any]], ...] = (
     (list, _copy_list),
     (tuple, _copy_tuple),
     (dict, _copy_dict),
-    (complex, complex.__pos__),
 )
 
 
@@ -117,7 +156,12 @@ _NUMBERS_OF_NUMPY = _find_numbers_of_numpy()
 
 def describe(value: Any) -> str:
     """Return one line that tells what ``value`` is: short values whole, large ones summarized."""
-    return one_line(_describe(value))
+    text = ""
+    for piece in _pieces(value):
+        text += piece
+        if len(text) > 2 * _MOST_CHARACTERS:  # what follows would not be shown
+            break
+    return one_line(text)
 
 
 def one_line(text: str) -> str:
@@ -127,24 +171,42 @@ def one_line(text: str) -> str:
     return line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + "…"
 
 
-def _describe(value: Any) -> str:
+def _pieces(value: Any, level: int = 0) -> Iterator[str]:
+    """Give the description of ``value`` bit by bit: nobody walks over more than is shown."""
+    if level > MOST_LEVELS:
+        yield "…"
+    elif isinstance(value, dict):
+        items = itertools.islice(value.items(), _MOST_ELEMENTS_SHOWN)
+        for number, (key, item) in enumerate(items):
+            yield (", " if number else "{") + f"{_text_of_key(key)}: "
+            yield from _pieces(item, level + 1)
+        yield ("" if value else "{") + (", …}" if len(value) > _MOST_ELEMENTS_SHOWN else "}")
+    elif isinstance(value, list | tuple):
+        opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
+        yield opening
+        for number, item in enumerate(value[:_MOST_ELEMENTS_SHOWN]):
+            yield ", " if number else ""
+            yield from _pieces(item, level + 1)
+        only = "," if isinstance(value, tuple) and len(value) == 1 else ""
+        yield only + (", …" if len(value) > _MOST_ELEMENTS_SHOWN else "") + closing
+    else:
+        yield _describe_one(value)
+
+
+def _text_of_key(key: Any) -> str:
+    return key[:_MOST_CHARACTERS] if isinstance(key, str) else _describe_one(key)
+
+
+def _describe_one(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return _describe_tensor(value)
     if isinstance(value, np.ndarray):
         return _describe_array(value)
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, dict):
-        items = itertools.islice(value.items(), _MOST_ELEMENTS_SHOWN)
-        inside = ", ".join(f"{key}: {_describe(item)}" for key, item in items)
-        more = ", …" if len(value) > _MOST_ELEMENTS_SHOWN else ""
-        return "{" + inside + more + "}"
-    if isinstance(value, list | tuple):
-        opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
-        inside = ", ".join(_describe(item) for item in value[:_MOST_ELEMENTS_SHOWN])
-        more = ", …" if len(value) > _MOST_ELEMENTS_SHOWN else ""
-        only = "," if isinstance(value, tuple) and len(value) == 1 else ""
-        return opening + inside + only + more + closing
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS_SHOWN:
+        # Python takes the square of their number for the digits, or refuses to write them.
+        return f"(an integer of {value.bit_length()} bits)"
     if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
         return repr(value[:_MOST_CHARACTERS])
     return repr(value)
@@ -158,7 +220,7 @@ def kind_of(value: Any) -> str:
         place = "" if value.device.type == "cpu" else f" on {value.device}"
         return f"{_dtype_name(value.dtype)} tensor of shape {_shape(value.shape)}{place}"
     if isinstance(value, np.ndarray):
-        return f"{value.dtype} array of shape {_shape(value.shape)}"
+        return f"{one_line(str(value.dtype))} array of shape {_shape(value.shape)}"
     return type(value).__name__
 
 
@@ -185,8 +247,8 @@ def _describe_tensor(tensor: torch.Tensor) -> str:
 def _describe_array(array: np.ndarray) -> str:
     try:
         values = torch.from_numpy(np.ascontiguousarray(array))
-    except TypeError:
-        return f"{kind_of(array)}"
+    except (TypeError, ValueError):  # of texts or objects, or its bytes in another order
+        return kind_of(array)
     return f"{kind_of(array)}: {_describe_values(values)}"
 
 
@@ -199,18 +261,24 @@ def _describe_values(values: torch.Tensor) -> str:
         return f"{int(values.sum())} of {values.numel()} are True"
     if values.is_complex():
         return f"{values.numel()} complex numbers"
-    numbers = values.double() if values.is_floating_point() else values
-    parts = []
-    finite = numbers[torch.isfinite(numbers)]
-    if finite.numel():
-        parts.append(f"from {finite.min().item():.4g} to {finite.max().item():.4g}")
-    counts = (
-        ("nan", torch.isnan(numbers)),
-        ("inf", torch.isposinf(numbers)),
-        ("-inf", torch.isneginf(numbers)),
-    )
-    parts += [f"{int(where.sum())} {name}" for name, where in counts if where.any()]
-    return ", ".join(parts)
+    return _describe_range(values)
+
+
+def _describe_range(values: torch.Tensor) -> str:
+    lowest, highest = math.inf, -math.inf
+    odd = {"nan": 0, "inf": 0, "-inf": 0}
+    for part in values.reshape(-1).split(_ELEMENTS_AT_ONCE):
+        numbers = part.double() if part.is_floating_point() else part
+        finite = numbers[torch.isfinite(numbers)]
+        if finite.numel():
+            lowest = min(lowest, finite.min().item())
+            highest = max(highest, finite.max().item())
+        if finite.numel() < numbers.numel():
+            odd["nan"] += int(torch.isnan(numbers).sum())
+            odd["inf"] += int(torch.isposinf(numbers).sum())
+            odd["-inf"] += int(torch.isneginf(numbers).sum())
+    parts = [f"from {lowest:.4g} to {highest:.4g}"] if lowest <= highest else []
+    return ", ".join(parts + [f"{count} {name}" for name, count in odd.items() if count])
 
 
 def _nested(values: Any) -> str:

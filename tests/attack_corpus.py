@@ -61,6 +61,7 @@ CLASSES = (
     "stray_cells",
     "survivors",
     "unwatched_work",
+    "walls",
 )
 _LONGEST_NAME = 70
 

@@ -11,9 +11,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The first optimizer loads it, which takes seconds: not while a check's clock runs.
 import pytest
 import torch._dynamo  # noqa: F401
+from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 pytest_plugins = ["system_packages", "browser", "run_folder", "real_book", "known_points"]
+
+# For `--hypothesis-profile=long`: searches that say nothing else go on for about ten minutes.
+settings.register_profile("long", max_examples=100_000, deadline=None)
 
 # Whoever starts tests in the background has told them to ignore Ctrl-C, and what they start, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -150,13 +151,111 @@ def test_a_name_tells_the_student(
         ["a/x.ipynb", "b/x.ipynb"],
     ],
 )
-def test_a_folder_around_everything_is_no_student(
+def test_whether_a_folder_around_everything_is_a_class_is_a_question(
     course: Path, tmp_path: Path, wrapped: list[str]
 ) -> None:
-    entries = [(f"downloads/{name}", make_notebook()) for name in wrapped]
-    collect(make_zip(tmp_path / "all.zip", entries), course, ASSIGNMENT)
+    entries = {f"downloads/{name}": make_notebook() for name in wrapped}
+    folder = make_folder(tmp_path / "all", entries)
+    for source in (make_zip(tmp_path / "all.zip", list(entries.items())), folder):
+        with pytest.raises(IntakeError, match=r"one folder, downloads, .*--student.*that folder"):
+            collect(source, course, ASSIGNMENT)
+        assert (counts(course), book(course)) == ({}, [])
+    collect(folder / "downloads", course, ASSIGNMENT)
     assert "downloads" not in counts(course)
     assert len(counts(course)) == len(wrapped)
+    collect(folder, course, ASSIGNMENT, student="eve")
+    assert book(course)[-1]["student"] == "eve"
+
+
+def test_one_of_several_folders_is_a_students_though_the_others_hold_no_notebook(
+    course: Path, tmp_path: Path
+) -> None:
+    names = [CANVAS[0][0], CANVAS[4][0]]
+    folder = make_folder(tmp_path / "all", {f"eve/{name}": make_notebook(name) for name in names})
+    make_folder(folder, {"list.csv": b"lies beside it"})
+    with pytest.raises(IntakeError, match="one folder, eve,"):
+        collect(folder, course, ASSIGNMENT)
+    make_folder(folder, {"bob/solved.py": b"no notebook"})
+    collect(folder, course, ASSIGNMENT)
+    assert {line["student"] for line in book(course)} == {"eve"}
+
+
+OTHERS_NAMES = {
+    "as Canvas names them": [
+        "ada_1_90_numerical-stability.ipynb",
+        "bob_2_91_numerical-stability.ipynb",
+    ],
+    "as Canvas names one": ["ada_1_90_numerical-stability.ipynb"],
+    "as Moodle names them": [
+        "Ada_1_assignsubmission_file_numerical-stability.ipynb",
+        "Bob_2_assignsubmission_file_/numerical-stability.ipynb",
+    ],
+    "as folders": ["ada/numerical-stability.ipynb", "bob/numerical-stability.ipynb"],
+    "as nbgrader has them": [f"submitted/ada/{ASSIGNMENT}/{NOTEBOOK}"],
+    "with another's accents": ["ada\u0301/numerical-stability.ipynb", "ada/a.ipynb"],
+}
+CLASS_OF_THREE = "student_id,name,lms_id\nada,Ada,1\nbob,Bob,2\neve,Eve,3\n"
+
+
+@pytest.mark.parametrize("names", OTHERS_NAMES.values(), ids=OTHERS_NAMES.keys())
+@pytest.mark.parametrize("roster", [True, False])
+@pytest.mark.parametrize("given", ["a class", "only eve's", "eve's folder", "eve's zip"])
+def test_one_students_folder_is_one_students_whatever_names_lie_in_it(
+    course: Path, tmp_path: Path, names: list[str], roster: bool, given: str
+) -> None:
+    (tmp_path / "class.csv").write_text(CLASS_OF_THREE)
+    class_list = tmp_path / "class.csv" if roster else None
+    honest = {f"{name}/{NOTEBOOK}": make_notebook(name) for name in ("ada", "bob", "eve")}
+    collect(make_folder(tmp_path / "first", honest), course, ASSIGNMENT, roster=class_list)
+    before = counts(course)
+    later = make_folder(
+        tmp_path / "later", {f"eve/{name}": make_notebook("evil") for name in names}
+    )
+    if given == "a class":
+        make_folder(later, {"carl/x.ipynb": make_notebook("carl")})
+    source = later / "eve" if given == "eve's folder" else later
+    if given == "eve's zip":
+        source = make_zip(tmp_path / "eve.zip", [(name, make_notebook("evil")) for name in names])
+    with contextlib.suppress(IntakeError):
+        collect(source, course, ASSIGNMENT, roster=class_list)
+        assert given in ("a class", "only eve's")
+    after = counts(course)
+    assert {name: after[name] for name in ("ada", "bob")} == {n: before[n] for n in ("ada", "bob")}
+    assert {line["student"] for line in book(course)} <= {"ada", "bob", "eve", "carl"}
+    collect(
+        source, course, ASSIGNMENT, roster=class_list, student="eve" if given != "a class" else None
+    )
+    assert {line["student"] for line in book(course)} <= {"ada", "bob", "eve", "carl"}
+
+
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("eve_3_50_Bob_2_assignsubmission_file_x.ipynb", "eve"),
+        ("eve_3_50_bob_2_99_x.ipynb", "eve"),
+        ("eve_LATE_3_50_Bob_2_assignsubmission_file_x.ipynb", "eve"),
+        ("Eve_3_assignsubmission_file_bob_2_99_x.ipynb", "eve"),
+        ("Eve_3_assignsubmission_file_/bob_2_99_x.ipynb", "eve"),
+    ],
+)
+def test_what_a_student_calls_a_file_does_not_give_it_to_others(
+    course: Path, tmp_path: Path, name: str, student: str
+) -> None:
+    (tmp_path / "class.csv").write_text(CLASS_OF_THREE)
+    source = make_zip(tmp_path / "all.zip", [(name, make_notebook("eve"))])
+    collect(source, course, ASSIGNMENT, roster=tmp_path / "class.csv")
+    assert counts(course) == {student: make_notebook("eve")}
+
+
+def test_two_folders_that_look_the_same_are_two_students(course: Path, tmp_path: Path) -> None:
+    names = ["Zo\u00eb", "Zoe\u0308", "zo\u00eb", "ZOE\u0308"]
+    entries = [(f"{name}/{NOTEBOOK}", make_notebook(str(i))) for i, name in enumerate(names)]
+    for source in (
+        make_zip(tmp_path / "all.zip", entries),
+        make_folder(tmp_path / "all", dict(entries)),
+    ):
+        collect(source, course, ASSIGNMENT)
+        assert sorted(counts(course).values()) == sorted(content for _, content in entries)
 
 
 def test_names_that_are_utf8_without_saying_so_are_read_as_utf8(

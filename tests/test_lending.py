@@ -98,5 +98,5 @@ def test_a_ticket_goes_over_the_wire() -> None:
     ticket = LendingDesk().register(Lent(len))
     frame = wire.encode({"args": [ticket]})
     text, _ = wire.lengths(frame[: wire.HEADER.size])
-    back = wire.decode(frame[wire.HEADER.size : wire.HEADER.size + text], b"")
+    back = wire.decode(frame[wire.HEADER.size : wire.HEADER.size + text], b"", trusted=True)
     assert back == {"args": [ticket]}

@@ -362,3 +362,69 @@ def test_integers_and_numbers_stay_inside_their_bounds(seed: int, low: int, widt
     assert drawn.max() < low + width
     assert low <= draw.integer(low, low + width) < low + width
     assert low <= draw.number(low, low + width) <= low + width
+
+
+# --- Too much of it ---------------------------------------------------------------------------
+
+
+def nested(levels: int, width: int = 1) -> list:
+    value: list = []
+    for _ in range(levels - 1):
+        value = [value] * width
+    return value
+
+
+TOO_MUCH = {
+    "a list in itself": (itself := [1]).append(itself) or itself,
+    "lists of lists of lists": nested(150),
+    "few lists, each many times in the next": nested(40, width=24),
+    "more numbers than a million": [0.0] * 1_000_001,
+    "a tensor of 33 dimensions": torch.ones([1] * 33),
+    "a tensor of 60,000 dimensions": torch.ones([1] * 60_000),
+}
+
+
+@pytest.mark.parametrize("value", TOO_MUCH.values(), ids=TOO_MUCH.keys())
+def test_too_much_is_refused_before_it_is_walked_over(value: object) -> None:
+    with pytest.raises(NotPlainError, match=r"^it (holds|has) .*more than \d+"):
+        plain_copy([value])
+
+
+LARGE = {
+    "a long integer": (10**4999, "(an integer of 16607 bits)"),
+    "a negative long integer": (-(10**4999), "(an integer of 16607 bits)"),
+    "a long key": ({"k" * 10**6: 1}, "{" + "k" * 399),
+    "a long integer as key": ({10**4999: 1}, "{(an integer of 16607 bits): 1}"),
+    "lists without an end": (itself, "[1, [1, [1, "),
+    "one list many times": (nested(60, width=24), "[" * 60),
+    "texts": (["x" * 10**6] * 24, "['" + "x" * 398),
+    "half characters": ("\ud800" * 3, r"'\ud800\ud800\ud800'"),
+    "an array of objects": (np.array([object()]), "object array of shape (1,)"),
+    "bytes in the other order": (np.array([1.0], ">f4"), ">f4 array of shape (1,)"),
+    "an array of records": (np.zeros(2, [("f" * 900, "f4")]), "[('" + "f" * 390),
+}
+
+
+@pytest.mark.parametrize(("value", "begins"), LARGE.values(), ids=LARGE.keys())
+def test_what_is_large_is_described_in_a_line(value: object, begins: str) -> None:
+    described = describe(value)
+    assert described.startswith(begins)
+    assert len(described) < 900
+    assert described.isprintable()
+
+
+def test_large_values_that_differ_are_told_in_a_line() -> None:
+    many = dict.fromkeys(range(10**5)) | {10**4999: None, "k" * 10**6: None}
+    for got, expected in ((10**4999, 5), (many, {"a": 1}), ("x" * 10**6, "y")):
+        difference = find_difference(got, expected)
+        assert difference is not None
+        assert len(difference) < 2_000
+
+
+def test_a_large_tensor_is_described_as_a_small_one() -> None:
+    numbers = torch.full((3, 2**20), 2.0)
+    numbers[0, 0], numbers[1, 1], numbers[2, 2], numbers[2, 3] = -7.0, 9.0, math.nan, -math.inf
+    assert describe(numbers).endswith(": from -7 to 9, 1 nan, 1 -inf")
+    assert describe(numbers.T).endswith(": from -7 to 9, 1 nan, 1 -inf")
+    assert describe(torch.full((2**21,), math.inf)).endswith(f": {2**21} inf")
+    assert describe(torch.arange(2**21)).endswith(f": from 0 to {2**21 - 1:.4g}")

@@ -760,13 +760,20 @@ def test_version_2_takes_the_nearest_group_that_delegates(tmp_path: Path) -> Non
 
 def test_what_holds_is_said() -> None:
     assert re.search(
-        r"4096 MiB of memory and 256 processes, held by control groups \(v[12]\); "
+        r"^Sandbox: 4096 MiB of memory and 256 processes, held by control groups \(v[12]\); "
         r"|no control groups to be had, so memory is watched ten times a second",
         sandbox.describe_limits(),
     )
     without = sandbox.describe_limits(replace(SMALL, use_cgroups=False))
     assert "512 MiB of memory and 40 processes" in without
     assert "watched ten times a second" in without
+    assert "in pipes and sockets is not counted" in without
+
+
+def test_a_processor_without_a_filter_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "build_filter", lambda: b"")
+    for limits in (SMALL, replace(SMALL, use_cgroups=False)):
+        assert "No system call is refused" in sandbox.describe_limits(limits)
 
 
 def test_the_watch_finds_the_whole_tree_and_counts_shared_pages_once() -> None:
@@ -785,6 +792,68 @@ def test_the_watch_finds_the_whole_tree_and_counts_shared_pages_once() -> None:
         assert len(pids) == 6
         assert 90 * MIB < attendant.measure_memory(pids) < 200 * MIB
         assert attendant.count_threads(pids) == 6
+
+
+HIDDEN_MEMORY = {
+    "files in all its folders": """
+        for number in range(60):
+            for folder in ("/tmp", "/dev/shm", os.path.expanduser("~"), "."):
+                open(f"{folder}/{number}", "wb").write(bytes(8 * 2**20))
+    """,
+    "files that are deleted": """
+        kept = []
+        for number in range(240):
+            folder = ("/tmp", "/dev/shm", os.path.expanduser("~"), ".")[number % 4]
+            kept.append(open(f"{folder}/file", "wb", 0))
+            kept[-1].write(bytes(2**23))
+            os.unlink(f"{folder}/file")
+    """,
+    "what it shares and does not look at": """
+        kept = []
+        for number in range(240):
+            kept.append(mmap.mmap(-1, 2**23))
+            kept[-1].write(bytes(2**23))
+            kept[-1].madvise(mmap.MADV_DONTNEED)
+    """,
+    "what only a child has mapped": """
+        areas = [mmap.mmap(-1, 2**27) for _ in range(14)]
+        if os.fork(): time.sleep(20)
+        for area in areas:
+            for _ in range(16): area.write(bytes(2**23))
+    """,
+    "tables of addresses": """
+        libc = ctypes.CDLL(None)
+        libc.mmap.restype = ctypes.c_void_p
+        numbers = [ctypes.c_int] * 3 + [ctypes.c_long]
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + numbers
+        size = 2**40  # a page of a table for each 2 MiB: 2 GiB
+        start = libc.mmap(None, size, 1, 0x4022, -1, 0)
+        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), 15)  # no large pages
+        for at in range(start, start + size, 2**21): ctypes.string_at(at, 1)
+    """,
+}  # fmt: skip
+
+
+@WAYS
+@pytest.mark.parametrize("code", HIDDEN_MEMORY.values(), ids=HIDDEN_MEMORY.keys())
+def test_memory_that_belongs_to_no_process_is_counted(code: str, limits: Limits) -> None:
+    limits = replace(limits, disk_bytes=500 * MIB)
+    begin = "import ctypes, mmap, os, time\n"
+    ended = run_inside(
+        begin + textwrap.dedent(code) + "\ntime.sleep(2)\nprint('got it')", None, limits
+    )
+    assert ended.reason == "it used more than 512 MiB of memory"
+    assert "got it" not in ended.output
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "call",
+    ["memfd_create(b'x', 0)", "shmget(0, 2**30, 0o1600)", "msgget(0, 0o1600)", "unshare(1 << 28)"],
+)
+def test_what_could_not_be_counted_is_refused(call: str, limits: Limits) -> None:
+    code = f"import ctypes; print(ctypes.CDLL(None).{call})"
+    assert run_inside(code, None, limits).output == "-1\n"
 
 
 # --- Where there is none ---------------------------------------------------------------------

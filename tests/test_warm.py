@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from course_files import ROOT
 
+from helpers.grading.inside.syscalls import build_filter
 from helpers.grading.inside.wire import Name, Probe
 from helpers.grading.judge.warm import (
     Kernel,
@@ -27,6 +29,7 @@ from helpers.grading.judge.warm import (
     WarmProcess,
     WarmProcessLostError,
 )
+from helpers.grading.sandbox import sandbox
 from helpers.grading.sandbox.attendant import find_descendants
 from helpers.reading import tables
 
@@ -183,13 +186,11 @@ def test_no_key_is_handed_from_one_kernel_to_the_next(warm: WarmProcess) -> None
         print(json.dumps([libc.syscall(control, 10, r, b"user", b"left", 0) > 0 for r in rings]))
         for ring in rings: libc.syscall(add, b"user", b"left", b"secret", 6, ring)
     """
-    first = warm.start_kernel(seed=1)
-    tell(first, code)
-    assert tell(first, code)[0] is True
-    first.close()
-    second = warm.start_kernel(seed=1)
-    assert tell(second, code) == [False, False, False]
-    second.close()
+    for _ in range(2):
+        one = warm.start_kernel(seed=1)
+        tell(one, code)
+        assert tell(one, code) == [False, False, False]
+        one.close()
 
 
 def test_data_files_are_there_to_read_alone(kernel: Kernel) -> None:
@@ -373,6 +374,126 @@ def test_what_notebooks_do_works(kernel: Kernel) -> None:
     assert picture["data"].keys() == {"text/plain", "image/png"}
 
 
+HONEST = {
+    "workers that load data": """
+        import torch
+        from torch.utils.data import DataLoader
+        loader = DataLoader(torch.arange(6.0), batch_size=2, num_workers=2, persistent_workers=True)
+        for _ in range(2): batches = [batch.tolist() for batch in loader]
+        print(batches == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    """,
+    "a pool, a queue and a lock": """
+        import multiprocessing
+        def square(x): return x * x
+        queue, lock = multiprocessing.Queue(), multiprocessing.Lock()
+        def put():
+            with lock: queue.put(7)
+        one = multiprocessing.Process(target=put); one.start(); got = queue.get(); one.join()
+        with multiprocessing.Pool(2) as pool: squares = pool.map(square, range(4))
+        print(squares == [0, 1, 4, 9], got == 7)
+    """,
+    "tensors and arrays in shared memory": """
+        import multiprocessing, torch
+        from multiprocessing import shared_memory
+        shared = torch.zeros(3).share_memory_()
+        block = shared_memory.SharedMemory(create=True, size=100)
+        def fill(): shared.fill_(2.0); block.buf[0] = 5
+        one = multiprocessing.Process(target=fill); one.start(); one.join()
+        print(shared.tolist() == [2.0] * 3, block.buf[0] == 5)
+        block.close(); block.unlink()
+    """,
+    "processes and pipes": """
+        import asyncio, subprocess, sys
+        said = subprocess.run("echo $((1 + 1)) | cat", shell=True, capture_output=True, text=True)
+        python = subprocess.run([sys.executable, "-c", "print(3)"], capture_output=True, text=True)
+        print(said.stdout == "2\\n", python.stdout == "3\\n")
+    """,
+    "files that are gone when they are closed": """
+        import mmap, tempfile
+        with tempfile.NamedTemporaryFile(dir=tempfile.mkdtemp()) as file:
+            file.write(b"x" * 4096); file.flush()
+            print(mmap.mmap(file.fileno(), 0)[:1] == b"x", mmap.mmap(-1, 4096).write(b"y") == 1)
+    """,
+    "threads": """
+        import concurrent.futures, threading, torch
+        torch.set_num_threads(2)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            lengths = list(pool.map(len, ["a", "bb"]))
+        ones = torch.ones(600, 600)
+        print(lengths == [1, 2], (ones @ ones)[0, 0].item() == 600)
+    """,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", HONEST.values(), ids=HONEST.keys())
+def test_honest_work_meets_no_refusal(kernel: Kernel, code: str) -> None:
+    (answer,) = run(kernel, code)["outputs"]
+    assert answer["kind"] == "stream", answer
+    assert set(answer["text"].split()) == {"True"}
+
+
+# What was tried, and what may come of it: 1, not permitted; 38, no such call.
+REFUSED = {
+    "a user namespace": ("libc.unshare(0x10000000)", 1),
+    "a namespace of mounts": ("libc.unshare(0x20000)", 1),
+    "another's namespace": ("libc.setns(os.open('/proc/self/ns/user', 0), 0)", 1),
+    "a child in a user namespace": ("libc.syscall(CLONE, 0x10000000 | 17, 0, 0, 0, 0)", 1),
+    "a child in a namespace of mounts": ("libc.syscall(CLONE, 0x20000 | 17, 0, 0, 0, 0)", 1),
+    "a child by what no filter can read": (
+        "libc.syscall(435, (ctypes.c_uint64 * 11)(0x10000000), 88)",
+        38,
+    ),
+    "a mount": ("libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None)", 1),
+    "a mount in three steps": ("libc.syscall(430, b'tmpfs', 0)", 1),
+    "a tree of mounts": ("libc.syscall(428, -100, b'/tmp', 1)", 1),
+    "a file in memory": ("libc.memfd_create(b'x', 0)", 38),
+    "a secret file in memory": ("libc.syscall(447, 0)", 38),
+    "memory of System V's": ("libc.shmget(0, 4096, 0o1600)", 1),
+    "a queue of System V's": ("libc.msgget(0, 0o1600)", 1),
+    "semaphores of System V's": ("libc.semget(0, 9, 0o1600)", 1),
+    "a queue of messages": ("libc.syscall(MQ_OPEN, b'x', 0o102, 0o600, None)", 1),
+    "a ring of calls": ("libc.syscall(425, 8, ctypes.create_string_buffer(200))", 38),
+    "being debugged": ("libc.ptrace(0, 0, None, None)", 1),
+}  # fmt: skip
+
+
+def test_what_no_cap_would_count_is_refused_to_it_and_its_children(kernel: Kernel) -> None:
+    code = """
+        import ctypes, json, os, platform, subprocess, sys
+        SCRIPT = '''
+        import ctypes, json, os, platform
+        libc = ctypes.CDLL(None, use_errno=True)
+        CLONE, MQ_OPEN = {"x86_64": (56, 240), "aarch64": (220, 180)}[platform.machine()]
+        def attempt(call):
+            result = eval(call)
+            if result == 0 and "CLONE" in call: os._exit(0)
+            return ctypes.get_errno() if result == -1 else 0
+        told = json.dumps({call: attempt(call) for call in CALLS})
+        '''
+        exec(SCRIPT)
+        mine = told
+        program = f"CALLS = {CALLS!r}\\n{SCRIPT}\\nprint(told)"
+        child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        print(json.dumps([json.loads(mine), json.loads(child.stdout)]))
+    """
+    code = textwrap.dedent(code).replace("'''\\n    ", "'''\\n")
+    run(kernel, f"CALLS = {[call for call, _ in REFUSED.values()]!r}")
+    expected = dict(REFUSED.values())
+    assert tell(kernel, code) == [expected, expected]
+
+
+def test_a_filter_is_written_for_both_processors_and_for_no_other() -> None:
+    for machine in ("x86_64", "aarch64"):
+        program = build_filter(machine)
+        instructions = [struct.unpack_from("HBBI", program, at) for at in range(0, len(program), 8)]
+        for place, (code, yes, no, _) in enumerate(instructions):
+            if code & 7 == 5:  # every jump ends inside
+                assert place + 1 + max(yes, no) < len(instructions)
+        assert instructions[-1] == (6, 0, 0, 0x7FFF0000)
+        assert len(instructions) < 256
+    assert build_filter("riscv64") == b""
+
+
 # --- How it ends -------------------------------------------------------------------------------
 
 DEAF = "import signal\nfor ring in (14, 27): signal.signal(ring, signal.SIG_IGN)\n"
@@ -417,8 +538,9 @@ ENDS = {
         "out of memory",
         "768 MiB",
     ),
-    "files in memory": (
-        "import os\nfor _ in range(99): os.write(os.memfd_create('x'), b'x' * 2**24)",
+    "memory that is shared with nobody": (
+        "import mmap\nkept = []\nfor _ in range(99):\n    kept.append(mmap.mmap(-1, 2**24))\n"
+        "    kept[-1].write(b'x' * 2**24)",
         "out of memory",
         "768 MiB",
     ),
@@ -448,6 +570,20 @@ def test_a_kernel_that_ends_says_why_and_the_next_one_works(
         following.close()
     else:
         assert cause == "out of memory"
+
+
+@pytest.mark.parametrize(
+    "end", ["memory", "memory of children", "memory that is shared with nobody"]
+)
+def test_without_control_groups_memory_is_counted_too(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "make_cgroup", lambda *_: None)
+    with contextlib.closing(WarmProcess(LIMITS, {})) as alone:
+        one = alone.start_kernel(seed=1)
+        with pytest.raises(KernelEndedError, match="768 MiB") as ended:
+            run(one, f"{ENDS[end][0]}\nimport time; time.sleep(5)")
+        assert ended.value.cause == "out of memory"
 
 
 def test_a_fork_bomb_ends_with_its_kernel(warm: WarmProcess) -> None:

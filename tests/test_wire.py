@@ -28,10 +28,10 @@ DTYPES = [
 ARRAY_DTYPES = "?bBhHiIlLefdFD"
 
 
-def there(message: dict[str, Any], *, keep_strides: bool = False) -> dict[str, Any]:
+def there(message: dict[str, Any], *, trusted: bool = False) -> dict[str, Any]:
     """Return ``message`` as the other side gets it."""
     text, blob = split(encode(message))
-    return decode(text, blob, keep_strides=keep_strides)
+    return decode(text, blob, trusted=trusted)
 
 
 def split(frame: bytes) -> tuple[bytes, bytes]:
@@ -137,7 +137,7 @@ def test_every_dtype_of_arrays_in_any_layout(kind: str) -> None:
 
 def test_names_probes_and_what_they_are_called_with() -> None:
     message = {"do": "call", "function": Probe("gradient"), "args": [Name("softmax"), 1.0]}
-    assert there(message) == message
+    assert there(message, trusted=True) == message
 
 
 def test_views_of_one_memory_arrive_as_tensors_of_their_own() -> None:
@@ -178,7 +178,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("tensor", LAYOUTS.values(), ids=LAYOUTS.keys())
 def test_a_layout_is_kept_from_a_trusted_sender_alone(tensor: torch.Tensor) -> None:
-    trusted = there({"t": tensor}, keep_strides=True)["t"]
+    trusted = there({"t": tensor}, trusted=True)["t"]
     assert same(trusted, tensor)
     assert trusted.stride() == tensor.clone().stride()  # what a test's input is, after its copying
     trusted.zero_()  # every element is its own
@@ -216,6 +216,9 @@ NOT_PLAIN = {
     "too much text": "x" * (4 * MIB),
     "too many numbers": torch.empty(257 * MIB, dtype=torch.uint8),
     "too many tensors": [torch.empty(0)] * 30_000,
+    "a tensor of too many dimensions": torch.ones([1] * 33),
+    "too many integers as keys": dict.fromkeys(range(20_000)),
+    "too many long integers as keys": dict.fromkeys(range(2**60, 2**60 + 2_000)),
 }
 
 
@@ -327,6 +330,12 @@ def one(dtype: str, shape: list[int], data: bytes, **more: Any) -> bytes:
     return tensors_of({"0": about}, data)
 
 
+def colliding_keys(count: int) -> str:
+    """Return a message with a dict of as many integers, which all have the same hash."""
+    pairs = (f'[{{"int": "{hex(i * (2**61 - 1))}"}}, 1]' for i in range(count))
+    return '{"dict": [["v", {"dict": [' + ", ".join(pairs) + "]}]]}"
+
+
 TENSOR = '{"dict": [["v", {"tensor": {"key": "0"}}]]}'
 HOSTILE = {
     "nothing": frame_of(""),
@@ -372,6 +381,52 @@ HOSTILE = {
     "complex numbers of three": frame_of(
         '{"dict": [["v", {"tensor": {"key": "0", "complex": true}}]]}', one("F32", [3], b"x" * 12)
     ),
+    "a function": frame_of('{"dict": [["v", {"name": "softmax"}]]}'),
+    "a probe": frame_of('{"dict": [["v", {"probe": "gradient"}]]}'),
+    "something lent": frame_of('{"dict": [["v", {"lent": [0, "function", "f"]}]]}'),
+    "a name twice": frame_of('{"dict": [], "dict": [["v", 1]]}'),
+    "a key twice": frame_of('{"dict": [["v", 1], ["v", 2]]}'),
+    "keys that are equal": frame_of('{"dict": [["v", {"dict": [[1, 1], [true, 1]]}]]}'),
+    "a key that is not a number": frame_of('{"dict": [["v", {"dict": [[NaN, 1]]}]]}'),
+    "lists in lists, 150 levels": frame_of(
+        '{"dict": [["v", ' + '{"list": [' * 150 + "]}" * 150 + "]]}"
+    ),
+    "many integers as keys": frame_of(
+        '{"dict": [["v", {"dict": [' + ", ".join(f"[{i}, 1]" for i in range(20_000)) + "]}]]}"
+    ),
+    "integers as keys in many dicts": frame_of(
+        '{"dict": [["v", {"list": [' + ", ".join(['{"dict": [[1, 1]]}'] * 20_000) + "]}]]}"
+    ),
+    "integers with one hash": frame_of(colliding_keys(20_000)),
+    "a tensor of 33 dimensions": frame_of(TENSOR, one("U8", [1] * 33, b"x")),
+    "a tensor of 65 dimensions": frame_of(TENSOR, one("U8", [1] * 65, b"x")),
+    "a tensor of 60,000 dimensions": frame_of(TENSOR, one("F32", [1] * 60_000, b"xxxx")),
+    "a complex tensor of 33 dimensions": frame_of(
+        '{"dict": [["v", {"tensor": {"key": "0", "complex": true}}]]}',
+        one("F32", [1] * 32 + [2], b"x" * 8),
+    ),
+    "an empty tensor that is long in each of three": frame_of(
+        TENSOR, one("U8", [2**20, 2**20, 2**20, 0], b"")
+    ),
+    "a tensor described twice": frame_of(
+        TENSOR,
+        tensors_of(
+            b'{"0":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},'
+            b'"0":{"dtype":"U8","shape":[1,1],"data_offsets":[0,1]}}',
+            b"x",
+        ),
+    ),
+    "a size that is true": frame_of(
+        TENSOR, tensors_of(b'{"0":{"dtype":"U8","shape":[true],"data_offsets":[0,1]}}', b"x")
+    ),
+    "tensors that share bytes": frame_of(
+        TENSOR,
+        tensors_of(
+            {str(i): {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]} for i in range(2)}, b"x"
+        ),
+    ),
+    "a header that is longer than all": frame_of(TENSOR, struct.pack("<Q", 900) + b"{}"),
+    "a header that is a list": frame_of(TENSOR, tensors_of(b"[]")),
     "an array of what NumPy lacks": frame_of(
         '{"dict": [["v", {"array": {"key": "0"}}]]}', one("BF16", [1], b"xx")
     ),
@@ -392,6 +447,11 @@ def test_a_message_that_says_it_is_too_long_is_refused_before_it_is_read() -> No
     for text, blob in ((4 * MIB + 1, 0), (0, 256 * MIB + 1), (2**32 - 1, 2**32 - 1)):
         with pytest.raises(WireError, match="longer than a message may be"):
             lengths(wire.HEADER.pack(text, blob))
+
+
+def test_a_tensor_of_as_many_dimensions_as_may_be_is_usable() -> None:
+    got = there({"t": torch.ones([1] * 32), "b": torch.ones([1] * 32) > 0})
+    assert (got["t"].shape, got["b"].tolist()) == ((1,) * 32, (torch.ones([1] * 32) > 0).tolist())
 
 
 def test_strides_from_a_hostile_sender_mean_nothing() -> None:

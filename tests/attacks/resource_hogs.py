@@ -311,3 +311,42 @@ try:
 except ImportError:
     pass
 "z" * 50_000_000
+
+
+# %% attack: returns a tensor of 60,000 dimensions exercise="softmax" expect="failed" points=0
+def softmax(logits, dim):
+    return torch.ones([1] * 60_000)
+
+
+# %% attack: returns a list of tensors of 65 dimensions each exercise="safe-log" expect="failed" points=0
+def safe_log(x):
+    return [torch.ones([1] * 65) for _ in range(9)]
+
+
+# %% attack: returns a view of 500 dimensions with no elements exercise="softmax" expect="failed" points=0
+def softmax(logits, dim):
+    return torch.empty([2] * 20 + [0] * 480)
+
+
+# %% attack: returns a dict of integers with one and the same hash exercise="safe-log" expect="failed|timed out" points=0
+def safe_log(x):
+    return {i * (2**61 - 1): 0.5 for i in range(6_000)}
+
+
+# %% attack: returns many dicts of integers with one and the same hash exercise="softmax" expect="failed|timed out" points=0
+def softmax(logits, dim):
+    keys = [i * (2**61 - 1) for i in range(300)]
+    return [dict.fromkeys(keys, 0.5) for _ in range(300)]
+
+
+# %% attack: returns dicts whose keys meet in few places of a table exercise="safe-log" expect="failed|timed out" points=0
+def safe_log(x):
+    return {i << 40: 0.5 for i in range(100_000)}
+
+
+# %% attack: returns one list a thousand million times exercise="softmax" expect="failed|timed out" points=0
+def softmax(logits, dim):
+    answer = [0.5]
+    for _ in range(9):
+        answer = [answer] * 10
+    return answer

@@ -28,6 +28,7 @@ from typing import NoReturn
 import kernel
 import namespaces
 import pages
+import syscalls
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -48,7 +49,7 @@ _LOADED_LATE = (
     "torch.utils._python_dispatch",
     "torch.utils.checkpoint",
 )
-_OWN_MODULES = ("wire", "wanting", "namespaces", "pages", "kernel", "warm_process")
+_OWN_MODULES = ("wire", "wanting", "namespaces", "pages", "syscalls", "kernel", "warm_process")
 
 
 def main() -> None:
@@ -171,6 +172,7 @@ def _be_kernel(channel: int, contained: bool, shell: InteractiveShell) -> NoRetu
             namespaces.cover(str(Path(__file__).parent))
             namespaces.give_up_rights()
             namespaces.set_limits(_CPU_SECONDS)
+            syscalls.restrict()
             os.chdir(Path.home() / "work")
         signal.signal(signal.SIGINT, _interrupted)
         kernel.serve(socket.socket(fileno=channel), shell)

@@ -7,6 +7,7 @@ are read; links and special files are reported and not opened.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import stat
@@ -55,9 +56,28 @@ class Source:
         if fault is None and not name.lower().endswith(".ipynb"):
             fault = "it is not a notebook: its name does not end in .ipynb"
         if fault is None:
-            self.entries.append(Entry(unicodedata.normalize("NFC", name), read))
+            self.entries.append(Entry(name, read))
         else:
             self.refused.append((name, fault))
+
+    def unify_spellings(self) -> None:
+        """Write names with the accents that most systems write; but two folders, or files, that
+        look the same are two, and so keep their own.
+        """
+        spelled: dict[str, set[str]] = {}
+        for entry in self.entries:
+            top = entry.name.split("/")[0]
+            spelled.setdefault(_usual(top), set()).add(top)
+        self.entries = [
+            entry
+            if len(spelled[_usual(entry.name.split("/")[0])]) > 1
+            else dataclasses.replace(entry, name=_usual(entry.name))
+            for entry in self.entries
+        ]
+
+
+def _usual(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
 
 
 @contextlib.contextmanager
@@ -74,6 +94,7 @@ def open_source(path: Path, caps: Caps) -> Iterator[Source]:
             raise IntakeError(
                 f"{error.filename or path} cannot be read ({error.strerror})."
             ) from error
+        source.unify_spellings()
         yield source
 
 

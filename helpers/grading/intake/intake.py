@@ -13,6 +13,7 @@ that students or zips claim count for nothing.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -127,6 +128,8 @@ def collect(
             with sole_writer(received):
                 book = ReceiptBook(received, clock)
                 run = _Run(course, assignment, expected, book, class_list, caps)
+                if student is None and compiled is None:
+                    run.check_whose(path, source)
                 files = run.find_files(source, compiled, student)
                 return run.receive(files, source)
         except OSError as error:
@@ -180,6 +183,39 @@ class _Run:
         self._students = Students(roster, book.receipts)
         self._summary = Summary(assignment)
 
+    def check_whose(self, path: Path, source: Source) -> None:
+        """Make sure that nothing is one student's folder, with names in it as a class has them.
+
+        Raises:
+            IntakeError: it is, or may be; a person has to tell.
+        """
+        owner = self._students.find(unicodedata.normalize("NFC", path.resolve().stem))
+        layout = self._lay_out(source)
+        strangers = {
+            origin.identity
+            for entry in source.entries
+            if (origin := layout.origin(entry.name)) and self._students.find(origin.name) != owner
+        }
+        if owner is not None and strangers:
+            raise IntakeError(
+                f"{path} is called like the student {owner}, and files in it like others: give "
+                f"--student {owner} if all of it is theirs, or another name to the folder."
+            )
+        lone_of_class = bool(layout.lone) and self._students.find(layout.lone) is None
+        # It is one of several folders if another one holds at least something that was refused.
+        folders = {name.split("/")[0] for name, _ in source.refused if "/" in name}
+        if lone_of_class and folders <= {layout.lone}:
+            raise IntakeError(
+                f"All lies in one folder, {printable(layout.lone)}, under names of several: if it "
+                f"is one student's, say whose with --student; if it is a class's, give that folder "
+                f"itself (if {path.name} is a zip, unpack it first)."
+            )
+
+    def _lay_out(self, source: Source) -> Layout:
+        names = [entry.name for entry in source.entries]
+        assignments = {folder.name for folder in self._release.iterdir()}
+        return Layout(names, self._expected, self._assignment, assignments)
+
     def find_files(
         self,
         source: Source,
@@ -187,9 +223,7 @@ class _Run:
         student: str | None,
     ) -> dict[str, list[_File]]:
         """Return each student's notebooks; what is nobody's is refused."""
-        names = [entry.name for entry in source.entries]
-        assignments = {folder.name for folder in self._release.iterdir()}
-        layout = Layout(names, self._expected, self._assignment, assignments)
+        layout = self._lay_out(source)
         files: dict[str, list[_File]] = {}
         for position, entry in enumerate(source.entries):
             identify = self._students.identify

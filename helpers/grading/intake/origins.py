@@ -37,7 +37,12 @@ class Origin:
 
 
 class Layout:
-    """How the files of one source are arranged."""
+    """How the files of one source are arranged.
+
+    Attributes:
+        lone: the one folder that holds everything, where it may be a class's or a student's: what
+            lies in a student's folder has names that the student chose. "" where that is clear.
+    """
 
     def __init__(
         self, names: Iterable[str], expected: str, assignment: str, assignments: set[str]
@@ -45,7 +50,9 @@ class Layout:
         """Look at the ``names`` of all notebooks; ``expected`` is the assignment's notebook."""
         self._expected = expected
         self._others = assignments - {assignment}
-        self._wrapped = _is_wrapped([name.split("/") for name in names], assignments)
+        paths = [name.split("/") for name in names]
+        self._wrapped = _is_as_nbgrader_has_it(paths, assignments)
+        self.lone = "" if self._wrapped else _find_lone_folder(paths, assignments)
 
     def origin(self, name: str) -> Origin | None:
         """Return whose the file ``name`` is, None if the name does not tell."""
@@ -63,7 +70,7 @@ class Layout:
         return len(parts) > 2 and parts[1] in self._others
 
     def _parts(self, name: str) -> list[str]:
-        parts = unicodedata.normalize("NFC", name).split("/")
+        parts = name.split("/")
         return parts[1:] if self._wrapped and len(parts) > 1 else parts
 
 
@@ -95,23 +102,29 @@ def is_called(file: str, expected: str) -> bool:
     return expected.casefold() in names
 
 
-def _is_wrapped(paths: list[list[str]], assignments: set[str]) -> bool:
-    """Tell whether one folder, which is no student's, holds everything.
+def _is_as_nbgrader_has_it(paths: list[list[str]], assignments: set[str]) -> bool:
+    """Tell whether all is ``submitted/STUDENT/ASSIGNMENT/...``."""
+    return bool(paths) and all(
+        parts[0] == "submitted" and len(parts) > 3 and parts[2] in assignments for parts in paths
+    )
 
-    That is so if it is nbgrader's ``submitted``, or if it holds several students. A student's own
-    folder must not pass for a class, so one that holds an assignment is a student's.
+
+def _find_lone_folder(paths: list[list[str]], assignments: set[str]) -> str:
+    """Return the one folder that holds everything, if what is in it could be several students'.
+
+    One that holds an assignment, or that Moodle has named, is a student's.
     """
     tops = {parts[0] for parts in paths}
     if len(tops) != 1 or any(len(parts) < 2 for parts in paths):
-        return False
+        return ""
     (top,) = tops
     if top == "submitted":
-        return True
+        return top
     if _MOODLE_FOLDER.fullmatch(top) or any(parts[1] in assignments for parts in paths):
-        return False
+        return ""
     are_folders = all(len(parts) > 2 for parts in paths)
     senders = {parts[1] if are_folders else _sender(parts[1]) for parts in paths}
-    return None not in senders and len(senders) > 1
+    return top if None not in senders and len(senders) > 1 else ""
 
 
 def _sender(part: str) -> str | None:
@@ -122,11 +135,14 @@ def _sender(part: str) -> str | None:
 
 
 def _from_flat_name(file: str) -> Origin | None:
+    """Return whose a file is by the mark that stands first: what follows is the student's own."""
     moodle = _MOODLE_FILE.fullmatch(file)
-    if moodle:
-        return _of_moodle(moodle, moodle["file"])
     canvas = _CANVAS_ANONYMOUS.fullmatch(file) or _CANVAS.fullmatch(file)
-    if canvas is None or len(canvas["order"]) > 18:
+    if canvas and len(canvas["order"]) > 18:
+        canvas = None
+    if moodle and not (canvas and canvas.start("file") < moodle.start("file")):
+        return _of_moodle(moodle, moodle["file"])
+    if canvas is None:
         return None
     identity = f"{canvas['name']}_{canvas['id']}"
     return Origin(identity, canvas["name"], canvas["id"], canvas["file"], int(canvas["order"]))

@@ -40,6 +40,13 @@ class Students:
         """The ids of the roster's students, in its order."""
         return list(self._from_roster.values())
 
+    def find(self, name: str) -> str | None:
+        """Return the id of the student who is known under ``name``; None if nobody is."""
+        known = self._roster.find(Origin(name, name, "", "")) if self._roster else None
+        if known is not None:
+            return self._from_roster[known]
+        return name if name in self._ids else self._of_sender.get(name)
+
     def identify(self, origin: Origin) -> str:
         """Return the id of the student who sent a file."""
         if origin.identity not in self._identified:

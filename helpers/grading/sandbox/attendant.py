@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import subprocess
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from helpers.grading.sandbox.cgroups import Cgroup
+from helpers.grading.sandbox.mounts import SCRATCH
 
 if TYPE_CHECKING:
     from helpers.grading.sandbox.sandbox import Limits
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_SHARED_ENTRIES = 256
 _CHUNK = 64 * 1024
+_FIELD = re.compile(r"^(\w+):\s+(\d+)(?: kB)?$", re.MULTILINE)
+# So the kernel calls it in a process' maps.
+_SHARED_WITHOUT_A_FILE = "/dev/zero (deleted)"
 
 
 class Attendant:
@@ -154,11 +159,62 @@ def _read_parents() -> Iterator[tuple[int, int]]:
 
 
 def measure_memory(pids: list[int]) -> int:
-    """Return the bytes of memory that these processes take together, shared pages once."""
-    resident = sum(_read_status_field(pid, "status", "VmRSS") for pid in pids)
-    if len(pids) < 2 or resident == 0:
-        return resident
-    return sum(_read_status_field(pid, "smaps_rollup", "Pss") for pid in pids)
+    """Return the bytes of memory that these processes take together, shared pages once.
+
+    Files in RAM and what is mapped to be shared count whole, whether or not any process has them
+    in sight at the moment; so do the tables of addresses.
+    """
+    own = in_sight = 0
+    for pid in pids:
+        status, parts = _read_fields(pid, "status"), _read_fields(pid, "smaps_rollup")
+        own += status.get("VmPTE", 0)
+        if "Pss_Anon" in parts:
+            own += sum(parts.get(name, 0) for name in ("Pss_Anon", "Pss_File", "SwapPss"))
+            in_sight += parts.get("Pss_Shmem", 0)
+        else:  # a kernel before Linux 5.4, or a process that is ending
+            own += parts.get("Pss", status.get("VmRSS", 0))
+    return 1024 * own + max(1024 * in_sight, _measure_shared(pids) + _measure_disks(pids))
+
+
+def _measure_shared(pids: list[int]) -> int:
+    """Return the bytes of what these processes have mapped to share, without a file."""
+    areas: dict[str, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path("/proc", str(pid), "maps").read_text(errors="replace").splitlines():
+                if line.endswith(_SHARED_WITHOUT_A_FILE):
+                    span, _, _, _, inode, _ = line.split(maxsplit=5)
+                    start, end = (int(address, 16) for address in span.split("-"))
+                    # Some processes have mapped less of it than others.
+                    areas[inode] = max(areas.get(inode, 0), end - start)
+    return sum(areas.values())
+
+
+def _measure_disks(pids: list[int]) -> int:
+    """Return the bytes of all files in RAM that these processes can write, also of deleted ones."""
+    ours = {status.st_dev for folder in SCRATCH if (status := _stat(folder))}
+    used: dict[int, int] = {}
+    seen = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            namespace = os.readlink(f"/proc/{pid}/ns/mnt")
+            if namespace in seen:
+                continue
+            for folder in SCRATCH:
+                place = f"/proc/{pid}/root{folder}"
+                status = _stat(place)
+                if status and status.st_dev not in ours:
+                    size = os.statvfs(place)
+                    used[status.st_dev] = (size.f_blocks - size.f_bfree) * size.f_frsize
+            seen.add(namespace)
+    return sum(used.values())
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
 
 
 def measure_computing(pids: list[int]) -> float:
@@ -178,15 +234,15 @@ def _read_clock_ticks(pid: int) -> int:
 
 def count_threads(pids: list[int]) -> int:
     """Return how many threads these processes have together."""
-    return sum(_read_status_field(pid, "status", "Threads", unit=1) for pid in pids)
+    return sum(_read_fields(pid, "status").get("Threads", 0) for pid in pids)
 
 
-def _read_status_field(pid: int, file: str, name: str, unit: int = 1024) -> int:
+def _read_fields(pid: int, file: str) -> dict[str, int]:
+    """Return what is a number in a file of /proc; nothing if the process has ended."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc", str(pid), file).read_text(errors="replace").splitlines():
-            if line.startswith(name + ":"):
-                return int(line.split()[1]) * unit
-    return 0
+        text = Path("/proc", str(pid), file).read_text(errors="replace")
+        return {name: int(number) for name, number in _FIELD.findall(text)}
+    return {}
 
 
 def is_small(folder: Path, most_bytes: int) -> bool:

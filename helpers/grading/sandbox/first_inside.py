@@ -17,7 +17,10 @@ _JOIN_SESSION_KEYRING = 1
 
 
 def leave_session_keyring() -> None:
-    """Give up the keys of whoever started the sandbox: no namespace takes them away."""
+    """Give up the keys of whoever started the sandbox: no namespace takes them away.
+
+    Where a filter refuses this, it refuses every other use of keys as well.
+    """
     number = _KEYCTL.get(platform.machine())
     if number is not None:
         ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)

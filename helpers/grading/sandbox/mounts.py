@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import helpers
+from helpers.grading.inside import syscalls
 
 HOME = Path("/home/student")
 WORK = HOME / "work"
+# All that can be written, each in RAM.
+SCRATCH = ("/tmp", "/dev/shm", str(HOME), str(WORK))
 _USER_ID = 1000
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("ld.so.cache", "localtime", "alternatives", "fonts", "mime.types")
@@ -66,6 +69,9 @@ def build_arguments(view: View, disk_bytes: int, data_pipe: DataPipes) -> list[s
     arguments += ["--uid", str(_USER_ID), "--gid", str(_USER_ID), "--hostname", "sandbox"]
     if not view.nested_namespaces:
         arguments.append("--disable-userns")
+        # A process that makes namespaces inside restricts itself when it has made them.
+        refused = syscalls.build_filter()
+        arguments += ["--seccomp", data_pipe.add(refused)] if refused else []
     arguments += _mount_system(data_pipe)
     arguments += _protect_proc(view.nested_namespaces)
     arguments += _mount_scratch(disk_bytes)
@@ -85,16 +91,16 @@ def build_arguments(view: View, disk_bytes: int, data_pipe: DataPipes) -> list[s
 
 
 class DataPipes:
-    """Pipes that hold short texts for ``--ro-bind-data``."""
+    """Pipes that hold short texts for ``--ro-bind-data``, and a filter for ``--seccomp``."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self.descriptors: list[int] = []
 
-    def add(self, text: str) -> str:
-        """Return the number of a descriptor that reads ``text``."""
+    def add(self, content: str | bytes) -> str:
+        """Return the number of a descriptor that reads ``content``, texts as UTF-8."""
         reading, writing = os.pipe()
-        os.write(writing, text.encode())
+        os.write(writing, content.encode() if isinstance(content, str) else content)
         os.close(writing)
         self.descriptors.append(reading)
         return str(reading)
@@ -136,7 +142,7 @@ def _protect_proc(nested_namespaces: bool) -> Iterator[str]:
 
 
 def _mount_scratch(disk_bytes: int) -> Iterator[str]:
-    for folder in ("/tmp", "/dev/shm", str(HOME), str(WORK)):
+    for folder in SCRATCH:
         yield from ("--size", str(disk_bytes), "--tmpfs", folder)
     fonts = find_font_list()
     if fonts:  # matplotlib takes seconds to make it afresh

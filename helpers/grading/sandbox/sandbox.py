@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.errors import CallNotMadeError
+from helpers.grading.inside.syscalls import build_filter
 from helpers.grading.sandbox.attendant import Attendant, find_descendants, measure_computing
 from helpers.grading.sandbox.cgroups import Cgroup, make_cgroup
 from helpers.grading.sandbox.mounts import DataPipes, View, build_arguments
@@ -30,6 +31,11 @@ from helpers.grading.sandbox.mounts import DataPipes, View, build_arguments
 _OLDEST_BWRAP = (0, 8)
 _SECONDS_TO_START = 30.0
 _MIB = 1024**2
+_MOST_UNTOUCHED_BYTES = 2048 * _MIB
+_NOT_FILTERED = (
+    " No system call is refused on this kind of processor: memory that student code takes in "
+    "unusual ways may pass its cap."
+)
 # Enters the control groups, then becomes the rest of the command line. Should the machine's own
 # memory run out, this goes first.
 _ENTER = (
@@ -214,6 +220,9 @@ class Sandbox:
         if self._cgroup is None:
             # Set inside, where Linux 5.14 and later counts each sandbox by itself.
             limits["RLIMIT_NPROC"] = self.limits.processes
+            # What one process can take between two looks of the watch. What it has loaded and
+            # never touched is counted here as well.
+            limits["RLIMIT_DATA"] = self.limits.memory_bytes + _MOST_UNTOUCHED_BYTES
         return json.dumps({"limits": limits, "ready": ready, "kept": list(kept)})
 
     def _spawn(self, command: list[str], output: int, inherited: list[int]) -> subprocess.Popen:
@@ -278,6 +287,7 @@ def describe_limits(limits: Limits | None = None) -> str:
     group = _make_cgroup(limits)
     memory = f"{limits.memory_bytes // _MIB} MiB of memory"
     processes = f"{limits.processes} processes"
+    weaker = "" if build_filter() else _NOT_FILTERED
     if group is not None:
         group.remove()
         sharing = (
@@ -287,7 +297,7 @@ def describe_limits(limits: Limits | None = None) -> str:
         )
         return (
             f"Sandbox: {memory} and {processes}, held by control groups (v{group.version}); "
-            f"{sharing}."
+            f"{sharing}.{weaker}"
         )
     if os.geteuid() == 0:
         counted = "processes are counted by a watch"
@@ -296,7 +306,8 @@ def describe_limits(limits: Limits | None = None) -> str:
     return (
         f"Sandbox: {memory} and {processes}; there are no control groups to be had, so memory is "
         f"watched ten times a second and {counted}, and one submission with many processes gets "
-        f"more processor time than one with few."
+        f"more processor time than one with few. What is in pipes and sockets is not counted, so "
+        f"grade where there are control groups if you can.{weaker}"
     )
 
 
