@@ -2,7 +2,7 @@
 cap counts, mount something, or reach another process.
 
 A filter in seccomp's language, classic BPF, as seccomp(2) and Linux's uapi headers describe it: it
-looks at a call's number, for ``clone`` at its flags, and answers. Its own library would write it, too,
+looks at a call's number, for ``clone`` at its flags, and answers. Its own library would write it,
 but is not on every machine, and it has no need of more than this. What is started from a filtered
 process is filtered as well, and no filter is ever taken off.
 """
