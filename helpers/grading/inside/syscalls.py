@@ -2,7 +2,7 @@
 cap counts, mount something, or reach another process.
 
 A filter in seccomp's language, classic BPF, as seccomp(2) and Linux's uapi headers describe it: it
-looks at a call's number, for ``clone`` at its flags, and answers. libseccomp would write it, too,
+looks at a call's number, for ``clone`` at its flags, and answers. Its own library would write it,
 but is not on every machine, and it has no need of more than this. What is started from a filtered
 process is filtered as well, and no filter is ever taken off.
 """
@@ -17,7 +17,7 @@ import struct
 
 # The numbers on x86-64, and on 64-bit ARM.
 _REFUSED = {
-    # Namespaces and mounts: a user namespace has all rights in itself, a tmpfs of any size among
+    # Namespaces and mounts: a user namespace has all rights in itself, disks of any size among
     # them.
     "unshare": (272, 97),
     "setns": (308, 268),
