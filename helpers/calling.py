@@ -41,7 +41,7 @@ class Answer:
     def describe_kind(self) -> str:
         """Return what kind of problem it is, in words that the called code cannot choose."""
         if self.timed_out:
-            return describe_timeout(SECONDS_PER_CALL)
+            return describe_timeout(SECONDS_PER_CALL, self.by_the_wall)
         raised, _, after = self.problem.partition("raised ")
         name = after.partition(":")[0]
         if raised or not after:

@@ -322,13 +322,13 @@ def test_it_looks_like_a_notebook(kernel: Kernel) -> None:
         ours = {"wire", "kernel", "namespaces", "warm_process"}
         print(json.dumps([
             sorted(ours & set(sys.modules)), [m for m in sys.modules if "grading" in m],
-            sys.argv, sys.path[0], __name__, __main__.__dict__ is globals(),
+            sys.argv, "" in sys.path, __name__, __main__.__dict__ is globals(),
             type(get_ipython()).__mro__[1].__name__, gc.isenabled(),
             [n for n in globals() if n[0] != "_" and n not in ("gc", "json", "sys", "ours")],
         ]))
     """
     assert tell(kernel, code) == [
-        *([], [], ["ipykernel_launcher.py"], "", "__main__", True, "InteractiveShell", True),
+        *([], [], ["ipykernel_launcher.py"], False, "__main__", True, "InteractiveShell", True),
         ["In", "Out", "get_ipython", "exit", "quit", "open"],
     ]
 
