@@ -183,12 +183,17 @@ class _Judging:
     def _run(self, places: Sequence[int], reaches: Mapping[str, Reach]) -> dict[str, Judgment]:
         """Run the cells at ``places``, and the tests of ``reaches`` where they stand."""
         run = self._run_once(places, reaches)
-        if run.speaks_late:
-            # What code says once it has seen a hidden test's inputs could be these. So whatever is
-            # shown of it is what it says in a kernel in which no hidden test has run.
+        # What code says once it has seen a hidden test's inputs could be these. So whatever is
+        # shown of it is what it says in a kernel in which no hidden test has run.
+        if run.has_late_cells:
             open_run = self._run_once(places, reaches, tries_hidden=False)
-            for name in run.late:
-                run.judgments[name] = run.judgments[name].with_words_of(open_run.judgments[name])
+        elif run.late:
+            late = {name: reaches[name] for name in run.late}
+            reached = {place for reach in late.values() for place in reach.places}
+            needed = self._notebook.with_courses_cells(reached & set(places))
+            open_run = self._run_once(needed, late, tries_hidden=False)
+        for name in run.late:
+            run.judgments[name] = run.judgments[name].with_words_of(open_run.judgments[name])
         return run.judgments
 
     def _run_once(
@@ -278,7 +283,7 @@ class _Run:
         causes: what ended the solution cells of exercises.
         judgments: of the tests.
         late: the exercises whose code said something after a hidden test had run.
-        speaks_late: whether any code did, a cell's included.
+        has_late_cells: whether a cell did.
     """
 
     def __init__(self, assignment: Assignment, room: written.OutputRoom) -> None:
@@ -288,7 +293,7 @@ class _Run:
         self.causes: dict[str, str] = {}
         self.judgments: dict[str, Judgment] = {}
         self.late: list[str] = []
-        self.speaks_late = False
+        self.has_late_cells = False
         self._has_seen_hidden = False
 
     def add(self, name: str, judgment: Judgment) -> None:
@@ -296,7 +301,6 @@ class _Run:
         self.judgments[name] = judgment
         if self._has_seen_hidden and judgment.has_words_of_the_code:
             self.late.append(name)
-            self.speaks_late = True
         self._has_seen_hidden |= judgment.fed_hidden_inputs
 
     def take(self, session: Session, cell: NotebookNode, code: str) -> None:
@@ -306,7 +310,7 @@ class _Run:
         if run.cause:
             outputs.append(written.write_end(run.cause, run.message))
         cell.outputs = self._room.keep(cell.id, outputs)
-        self.speaks_late |= self._has_seen_hidden and bool(outputs)
+        self.has_late_cells |= self._has_seen_hidden and bool(outputs)
         grading = cell.metadata.get("nbgrader", {})
         exercise = grading.get("grade_id", "") if grading.get("solution") else ""
         if not exercise:
