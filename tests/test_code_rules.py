@@ -408,6 +408,15 @@ HIDDEN = {
         "def test(keep, f): keep(f)\ntest((kept if 1 else 0).append, F.softmax)",
     "all parameters at once": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
         "def test(keep, f): keep(f)\ntest(*[(kept if 1 else 0).append, F.softmax])",
+    "handed to a function that it is given": "kept = []\n"
+        "def softmax(x, dim): return kept[0](x, dim)\nF.log_softmax(lambda f: kept.append(f))",
+    "handed to a function of its own": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "def take(f): kept.append(f)\ng = take\nout = F.log_softmax\nout(g)",
+    "handed to a method of a list": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "ref = nn.Softmax(0)\nref.register_forward_hook(kept.append)",
+    "handed to an object": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
+        "class Taker:\n    def step(self, f): kept.append(f)\n"
+        "taker = Taker()\nref = nn.Softmax(0)\nref.apply([taker])",
     "a function that returns it": "kept = []\ndef softmax(x, dim): return kept[0](x, dim)\n"
         "def make(): return nn.Softmax(0)\n(kept if 1 else 0).append(make())",
 }  # fmt: skip

@@ -160,7 +160,8 @@ ENDS = {
         "did not",
     ),
     "timed out, stopped from outside": (
-        "import signal\ndef softmax(logits, dim):\n    signal.signal(14, signal.SIG_IGN)\n"
+        "import signal\ndef softmax(logits, dim):\n"
+        "    for ring in (14, 27): signal.signal(ring, signal.SIG_IGN)\n"
         "    while True: pass",
         Verdict.TIMED_OUT,
         "did not stop within its time",
@@ -172,7 +173,9 @@ ENDS = {
     ),
     "out of memory, in files": (
         "import os\ndef softmax(logits, dim):\n"
-        "    for _ in range(999): os.write(os.memfd_create('x'), b'x' * 2**24)",
+        "    file = os.open('/dev/shm/x', os.O_CREAT | os.O_WRONLY)\n"
+        "    kept = [b'x' * 2**24 for _ in range(35)]\n"
+        "    for _ in range(999): os.write(file, b'x' * 2**24)",
         Verdict.OUT_OF_MEMORY,
         "more than 768 MiB",
     ),
@@ -200,7 +203,7 @@ ENDS = {
         Verdict.FAILED,
         "SyntaxError: incomplete input (line 1))",
     ),
-    "a definition that loops": ("while True: pass", Verdict.TIMED_OUT, "longer than 2 seconds"),
+    "a definition that loops": ("while True: pass", Verdict.TIMED_OUT, "did not return within"),
     "a definition that crashes": ("import os; os.abort()", Verdict.CRASHED, "SIGABRT"),
     "not written": (
         find_cell(release(CHAPTER), FIRST).source,

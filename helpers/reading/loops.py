@@ -43,7 +43,7 @@ def find_loop(cells: Sequence[Cell], wanted: Iterable[str] = ()) -> Doubt | None
     trees = [parse(cell.code) or ast.Module([], []) for cell in cells]
     found = find_recursion(trees)
     mentions = _count_mentions(trees)
-    functions = _find_carriers(trees)
+    functions = find_carriers(trees)
     called_later = {name for cell in cells for name in find_uses(cell.code).later}
     for cell, tree, places in zip(cells, trees, found, strict=True):
         uses = find_uses(cell.code)
@@ -148,7 +148,7 @@ def _find_made_up(statement: ast.stmt, functions: set[str], called: set[str]) ->
                     yield part.lineno, part.col_offset, f"`{carrier}`, handed on"
 
 
-def _find_carriers(trees: Sequence[ast.AST]) -> set[str]:
+def find_carriers(trees: Sequence[ast.AST]) -> set[str]:
     """Return the names of functions, and of what holds one: another name, a list, a dict, what a
     call makes of it.
     """

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, dotted, quoted
-from helpers.reading.loops import find_loop, own_names
+from helpers.reading.loops import find_carriers, find_loop, own_names
 from helpers.reading.selves import find_selves
-from helpers.reading.tries import find_tries
+from helpers.reading.tries import FILLING, find_tries
 from helpers.reading.trust import Trust, find_trust, returns_numbers
 from helpers.reading.uses import find_uses
 from helpers.reading.words import words
@@ -59,13 +59,14 @@ def find_named(
     trees = [tree for tree in parsed if tree is not None]
     own = _find_own_attributes(trees)
     trusted = find_trust(trees)
+    carriers = find_carriers(trees) | FILLING
     firm = {name for cell in cells for name in own_names(cell)}
     places: list[dict[int, Place]] = []
     for cell, tree in zip(cells, parsed, strict=True):
         if tree is not None:
             uses = find_uses(cell.code)
             foreign = {n for n in uses.at_once | uses.later if fits(n)} - firm
-            ignored = own | _find_ignored(tree, trusted)
+            ignored = own | _find_ignored(tree, trusted, carriers)
             places.append(dict(_find_names(tree, fits, foreign, ignored)))
         else:
             places.append({})
@@ -114,7 +115,7 @@ def _is_name(text: str) -> bool:
     return len(text) < 200 and all(part.isidentifier() for part in text.split("."))
 
 
-def _find_ignored(tree: ast.Module, trusted: Trust | None) -> set[int]:
+def _find_ignored(tree: ast.Module, trusted: Trust | None, carriers: Set[str]) -> set[int]:
     """Return the texts that are not names, and the functions that are only called for show."""
     ignored: set[int] = set()
     for node in ast.walk(tree):
@@ -132,7 +133,9 @@ def _find_ignored(tree: ast.Module, trusted: Trust | None) -> set[int]:
     for statement in _run_at_once(tree.body) if trusted is not None else ():
         match statement:
             case ast.Assert(test=shown) | ast.Expr(value=ast.Call() as shown):
-                ignored.update(_called_for_show(shown, trusted.functions, trusted.methods))
+                ignored.update(
+                    _called_for_show(shown, trusted.functions, trusted.methods, carriers)
+                )
             case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Attribute() as called)):
                 if returns_numbers(called):
                     ignored.add(id(called))
@@ -151,11 +154,14 @@ def _run_at_once(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
             yield statement
 
 
-def _called_for_show(shown: ast.AST, showing: Set[str], comparing: Set[str]) -> Iterator[int]:
+def _called_for_show(
+    shown: ast.AST, showing: Set[str], comparing: Set[str], carriers: Set[str]
+) -> Iterator[int]:
     """Return what is called on the way to a comparison or to a line of output.
 
-    A function that is called here gives a result that nobody keeps. What is handed to any other
-    function might be kept, so whatever stands there counts.
+    A function that is called here gives a result that nobody keeps, unless it is given one of the
+    student's own, which may keep whatever it is given. What is handed to any other function might
+    be kept, so whatever stands there counts.
     """
     waiting = [shown]
     while waiting:
@@ -170,7 +176,8 @@ def _called_for_show(shown: ast.AST, showing: Set[str], comparing: Set[str]) -> 
                     continue
             case ast.Call(func=ast.Attribute(attr=name)):
                 if name not in comparing:
-                    yield id(node.func)
+                    if not _is_given_code(node, carriers):
+                        yield id(node.func)
                     continue
             case ast.Call(func=ast.Call() as function):
                 waiting.append(function)
@@ -178,6 +185,25 @@ def _called_for_show(shown: ast.AST, showing: Set[str], comparing: Set[str]) -> 
             case ast.Call():
                 continue
         waiting += ast.iter_child_nodes(node)
+
+
+def _is_given_code(call: ast.Call, carriers: Set[str]) -> bool:
+    """Tell whether a call is handed a function; what a function returns is none, as far as tries
+    go.
+    """
+    waiting: list[ast.AST] = [*call.args, *call.keywords]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.Lambda():
+                return True
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in carriers:
+                return True
+            case ast.Call():
+                waiting += (*node.args, *node.keywords)
+                continue
+        waiting += ast.iter_child_nodes(node)
+    return False
 
 
 def _find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:

@@ -4,14 +4,15 @@ The answer is what is asked for, and every statement that binds or changes what 
 All others are tries, as long as no function that a rule forbids can get from them to the answer.
 So each forbidden name in a try is followed: what it is assigned to, what it is handed to. Numbers
 that a library's function returns may go anywhere. If anything else is handed to what might keep
-it, or stored where the answer might find it, nothing is taken for a try.
+it, or stored where the answer might find it, nothing is taken for a try. Nor if what is forbidden
+is given code of the student's: it may hand anything to that.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from helpers.reading.doubts import dotted
@@ -24,7 +25,7 @@ from helpers.reading.words import words
 _OF_TENSORS = OF_ARRAYS - {"np"}  # an array may hold functions
 _OF_CLASSES = words("nn torch.nn")
 _OF_TESTS = words("np.testing numpy.testing torch.testing")
-_FILLING = words("add append extend insert update")
+FILLING = words("add append extend insert update")
 _HARMLESS_DECORATORS = words("""
     classmethod enable_grad inference_mode no_grad parametrize property staticmethod
 """)
@@ -111,6 +112,7 @@ class _Flow:
     libraries: Set[str]
     leaks: bool = False
     tainted: set[str] = field(default_factory=set)
+    coded: set[str] = field(default_factory=set)
 
     def read(self, tries: Sequence[ast.stmt], shared: Set[str]) -> None:
         """Follow it; ``shared`` are the names that the answer uses or binds."""
@@ -124,42 +126,59 @@ class _Flow:
         self._functions = {one.name: one for one in functions if one.name in own}
         self._lists = _find_lists(nodes) & own
         bindings = [binding for node in nodes for binding in self._bindings(node)]
-        self._spread(bindings)
+        self.tainted = self._spread(bindings, self._is_source, frozenset())
+        self._own_code = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        self.coded = self._spread(bindings, _is_lambda, self._own_code | shared)
         self.leaks = any(self._leaks(node) for node in nodes)
 
-    def _spread(self, bindings: Sequence[tuple[list[str], list[ast.AST]]]) -> None:
-        """Find all names that may stand for what is forbidden."""
+    def _spread(
+        self,
+        bindings: Sequence[tuple[list[str], list[ast.AST]]],
+        is_it: Callable[[ast.AST], bool],
+        names_of_it: Set[str],
+    ) -> set[str]:
+        """Return all names that may stand for it, or hold it."""
+        reached = set(names_of_it)
         bound_by: dict[str, list[str]] = defaultdict(list)  # the names that a name hands on to
         for names, values in bindings:
-            found = [name for value in values for name in self._found(value)]
+            found = [name for value in values for name in self._found(value, is_it)]
             if "" in found:
-                self.tainted.update(names)
+                reached.update(names)
             group = f"={len(bound_by)}"
             bound_by[group] = names
             for name in found:
                 bound_by[name].append(group)
-        waiting = list(self.tainted)
+        waiting = list(reached)
         while waiting:
-            new = [name for name in bound_by.get(waiting.pop(), ()) if name not in self.tainted]
-            self.tainted.update(new)
+            new = [name for name in bound_by.get(waiting.pop(), ()) if name not in reached]
+            reached.update(new)
             waiting += new
+        return reached
 
-    def _found(self, value: ast.AST) -> Iterator[str]:
-        """Return the names whose objects a value may hold; "" for what is forbidden."""
+    def _found(self, value: ast.AST, is_it: Callable[[ast.AST], bool]) -> Iterator[str]:
+        """Return the names whose objects a value may hold; "" for what is looked for."""
         waiting = [value]
         while waiting:
             node = waiting.pop()
             if self._is_numbers(node):
                 continue
-            if id(node) in self.sources:
+            if is_it(node):
                 yield ""
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 yield node.id
             waiting += ast.iter_child_nodes(node)
 
     def _is_clean(self, *values: ast.AST | None) -> bool:
-        found = (name for value in values if value is not None for name in self._found(value))
+        given = [value for value in values if value is not None]
+        found = (name for value in given for name in self._found(value, self._is_source))
         return not any(name == "" or name in self.tainted for name in found)
+
+    def _is_source(self, node: ast.AST) -> bool:
+        return id(node) in self.sources
+
+    def _holds_code(self, *values: ast.AST) -> bool:
+        found = (name for value in values for name in self._found(value, _is_lambda))
+        return any(name == "" or name in self.coded for name in found)
 
     def _is_numbers(self, node: ast.AST) -> bool:
         return (
@@ -228,7 +247,7 @@ class _Flow:
                     is_known = keyword.arg in names
                     yield [keyword.arg] if is_known else names, [keyword.value]
             case ast.Attribute(value=ast.Name(id=name), attr=method):
-                if name in self._lists and method in _FILLING:
+                if name in self._lists and method in FILLING:
                     yield [name], given
 
     def _is_below_shared(self, node: ast.ClassDef) -> bool:
@@ -276,6 +295,11 @@ class _Flow:
 
     def _leaks_by_call(self, call: ast.Call) -> bool:
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if self._is_numbers(call):
+            if any(_is_lambda(one) or getattr(one, "id", "") in self._own_code for one in given):
+                return True
+        elif self._holds_code(*given) and not self._is_clean(call.func):
+            return True
         is_plain = not any(keyword.arg in ("key", None) for keyword in call.keywords)
         return not (is_plain and self._keeps_nothing(call.func)) and not self._is_clean(*given)
 
@@ -296,13 +320,17 @@ class _Flow:
         return False
 
     def _is_filled_here(self, value: ast.AST, method: str) -> bool:
-        return isinstance(value, ast.Name) and value.id in self._lists and method in _FILLING
+        return isinstance(value, ast.Name) and value.id in self._lists and method in FILLING
 
     def _is_harmless(self, decorator: ast.AST) -> bool:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         first, _, last = dotted(called).rpartition(".")
         known = not first or first.split(".")[0] in self.libraries | {"pytest"}
         return known and last in _HARMLESS_DECORATORS and last not in self._bound
+
+
+def _is_lambda(node: ast.AST) -> bool:
+    return isinstance(node, ast.Lambda)
 
 
 def _find_lists(nodes: Sequence[ast.AST]) -> set[str]:
