@@ -47,7 +47,7 @@ SYSTEM_FOLDERS = [
 ]
 ROUNDING = 0.011
 # Cells that loop or sleep are stopped sooner than in a course, so that nobody waits for them.
-SETTINGS = judge.Settings(cell_seconds=12.0)
+SETTINGS = judge.Settings(cell_seconds=5.0, exercise_seconds=10.0)
 MIB = 2**20
 # A judged notebook holds what a cell printed, up to a cap; whatever was printed.
 MOST_NOTEBOOK_BYTES = 8 * MIB

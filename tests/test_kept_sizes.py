@@ -60,7 +60,7 @@ PICTURES = [
     "import numpy\nfrom IPython.display import Image, display\n"
     "display(Image(data=b'\\x89PNG\\r\\n\\x1a\\n' + numpy.random.bytes(1_500_000), format='png'))"
 ] * 200
-STREAMS = ["print('x' * 20_000)\n" + "'y' * 20_000;\n" * 3] * 500
+STREAMS = ["print('x' * 20_000)\n" + "'y' * 20_000;\n" * 3] * 700
 DISPLAYS = [
     "from IPython.display import display\nfor _ in range(64):\n    display('z' * 20_000)"
 ] * 60

@@ -834,9 +834,9 @@ def varying_run(sources, varying):
         calls.append(fixed)
         if len(calls) > MOST_RUNS * len(sources):
             raise RuntimeError(f"run was called more than {MOST_RUNS * len(sources)} times")
-        unknown = [name for name in fixed if name not in sources]
-        if unknown:
-            raise ValueError(f"there is no source called {unknown[0]!r}")
+        for number, name in enumerate(fixed):
+            if number > 100 or not isinstance(name, str) or name not in sources:
+                raise ValueError(f"there is no source called {name!r}")
         numbers = []
         for source, every in varying.items():
             loose_runs[source] += source not in fixed

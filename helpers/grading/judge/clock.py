@@ -45,6 +45,7 @@ class Clock:
         self._wall_end = self._began + WALL_FACTOR * seconds
         self._next_look = self._began + _SECONDS_UNSEEN
         self._before: float | None = None
+        self._charged = 0.0
 
     def until_next_look(self) -> float:
         """Return the seconds until ``look`` wants to be called."""
@@ -67,12 +68,22 @@ class Clock:
         if now > self._wall_end:
             raise OutOfTimeError(by_the_wall=True)
 
+    def charge(self, seconds: float) -> None:
+        """Count what somebody else computes on its behalf.
+
+        Raises:
+            OutOfTimeError: that is too long already.
+        """
+        self._charged += seconds
+        if self._charged > self._seconds:
+            raise OutOfTimeError(by_the_wall=False)
+
     def computed(self) -> float:
         """Return how many seconds have been computed so far, as far as they count."""
         if self._before is None:
-            return min(time.monotonic() - self._began, _SECONDS_UNSEEN)
+            return self._charged + min(time.monotonic() - self._began, _SECONDS_UNSEEN)
         # What was measured is gone where all of it has ended.
-        return max(0.0, self._measure() - self._before)
+        return self._charged + max(0.0, self._measure() - self._before)
 
 
 class Budget:
