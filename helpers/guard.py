@@ -104,18 +104,22 @@ def guarded_call(seconds: float) -> Iterator[Noise]:
 def _stderr_descriptor_aside() -> Iterator[None]:
     sys.stderr.flush()
     try:
-        saved = os.dup(2)
-    except OSError:  # no descriptor 2, as under some front ends: nothing can be written to it
+        nothing = os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # the code keeps all files open that it may have
         yield
         return
     try:
-        with open(os.devnull, "wb") as nothing:
-            os.dup2(nothing.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(saved, 2)
+        saved = os.dup(2)
+    except OSError:  # or no descriptor 2, as under some front ends: nothing can be written to it
+        os.close(nothing)
+        yield
+        return
+    os.dup2(nothing, 2)
+    os.close(nothing)
+    try:
+        yield
     finally:
+        os.dup2(saved, 2)
         os.close(saved)
 
 

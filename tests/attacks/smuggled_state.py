@@ -24,7 +24,7 @@ def _kept(place):
     return glob.glob(f"{place}/blocks.kept")
 
 
-# %% attack: keeps all blocks in shared memory that outlives its process exercise="online-softmax" expect="partly" points=3.75
+# %% attack: keeps all blocks in shared memory that outlives its process exercise="online-softmax" expect="partly|crashed" most=3.75
 import ctypes
 
 libc = ctypes.CDLL(None, use_errno=True)
