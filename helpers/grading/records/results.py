@@ -39,7 +39,7 @@ class ResultStore:
             "notebook": hashlib.sha256(judged.notebook).hexdigest(),
             "judged": to_plain(judged),
         }
-        text = json.dumps({**content, "seal": _seal(content)}, indent=1)
+        text = json.dumps({**content, "seal": _seal(content)})
         write_atomically(self._notebook(key), judged.notebook)
         write_atomically(self._result(key), text.encode())
 
