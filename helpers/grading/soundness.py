@@ -155,7 +155,7 @@ def _check_with_nbformat(text: str) -> None:
             if cell.cell_type == "code":
                 cell.outputs = []
                 cell.setdefault("execution_count", None)
-        v4.writes(notebook).encode()
+        v4.writes(notebook, indent=None).encode()
         errors = iter_validate(notebook, version=4, version_minor=4, relax_add_props=True)
         error = next(errors, None)
     except Exception as problem:  # a hostile notebook can make nbformat raise anything

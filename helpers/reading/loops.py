@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, quoted
+from helpers.reading.nodes import walk
 from helpers.reading.recursion import DEFINITIONS, find_recursion, named_functions
 from helpers.reading.tries import find_tries
 from helpers.reading.trust import find_trust
@@ -63,7 +64,7 @@ def find_loop(cells: Sequence[Cell], wanted: Iterable[str] = ()) -> Doubt | None
 
 def _find_tries(trees: Sequence[ast.Module], wanted: Iterable[str]) -> set[int]:
     """Return the functions and classes, by ``id``, that only try out what is wanted."""
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = [node for tree in trees for node in walk(tree)]
     sources = {id(node) for node in nodes if isinstance(node, _WORKING) or _walks(node)}
     tries = find_tries(trees, wanted, sources, find_trust(trees))
     return {
@@ -93,7 +94,7 @@ def own_names(cell: Cell) -> Iterator[str]:
 
 
 def _find_loops(tree: ast.AST, walking: set[str]) -> Iterator[Place]:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) if name in walking:
                 yield node.lineno, node.col_offset, f"`{name}`"
@@ -117,11 +118,11 @@ def _find_loops(tree: ast.AST, walking: set[str]) -> Iterator[Place]:
 
 def _find_handed_on(tree: ast.Module, functions: set[str]) -> Iterator[Place]:
     """Return where a function hands another one on: whoever gets it may call it for each item."""
-    for outer in ast.walk(tree):
+    for outer in walk(tree):
         if not isinstance(outer, ast.FunctionDef):
             continue
         given: list[ast.AST] = [*outer.args.defaults, *filter(None, outer.args.kw_defaults)]
-        for node in (n for part in outer.body for n in ast.walk(part)):
+        for node in (n for part in outer.body for n in walk(part)):
             match node:
                 case ast.Call(args=args, keywords=keywords):
                     given += (*args, *(keyword.value for keyword in keywords))
@@ -154,7 +155,7 @@ def find_carriers(trees: Sequence[ast.AST]) -> set[str]:
     """
     carriers = {name.rpartition(".")[2] for tree in trees for name, _ in named_functions(tree)}
     holders: dict[str, set[str]] = defaultdict(set)
-    for node in (n for tree in trees for n in ast.walk(tree)):
+    for node in (n for tree in trees for n in walk(tree)):
         match node:
             case ast.Assign(targets=[target], value=value) if not isinstance(value, ast.Lambda):
                 name = getattr(target, "id", getattr(target, "attr", ""))
@@ -216,7 +217,7 @@ def _without_trials(tree: ast.Module, mentions: Counter[str]) -> Iterator[ast.st
     for statement in tree.body:
         uses = find_uses_in(statement)
         touched = {*uses.bound, *uses.changed}
-        defines = any(isinstance(n, (*DEFINITIONS, ast.Lambda)) for n in ast.walk(statement))
+        defines = any(isinstance(n, (*DEFINITIONS, ast.Lambda)) for n in walk(statement))
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
         if defines or is_import or any(mentions[name] > 1 for name in touched):
             yield statement

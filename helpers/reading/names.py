@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 
 import helpers
 from helpers.reading import tables
+from helpers.reading.nodes import walk
 from helpers.reading.texts import Texts, names_bound
 
 
@@ -122,7 +123,7 @@ class Names:
         """Return the names that a function's body binds to imports."""
         found = set()
         for part in body:
-            for node in ast.walk(part):
+            for node in walk(part):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     found |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
                 elif node in self._aliases:
@@ -151,9 +152,7 @@ class Names:
 
     def _uses_more_of(self, path: str) -> bool:
         """Tell whether a name may come from a module of which all is imported, but is not plain."""
-        bound = {
-            name for tree in self._trees for part in ast.walk(tree) for name in names_bound(part)
-        }
+        bound = {name for tree in self._trees for part in walk(tree) for name in names_bound(part)}
         known = bound | tables.PARTS[path] | self._paths.keys() | set(dir(builtins))
         return not self._mentioned <= known
 
@@ -184,7 +183,7 @@ class Names:
         return True
 
     def _hands_on_a_class(self, tree: ast.Module) -> bool:
-        for node in ast.walk(tree):
+        for node in walk(tree):
             match node:
                 case ast.Call(func=ast.Name(id=name), args=parts) if name in self.own:
                     for path in (self.path(*chain_of(part)) for part in parts):
@@ -241,7 +240,7 @@ class Names:
         return [chosen, *(path for path in found if path != chosen)]
 
     def _read_own(self, tree: ast.Module) -> None:
-        for node in ast.walk(tree):
+        for node in walk(tree):
             match node:
                 case ast.Name(id=name):
                     self._mentioned.add(name)
@@ -289,7 +288,7 @@ def _naming(tree: ast.Module) -> list[ast.AST]:
     if known is None:
         known = tree.naming = [
             node
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)
         ]
     return known
@@ -314,7 +313,7 @@ def find_own_builtins(tree: ast.Module, above: Sequence[ast.Module] = ()) -> dic
     for part in tree.body:
         for name in _bound_at_top([part]):
             found.setdefault(name, part.end_lineno)
-    nodes = (node for one in (tree, *above) for node in ast.walk(one))
+    nodes = (node for one in (tree, *above) for node in walk(one))
     deleted = {node.id for node in nodes if isinstance(node, ast.Name) and _is_deleted(node)}
     return {name: line for name, line in found.items() if name not in deleted}
 
@@ -324,7 +323,7 @@ def _surely_defined(tree: ast.Module) -> Iterator[str]:
     for part in tree.body:
         match part:
             case ast.FunctionDef(name=name, decorator_list=[]):
-                head = [*ast.walk(part.args), *ast.walk(part.returns or ast.Pass())]
+                head = [*walk(part.args), *walk(part.returns or ast.Pass())]
                 if any(isinstance(node, ast.expr) for node in head):
                     return
                 yield name

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from helpers.reading.doubts import quoted
 from helpers.reading.names import Names, chain_of
+from helpers.reading.nodes import walk
 from helpers.reading.selves import Selves, classes_looked_at, is_asked_class
 from helpers.reading.words import words
 
@@ -42,7 +43,7 @@ class ClassChanges:
 
     def find(self, tree: ast.Module) -> Iterator[tuple[int, str]]:
         """Return where a tree may change a library's class."""
-        for node in ast.walk(tree):
+        for node in walk(tree):
             changed, attribute = _changed(node)
             if changed is not None and self._may_be_foreign(changed, attribute):
                 what = quoted(node) if isinstance(node, ast.Attribute) else quoted(changed)
@@ -62,17 +63,17 @@ class ClassChanges:
     def _find_handed_on(self, tree: ast.Module) -> Iterator[str]:
         """Return the names of the libraries' classes that a tree hands on."""
         looked_at = classes_looked_at(tree)
-        classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+        classes = (node for node in walk(tree) if isinstance(node, ast.ClassDef))
         in_classes = {id(part) for node in classes for part in node.body}
         aliased: set[int] = set()
         inner: set[int] = set()
-        for node in ast.walk(tree):
+        for node in walk(tree):
             match node:
                 case ast.Assign(targets=[ast.Name()], value=value) if id(node) not in in_classes:
                     aliased.add(id(value))  # known by its other name, too
                 case ast.Attribute(value=value):
                     inner.add(id(value))
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if id(node) in looked_at:
                 continue
             if is_asked_class(node):
@@ -92,7 +93,7 @@ def _bound_once(trees: Sequence[ast.Module]) -> set[str]:
     """Return the functions and classes at the cells' tops whose names stand for nothing else."""
     bound: Counter[str] = Counter()
     for tree in trees:
-        for node in ast.walk(tree):
+        for node in walk(tree):
             match node:
                 case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
                     bound[name] += 1

@@ -31,6 +31,7 @@ from helpers.reading import plain_calls, tables
 from helpers.reading.cells import Cell, left_out, parse
 from helpers.reading.doubts import Doubt, dotted, quoted
 from helpers.reading.names import Names, chain_of, find_own_builtins
+from helpers.reading.nodes import walk
 from helpers.reading.plain_classes import ClassChanges
 from helpers.reading.scopes import all_arguments, find_locals
 from helpers.reading.selves import find_selves
@@ -212,11 +213,11 @@ class _Examiner(ast.NodeVisitor):
     def _visit_annotation(self, node: ast.AST) -> None:
         """Visit what an annotation says, in texts as well: these may be run."""
         self.visit(node)
-        for part in ast.walk(node):
+        for part in walk(node):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 with contextlib.suppress(SyntaxError, ValueError, MemoryError):
                     said = ast.parse(part.value.strip(), mode="eval").body
-                    for inner in ast.walk(said):
+                    for inner in walk(said):
                         ast.copy_location(inner, part)
                     self.visit(said)
 
@@ -322,7 +323,7 @@ class _Examiner(ast.NodeVisitor):
             self._called.update(
                 id(part)
                 for one in node.args
-                for part in ast.walk(one)
+                for part in walk(one)
                 if isinstance(part, ast.Name) and part.id == "type"
             )
         if isinstance(function, ast.Name | ast.Attribute):
@@ -417,7 +418,7 @@ class _Examiner(ast.NodeVisitor):
     _is_class_body = False
 
     def _mentions_torch(self, node: ast.AST) -> bool:
-        nodes = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+        nodes = (n for n in walk(node) if isinstance(n, ast.Name))
         return any(self._names.path(n.id).split(".")[0] == "torch" for n in nodes)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
@@ -445,7 +446,7 @@ class _Examiner(ast.NodeVisitor):
         stored = {
             part.id
             for generator in node.generators
-            for part in ast.walk(generator.target)
+            for part in walk(generator.target)
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
         }
         self.visit(node.generators[0].iter)  # its names are those outside

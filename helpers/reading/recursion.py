@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from helpers.reading.doubts import Place
+from helpers.reading.nodes import walk
 from helpers.reading.scopes import all_arguments, find_locals
 from helpers.reading.uses import Uses, find_uses_in
 
@@ -161,7 +162,7 @@ class _Graph:
 
 
 def _add_classes(place: int, tree: ast.Module, versions: _Versions, graph: _Graph) -> None:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ClassDef):
             name = versions.keys.get(id(node), node.name)
             for part in node.body:
@@ -201,7 +202,7 @@ def _add_global(
     place: int, statement: ast.stmt, bound: set[str], names: set[str], graph: _Graph
 ) -> None:
     """Add what a function's body assigns to global names."""
-    for node in ast.walk(statement) if bound else ():
+    for node in walk(statement) if bound else ():
         if isinstance(node, ast.Assign):
             targets = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in bound]
             mentioned = {name.id for name, _ in _loads(node.value)} & names
@@ -235,10 +236,10 @@ def _mentions(name: str, function: ast.AST) -> Iterator[tuple[str, tuple[int, in
     for part in body:
         if not isinstance(part, DEFINITIONS):
             locals_ |= find_locals([part])[0]
-    locals_ -= {part.name for part in ast.walk(function) if isinstance(part, DEFINITIONS)}
+    locals_ -= {part.name for part in walk(function) if isinstance(part, DEFINITIONS)}
     owner = name.rpartition(".")[0]
     for part in body:
-        for node in ast.walk(part):
+        for node in walk(part):
             match node:
                 case ast.Call(func=ast.Name(id="self")) if owner:
                     for called in ("__call__", "forward"):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, dotted, quoted
 from helpers.reading.loops import find_carriers, find_loop, own_names
+from helpers.reading.nodes import walk
 from helpers.reading.selves import find_selves
 from helpers.reading.tries import FILLING, find_tries
 from helpers.reading.trust import Trust, find_trust, returns_numbers
@@ -73,7 +74,7 @@ def find_named(
     sources = {node for found in places for node in found}
     tries = find_tries(trees, wanted, sources, trusted) if sources else set()
     for cell, tree, found in zip(cells, parsed, places, strict=True):
-        tried = {id(n) for part in _body(tree) if id(part) in tries for n in ast.walk(part)}
+        tried = {id(n) for part in _body(tree) if id(part) in tries for n in walk(part)}
         first = min((found[node] for node in found.keys() - tried), default=None)
         if first is not None:
             return Doubt(cell.label, first[0], first[2])
@@ -87,7 +88,7 @@ def _body(tree: ast.Module | None) -> list[ast.stmt]:
 def _find_names(
     tree: ast.AST, fits: Callable[[str], bool], foreign: set[str], ignored: set[int]
 ) -> Iterator[tuple[int, Place]]:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if id(node) in ignored:
             continue
         match node:
@@ -118,7 +119,7 @@ def _is_name(text: str) -> bool:
 def _find_ignored(tree: ast.Module, trusted: Trust | None, carriers: Set[str]) -> set[int]:
     """Return the texts that are not names, and the functions that are only called for show."""
     ignored: set[int] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Expr(value=ast.Constant() as text):
                 ignored.add(id(text))
@@ -209,7 +210,7 @@ def _is_given_code(call: ast.Call, carriers: Set[str]) -> bool:
 def _find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
     """Return the attributes of ``self``, and of a class by its name, that are a student's own."""
     selves = find_selves(trees).objects
-    classes = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    classes = [n for tree in trees for n in walk(tree) if isinstance(n, ast.ClassDef)]
     names = Counter(node.name for node in classes)
     trusted = {node.name for node in classes if names[node.name] == 1 and _has_own_bases(node)}
     methods = {node.name: _methods(node) for node in classes}
@@ -220,7 +221,7 @@ def _find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
         by_name = on_classes[node.name]
         if node.name not in trusted or {a.attr for a in by_name} & methods[node.name]:
             continue
-        attributes = [n for n in ast.walk(node) if isinstance(n, ast.Attribute)]
+        attributes = [n for n in walk(node) if isinstance(n, ast.Attribute)]
         of_self = [a for a in attributes if id(a.value) in selves]
         defined = _defined_names(node)
         own = defined | {a.attr for a in of_self if isinstance(a.ctx, ast.Store)}
@@ -259,7 +260,7 @@ def _find_on_classes(
 ) -> defaultdict[str, list[ast.Attribute]]:
     found: defaultdict[str, list[ast.Attribute]] = defaultdict(list)
     for tree in trees:
-        for node in ast.walk(tree):
+        for node in walk(tree):
             match node:
                 case ast.Attribute(value=ast.Name(id=name)) if name in classes:
                     found[name].append(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from helpers.reading.nodes import walk
 from helpers.reading.words import words
 
 # Functions that go through what they are given, item by item.
@@ -20,7 +21,7 @@ def all_arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
 
 def stored_names(node: ast.AST) -> Iterator[str]:
     """Return the names that are assigned to below a node."""
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             yield part.id
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from helpers.reading.doubts import dotted
+from helpers.reading.nodes import walk
 from helpers.reading.scopes import all_arguments, find_locals
 from helpers.reading.words import words
 
@@ -42,7 +43,7 @@ def find_selves(trees: Sequence[ast.Module]) -> Selves:
     their classes.
     """
     found = Selves()
-    classes = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    classes = [n for tree in trees for n in walk(tree) if isinstance(n, ast.ClassDef)]
     if classes and not any(_takes_methods_off(tree, classes) for tree in trees):
         for node in classes:
             for method in node.body:
@@ -54,7 +55,7 @@ def find_selves(trees: Sequence[ast.Module]) -> Selves:
 def classes_looked_at(tree: ast.AST) -> set[int]:
     """Return the expressions that do nothing with a class but look at it, call it, build on it."""
     found: set[int] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         for part in _looked_at(node):
             found.update(id(inner) for inner in _alternatives(part))
     return found
@@ -86,7 +87,7 @@ def _looked_at(node: ast.AST) -> Iterator[ast.AST]:
             yield from filter(None, (node.returns, *node.decorator_list))
         case ast.arg() | ast.AnnAssign():
             if node.annotation is not None:
-                yield from ast.walk(node.annotation)
+                yield from walk(node.annotation)
         case ast.Attribute(attr=name) if name in _NAMES_OF_CLASSES:
             yield node.value
         case ast.ExceptHandler(type=ast.AST() as part) | ast.Raise(exc=ast.AST() as part):
@@ -117,7 +118,7 @@ def _takes_methods_off(tree: ast.Module, classes: Sequence[ast.ClassDef]) -> boo
     methods = {part.name for c in classes for part in c.body if isinstance(part, ast.FunctionDef)}
     methods -= {part.name for c in classes for part in c.body if _is_of_class(part)}
     passed_on = classes_looked_at(tree) | _bases_called(tree)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in own:
                 if attribute in methods and id(node) not in passed_on - classes_looked_at(tree):
@@ -126,17 +127,17 @@ def _takes_methods_off(tree: ast.Module, classes: Sequence[ast.ClassDef]) -> boo
             case ast.Attribute(value=value, attr=attribute) if is_asked_class(value):
                 if attribute not in _NAMES_OF_CLASSES and isinstance(node.ctx, ast.Load):
                     return True
-    loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in own)
+    loads = (n for n in walk(tree) if isinstance(n, ast.Name) and n.id in own)
     if any(isinstance(n.ctx, ast.Load) and id(n) not in passed_on for n in loads):
         return True
-    return any(_uses_methods(node) for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return any(_uses_methods(node) for node in walk(tree) if isinstance(node, ast.ClassDef))
 
 
 def _bases_called(tree: ast.Module) -> set[int]:
     """Return the methods that are called with ``self``, as those of a base are."""
     return {
         id(node.func)
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.args
@@ -151,7 +152,7 @@ def _uses_methods(node: ast.ClassDef) -> bool:
     for part in node.body:
         if isinstance(part, ast.FunctionDef):
             continue
-        if any(isinstance(n, ast.Name) and n.id in methods for n in ast.walk(part)):
+        if any(isinstance(n, ast.Name) and n.id in methods for n in walk(part)):
             return True
     return False
 
@@ -195,7 +196,7 @@ def _loads(node: ast.AST, name: str) -> Iterator[ast.Name]:
                 bound = {a.arg for a in all_arguments(part.args)}
                 waiting += [] if name in bound else ast.iter_child_nodes(part)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                targets = (n for g in part.generators for n in ast.walk(g.target))
+                targets = (n for g in part.generators for n in walk(g.target))
                 hides = any(isinstance(n, ast.Name) and n.id == name for n in targets)
                 waiting += [] if hides else ast.iter_child_nodes(part)
             case ast.ClassDef():

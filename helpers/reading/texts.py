@@ -6,13 +6,15 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from helpers.reading.nodes import walk
+
 
 class Texts:
     """The texts that names stand for, wherever in some cells they are bound."""
 
     def __init__(self, trees: Sequence[ast.Module]) -> None:
         """Read the trees of all cells that may bind the names."""
-        nodes = [node for tree in trees for node in ast.walk(tree)]
+        nodes = [node for tree in trees for node in walk(tree)]
         self._bound = Counter(name for node in nodes for name in names_bound(node))
         self._listed = self._find_lists(nodes)
         self._texts: dict[str, list[str]] = defaultdict(list)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from helpers.reading.doubts import dotted
+from helpers.reading.nodes import walk
 from helpers.reading.reach import find_changers
 from helpers.reading.scopes import all_arguments
 from helpers.reading.trust import OF_ARRAYS, Trust, returns_numbers
@@ -116,7 +117,7 @@ class _Flow:
 
     def read(self, tries: Sequence[ast.stmt], shared: Set[str]) -> None:
         """Follow it; ``shared`` are the names that the answer uses or binds."""
-        nodes = [node for statement in tries for node in ast.walk(statement)]
+        nodes = [node for statement in tries for node in walk(statement)]
         if not any(id(node) in self.sources for node in nodes):
             return
         self._shared = shared
@@ -219,7 +220,7 @@ class _Flow:
 
     def _stored(self, targets: Sequence[ast.AST]) -> list[str]:
         """Return the names that are assigned to, and those of lists of which an item is."""
-        nodes = [node for target in targets for node in ast.walk(target)]
+        nodes = [node for target in targets for node in walk(target)]
         names = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         return names + [root for node in nodes for root in [self._list_of(node)] if root]
 
@@ -288,7 +289,7 @@ class _Flow:
         stores = [
             node
             for target in targets
-            for node in ast.walk(target)
+            for node in walk(target)
             if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
         ]
         return any(not self._list_of(node) for node in stores) and not self._is_clean(value)

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from helpers.reading.doubts import dotted
+from helpers.reading.nodes import walk
 from helpers.reading.words import words
 
 # To show and to compare results; what these are given they do not keep.
@@ -35,7 +36,7 @@ class Trust:
 
 def find_trust(trees: Sequence[ast.Module]) -> Trust | None:
     """Return whom to trust; nobody where operators may be the student's own."""
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = [node for tree in trees for node in walk(tree)]
     own = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     own |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     own |= {n.attr for n in nodes if isinstance(n, ast.Attribute) and _is_changed(n)}
