@@ -415,7 +415,7 @@ def test_workers_that_are_killed_cost_no_grade(processes: Path) -> None:
 
     def kill_some() -> None:
         while not over.wait(0.05) and len(killed) < 2:
-            for process in psutil.Process().children():
+            for process in psutil.Process().children(recursive=True):
                 if str(process.pid) in {pid for pid, _ in peek(course)} - set(killed):
                     process.kill()
                     killed.append(str(process.pid))

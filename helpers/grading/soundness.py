@@ -145,6 +145,7 @@ def _is_cell(cell: object) -> bool:
 def _check_with_nbformat(text: str) -> None:
     """Read and write it as nbgrader will, and hold its cells to nbformat's own schema."""
     from nbformat import v4
+    from nbformat.v4.rwbase import split_lines, strip_transient
     from nbformat.validator import iter_validate
 
     try:
@@ -155,7 +156,7 @@ def _check_with_nbformat(text: str) -> None:
             if cell.cell_type == "code":
                 cell.outputs = []
                 cell.setdefault("execution_count", None)
-        v4.writes(notebook, indent=None).encode()
+        json.dumps(split_lines(strip_transient(notebook)), ensure_ascii=False).encode()
         errors = iter_validate(notebook, version=4, version_minor=4, relax_add_props=True)
         error = next(errors, None)
     except Exception as problem:  # a hostile notebook can make nbformat raise anything

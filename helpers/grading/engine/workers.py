@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import multiprocessing
+import multiprocessing.context
 import os
 import resource
 import signal
@@ -24,6 +26,7 @@ from helpers.grading.engine.keys import describe_environment
 from helpers.grading.errors import GradingError
 from helpers.grading.startup import leave_out_address_grammar
 
+_PRELOAD = "helpers.grading.engine.preload"
 _MOST_MEMORY = 8 * 2**30
 # For one submission. What the judge itself computes is a second or two; what student code computes
 # has limits of its own, with which all of it ends in half of an hour at the latest.
@@ -186,10 +189,21 @@ class _Lane:
             process.kill()
 
     def _start(self) -> ProcessPoolExecutor:
-        # Not forked: this process has threads, and has imported torch.
-        context = multiprocessing.get_context("spawn")
+        context = _start_context()
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin_as_worker)
         return self._pool
+
+
+@functools.cache
+def _start_context() -> multiprocessing.context.BaseContext:
+    """Return how workers start: not forked from this process, which has threads, but where it can
+    be from one that has loaded the judge, and nothing else, once for all of them.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([_PRELOAD])
+    return context
 
 
 def _processes(pool: ProcessPoolExecutor | None) -> list[multiprocessing.process.BaseProcess]:

@@ -187,7 +187,8 @@ def _read(channel: socket.socket, count: int) -> bytes | None:
 def _begin(shell: InteractiveShell, seed: int) -> bytes:
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
+    # No other device is here; torch.manual_seed would note a seed for each, and who asked for it.
+    torch.default_generator.manual_seed(seed)
     return _encode({})
 
 
