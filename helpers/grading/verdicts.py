@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -127,9 +126,15 @@ class Judged:
 
 def to_plain(judged: Judged) -> dict[str, Any]:
     """Return ``judged`` without its notebook as what JSON can hold."""
-    plain = dataclasses.asdict(judged)
-    del plain["notebook"]
-    return plain
+    exercises = [
+        {**vars(exercise), "properties": [vars(found) for found in exercise.properties]}
+        for exercise in judged.exercises
+    ]
+    return {
+        "exercises": exercises,
+        "notes": judged.notes,
+        "short_of_time": judged.short_of_time,
+    }
 
 
 def from_plain(plain: Mapping[str, Any], notebook: bytes) -> Judged:
