@@ -60,6 +60,7 @@ CLASSES = (
     "smuggled_state",
     "stray_cells",
     "survivors",
+    "uncounted_memory",
     "unwatched_work",
     "walls",
 )

@@ -34,6 +34,7 @@ class Names:
         own_attributes: names of the methods that it defines, and of attributes that it assigns.
         hands_on_classes: whether it hands a library's class to a function of its own.
         imported: what is bound by an import.
+        names_storages: whether it names what leads to a tensor's storage.
         meanings: the most imports that one name stands for: which of them holds, nobody can read.
     """
 
@@ -60,6 +61,7 @@ class Names:
         self._plain_texts: dict[tuple[str, Callable], bool] = {}
         self._trees = (*given, *own)
         self._mentioned: set[str] = set()
+        self.names_storages = False
         nodes = [node for tree in self._trees for node in _naming(tree)]
         for node in nodes:
             self._read_import(node)
@@ -252,7 +254,15 @@ class Names:
                     self.own_attributes.update(_assigned(node.body))
                 case ast.Assign(targets=[ast.Name(id=name)]):
                     self._constants[name].append(node.value)
+            self.names_storages = self.names_storages or _names_a_storage(node)
         self.own.update(_bound_at_top(tree.body))
+
+
+def _names_a_storage(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
+            return name.endswith(("storage", "Storage"))
+    return isinstance(node, ast.alias) and node.name.endswith(("storage", "Storage"))
 
 
 _MOST_MEANINGS = 8  # imports by one name: beyond that nobody means it

@@ -276,8 +276,9 @@ class _Examiner(ast.NodeVisitor):
         )
         if is_plain and name in plain_calls.ONLY_CALLED_METHODS and id(node) not in self._called:
             is_plain = owner in _OWN and name in self._names.own_attributes
-        if is_plain and name in ("grad_fn", "numpy", "tolist") and id(node) not in self._called:
-            is_plain = False
+        if is_plain and id(node) not in self._called:
+            is_kept_of_storage = name in tables.WAYS_OUT_OF_STORAGES and self._names.names_storages
+            is_plain = name not in ("grad_fn", "numpy", "tolist") and not is_kept_of_storage
         if not is_plain:
             self._doubt(node, quoted(node))
         return is_plain

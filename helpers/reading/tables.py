@@ -188,8 +188,8 @@ OF_LIBRARIES = _HELD_MODULES | words("""
     as_strided resize resize_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
     sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_resize_ sparse_resize_and_clear_
     stride_tricks as_strided_ set_
-    CodeType DataSource FileHandler FunctionType ForwardRef TemporaryDirectory cbook exec fontTools
-    from_file get_type_hints globals locals memmap open_file_cm open_memmap print_figure print_raw
+    CodeType DataSource FileHandler FunctionType ForwardRef TemporaryDirectory cbook dlpack exec
+    fontTools from_dlpack to_dlpack from_file get_type_hints globals locals memmap open_file_cm open_memmap print_figure print_raw
     print_rgba rc_file read_array runstring run_module_suite rundocs setattr switch_backend
     to_filehandle tofile update_wrapper vars seterrcall
     TorchDispatchMode TorchFunctionMode
@@ -217,6 +217,8 @@ PASSES_VALUES_ON = words("""
     is_floating_point is_quantized is_sparse isfinite numpy ones_like requires_grad_ resolve_conj
     resolve_neg set_ tolist untyped_storage view_as_real
 """)
+# Of a storage, a method that is kept gets around those who watch its class.
+WAYS_OUT_OF_STORAGES = words("__getitem__ __iter__ clone copy_ cpu new to")
 # These are usual names of a layer's own settings as well.
 PASSES_VALUES_ON_OF_OTHERS = PASSES_VALUES_ON | words("""
     Parameter Size Tensor dtype layout ndarray shape size strided stride
