@@ -189,9 +189,9 @@ OF_LIBRARIES = _HELD_MODULES | words("""
     sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_resize_ sparse_resize_and_clear_
     stride_tricks as_strided_ set_
     CodeType DataSource FileHandler FunctionType ForwardRef TemporaryDirectory cbook dlpack exec
-    fontTools from_dlpack to_dlpack from_file get_type_hints globals locals memmap open_file_cm open_memmap print_figure print_raw
-    print_rgba rc_file read_array runstring run_module_suite rundocs setattr switch_backend
-    to_filehandle tofile update_wrapper vars seterrcall
+    fontTools from_dlpack to_dlpack from_file get_type_hints globals locals memmap open_file_cm
+    open_memmap print_figure print_raw print_rgba rc_file read_array runstring run_module_suite
+    rundocs setattr switch_backend to_filehandle tofile update_wrapper vars seterrcall
     TorchDispatchMode TorchFunctionMode
 """)
 # What is private by name, and what everybody uses.
