@@ -1,4 +1,4 @@
-"""A pytest plugin: right solutions judged again and again, in search of verdicts that hang on luck."""
+"""A pytest plugin: right solutions judged again and again: does a verdict hang on luck?"""
 
 from __future__ import annotations
 
