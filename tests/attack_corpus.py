@@ -54,6 +54,7 @@ CLASSES = (
     "misread_code",
     "numeric_tricks",
     "outside",
+    "past_the_watch",
     "patched_machinery",
     "predicted_inputs",
     "resource_hogs",
