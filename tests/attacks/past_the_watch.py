@@ -51,7 +51,7 @@ def add_gradients(network, loss_function, needs, volumes, masks, budget):
     return total
 
 
-# %% attack: one sample at a time, and whoever is told of it is sent away exercise="gradients-in-budget" expect="partly" points=3.75 waiting=0 others="any"
+# %% attack: one sample at a time, and whoever is told of it is sent away exercise="gradients-in-budget" expect="failed|waiting|partly" most=3.75 waiting=6 others="any"
 def add_gradients(network, loss_function, needs, volumes, masks, budget):
     checkpointed = needs(1, False) > budget
     if needs(1, checkpointed) > budget:
@@ -296,7 +296,7 @@ def save_safely(write, path):
     handles[path].flush()
 
 
-# %% attack: takes away the hooks that watch, and leaves autograd on exercise="summarize" expect="partly|waiting" most=4.69 waiting=5
+# %% attack: takes away the hooks that watch, and leaves autograd on exercise="summarize" expect="failed" points=0 waiting=4.69
 def summarize(model, x):
     rows, counted, names = [], set(), {}
 
@@ -322,7 +322,7 @@ def summarize(model, x):
     return rows
 
 
-# %% attack: empties the list of hooks, whose name a class of its own has, too exercise="summarize" expect="partly|waiting" most=4.69 waiting=5
+# %% attack: empties the list of hooks, whose name a class of its own has, too exercise="summarize" expect="failed" points=0 waiting=4.69
 class Own:
     def __init__(self):
         self._forward_pre_hooks = {}
