@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -13,8 +14,10 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # By these a tensor's numbers get out of torch's sight.
-_WAYS_OUT = ("__array__", "__dlpack__", "__reduce_ex__", "numpy", "tolist")
-_WAYS_OUT_OF_STORAGES = ("__getitem__", "__iter__", "clone", "copy_", "cpu", "new", "tolist", "to")
+_WAYS_OUT = ("__array__", "__dlpack__", "numpy", "tolist")
+_WAYS_OUT_OF_STORAGES = (
+    *("__getitem__", "__iter__", "_write_file", "clone", "copy_", "cpu", "new", "tolist", "to"),
+)
 _storage_of = torch.Tensor.untyped_storage
 
 
@@ -25,8 +28,10 @@ def peak_bytes(function: Callable[[], Any], *, except_for: Iterable[torch.Tensor
     count once. What was there before, or is made without an operator (a view of a NumPy array),
     counts from its first use to the end. The storages of ``except_for`` do not count. What is
     copied out of torch (``numpy()``, ``tolist()``, ``item()``, pickling) counts to the end, too: it
-    is memory as well. What operators need while they work does not count; the allocator of a GPU
-    knows that (``torch.cuda.max_memory_allocated``).
+    is memory as well. Where a NumPy array shares a tensor's memory, numbers get out whenever an
+    operator writes there: all that is written counts, not only what the memory holds. What
+    operators need while they work does not count; the allocator of a GPU knows that
+    (``torch.cuda.max_memory_allocated``).
 
     Source: ``torch.utils._python_dispatch`` (PyTorch's notes on ``__torch_dispatch__``).
     """
@@ -52,6 +57,7 @@ class PeakMeter(TorchDispatchMode):
         self._settled = {
             storage.data_ptr(): storage.nbytes() for storage in map(_storage_of, except_for)
         }
+        self._written = SharedWrites()
         self._exits = contextlib.ExitStack()
 
     def __enter__(self) -> PeakMeter:
@@ -73,6 +79,7 @@ class PeakMeter(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if func is torch.ops.aten._local_scalar_dense.default:
             self._count(8)
+        self._count(self._written.of_call(func, args, kwargs))
         for tensor in _tensors_in(result):
             self._count_storage(tensor)
         return result
@@ -109,14 +116,66 @@ class PeakMeter(TorchDispatchMode):
         self.peak = max(self.peak, self.now)
 
 
+class SharedWrites:
+    """Counts what operators write where other objects look on: NumPy arrays, buffers of Python's.
+
+    Whoever shares one small tensor's memory could take any number of values out through it, one
+    after the other, without torch's taking part.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing written."""
+        self._bytes: dict[int, int] = {}  # by the storage's address
+
+    def of_call(self, func: Any, args: tuple, kwargs: dict | None) -> int:
+        """Return by how many bytes an operator wrote more than the memory holds, whose size counts
+        anyway.
+        """
+        more = 0
+        places, names = _written_by(func)
+        written = [args[place] for place in places if place < len(args)]
+        written += [kwargs[name] for name in names if name in (kwargs or ())]
+        for tensor in _tensors_in(written):
+            storage = _storage_of(tensor)
+            if storage.resizable():
+                continue
+            # torch lets no memory be resized that a NumPy array, or anything else, shares.
+            address, size = storage.data_ptr(), storage.nbytes()
+            before = self._bytes.get(address, 0)
+            self._bytes[address] = before + tensor.nbytes
+            more += max(0, self._bytes[address] - size) - max(0, before - size)
+        return more
+
+
+@functools.cache
+def _written_by(func: Any) -> tuple[list[int], list[str]]:
+    """Return the places and the names of the arguments that an operator writes into."""
+    schema = getattr(func, "_schema", None)
+    written = [
+        (place, argument.name)
+        for place, argument in enumerate(schema.arguments if schema else ())
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+    return [place for place, _ in written], [name for _, name in written]
+
+
 @contextlib.contextmanager
 def ways_out_watched(tell: Callable[[Any], None]) -> Iterator[None]:
     """Let ``tell`` know of each tensor or storage whose numbers get out of torch's sight, and let
     no work be done out of it: torch shows a tensor with all modes off, and asks it for its size.
     """
+
+    def tell_of_record(writer: Any, name: str, data: Any, *size: int) -> None:
+        if isinstance(data, torch.UntypedStorage):
+            tell(data)
+
+    def tell_of_self(copied: Any, *args: Any) -> None:
+        tell(copied)
+
     with (
-        _watched(torch.Tensor, _WAYS_OUT, tell),
-        _watched(torch.UntypedStorage, _WAYS_OUT_OF_STORAGES, tell),
+        _watched(torch.Tensor, _WAYS_OUT, tell_of_self),
+        _watched(torch.UntypedStorage, _WAYS_OUT_OF_STORAGES, tell_of_self),
+        _watched(torch._C.PyTorchFileWriter, ("write_record",), tell_of_record),
         mock.patch.object(_python_dispatch, "_disable_current_modes", contextlib.nullcontext),
     ):
         yield
@@ -138,14 +197,16 @@ def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 @contextlib.contextmanager
-def _watched(owner: type, names: tuple[str, ...], tell: Callable[[Any], None]) -> Iterator[None]:
-    """Let ``tell`` know whenever one of these methods is called on an object of ``owner``."""
+def _watched(owner: type, names: tuple[str, ...], tell: Callable[..., None]) -> Iterator[None]:
+    """Let ``tell`` know whenever one of these methods is called on an object of ``owner``, and with
+    what.
+    """
 
     def watched(name: str) -> Callable:
         method = getattr(owner, name)
 
         def method_watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-            tell(self)
+            tell(self, *args)
             return method(self, *args, **kwargs)
 
         return method_watched

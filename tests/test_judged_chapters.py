@@ -9,6 +9,7 @@ from functools import cache
 from itertools import zip_longest
 
 import pytest
+import repeats
 from classroom import exercises_of, solved, to_bytes, without_demos
 from course_files import COURSE, EXERCISES, Variant, find_cell, release, variants
 from known_points import KnownPoints
@@ -29,17 +30,43 @@ LUCKLESS_TRIES = 3
 Register = Callable[[str], Assignment]
 
 
-def rounds(chapter: str) -> list[list[Variant]]:
-    """Return all solutions of a chapter, one for each exercise at a time, the references first."""
-    found = zip_longest(*(variants(exercise) for exercise in exercises_of(chapter)))
-    return [[], *([variant for variant in together if variant] for together in found)]
+CHAPTERS = sorted({exercise.chapter for exercise in EXERCISES})
+
+
+def rounds(chapter: str, *, only_right: bool = False) -> list[list[Variant]]:
+    """Return all solutions of a chapter but the references, one for each exercise at a time."""
+    solutions = (
+        [variant for variant in variants(exercise) if variant.right or not only_right]
+        for exercise in exercises_of(chapter)
+    )
+    return [[v for v in together if v] for together in zip_longest(*solutions)]
 
 
 CASES = [
     pytest.param(chapter, together, id=f"{chapter}-{number}")
-    for chapter in sorted({exercise.chapter for exercise in EXERCISES})
-    for number, together in enumerate(rounds(chapter))
+    for chapter in CHAPTERS
+    for number, together in enumerate(rounds(chapter), start=1)
 ]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make the cases of right solutions: the references, and what is written differently where
+    verdicts that hang on luck are hunted for.
+    """
+    if metafunc.function is not test_right_solutions_have_all_points:
+        return
+    times = metafunc.config.getoption("repeats")
+    cases = [
+        pytest.param(chapter, together, id=f"{chapter}-{name}-{repeat}")
+        for repeat in range(1, times + 1)
+        for chapter in CHAPTERS
+        for name, together in [
+            ("references", []),
+            *((f"others{n}", r) for n, r in enumerate(rounds(chapter, only_right=True), start=1)),
+        ]
+        if times > 1 or not together
+    ]
+    metafunc.parametrize(("chapter", "together"), cases)
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +82,36 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Register]:
     close_warm_processes()
 
 
+def test_right_solutions_have_all_points(
+    chapter: str,
+    together: list[Variant],
+    registered: Register,
+    request: pytest.FixtureRequest,
+) -> None:
+    results = judge(registered(chapter), together)
+    told = []
+    for name, result in results.items():
+        is_full = result.points == result.most and result.verdict is Verdict.PASSED
+        repeats.note(request, f"{chapter}/{name}", is_full=is_full)
+        if not is_full or result.for_a_person:
+            told.append((name, result.points, result.message, result.for_a_person))
+    assert told == []
+
+
 @pytest.mark.parametrize(("chapter", "together"), CASES)
 def test_every_solution_gets_what_its_own_test_gives(
     chapter: str, together: list[Variant], registered: Register, known_points: KnownPoints
 ) -> None:
     given = {variant.exercise: variant for variant in together}
     # Where an exercise has no solution left for this round, it stays a stub: that is fast.
-    idle = [e.name for e in exercises_of(chapter) if together and e.name not in given]
+    idle = [e.name for e in exercises_of(chapter) if e.name not in given]
     results = judge(registered(chapter), together, stubs=idle)
     for exercise in exercises_of(chapter):
         if exercise.name in idle:
             assert results[exercise.name].points == 0.0
             continue
-        variant = given.get(exercise.name)
-        right = variant is None or variant.right
+        variant = given[exercise.name]
+        right = variant.right
         expected = exercise.points if right else known_points.of(exercise, variant.code)
         result = results[exercise.name]
         # It may stand on another exercise's wrong solution, or stub. And parts of a wrong solution
@@ -76,7 +119,7 @@ def test_every_solution_gets_what_its_own_test_gives(
         for _ in range(1 if right else LUCKLESS_TRIES):
             if result.points == expected:
                 break
-            alone = judge(registered(chapter), [variant] if variant else [])
+            alone = judge(registered(chapter), [variant])
             result = alone[exercise.name]
         assert result.points == expected, (variant, result.message)
         assert result.waiting == 0.0, (variant, result.for_a_person)
@@ -85,7 +128,7 @@ def test_every_solution_gets_what_its_own_test_gives(
         assert (result.verdict is Verdict.PASSED) is right, (variant, result.verdict)
 
 
-@pytest.mark.parametrize("chapter", sorted({exercise.chapter for exercise in EXERCISES}))
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_references_need_at_most_a_third_of_a_limit(
     chapter: str, registered: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -80,15 +81,37 @@ def test_checkpointing_needs_less() -> None:
         lambda x: pickle.dumps(x),
         lambda x: x.untyped_storage().clone(),
         lambda x: x.untyped_storage().tolist(),
+        lambda x: pickle.dumps(x.untyped_storage()),
+        lambda x: torch.save(x.untyped_storage(), io.BytesIO()),
         lambda x: torch.save(x, io.BytesIO()),
     ],
-    ids=["numpy", "asarray", "dlpack", "list", "pickle", "storage", "storage-list", "save"],
+    ids=[
+        "numpy",
+        "asarray",
+        "dlpack",
+        "list",
+        "pickle",
+        "storage",
+        "storage-list",
+        "storage-pickle",
+        "storage-save",
+        "save",
+    ],
 )
 def test_what_is_copied_out_of_torch_counts_until_the_end(take: object) -> None:
     def function() -> list:
         return [take(torch.ones(KIB)) for _ in range(4)]
 
     assert peak_bytes(function) >= 4 * 1024
+
+
+@pytest.mark.parametrize(
+    "save",
+    [lambda x: pickle.dumps(x), lambda x: torch.save(x, io.BytesIO())],
+    ids=["pickle", "torch"],
+)
+def test_what_is_saved_counts_once(save: Callable[[torch.Tensor], object]) -> None:
+    assert peak_bytes(lambda: save(torch.ones(KIB))) == 2 * 1024
 
 
 @pytest.mark.parametrize(
@@ -124,6 +147,77 @@ def test_a_buffer_made_beforehand_counts_though_its_views_are_gone() -> None:
     assert peak_bytes(function) == 4 * 1024 + 1024
 
 
+def numpy_window() -> tuple[torch.Tensor, np.ndarray]:
+    scratch = torch.zeros(KIB)
+    return scratch, scratch.numpy()
+
+
+def torch_window() -> tuple[torch.Tensor, np.ndarray]:
+    window = np.zeros(KIB, np.float32)
+    return torch.from_numpy(window), window
+
+
+def bytes_window() -> tuple[torch.Tensor, bytearray]:
+    window = bytearray(4 * KIB)
+    return torch.frombuffer(window, dtype=torch.float32), window
+
+
+@pytest.mark.parametrize("make", [numpy_window, torch_window, bytes_window])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda scratch, x: scratch.copy_(x),
+        lambda scratch, x: torch.mul(x, 2, out=scratch),
+        lambda scratch, x: torch._foreach_add_([scratch], [x]),
+        lambda scratch, x: scratch.view(2, -1)[1].copy_(x[: KIB // 2]),
+    ],
+    ids=["copy", "out", "foreach", "a part"],
+)
+def test_what_is_written_where_others_look_on_counts_each_time(
+    make: Callable[[], tuple], write: Callable[[torch.Tensor, torch.Tensor], object]
+) -> None:
+    x = torch.ones(KIB)
+    scratch, window = make()
+    kept = []
+
+    def function() -> None:
+        for _ in range(8):
+            write(scratch, x)
+            kept.append(bytes(window))
+
+    assert peak_bytes(function, except_for=[x]) >= 8 * 1024 // 2
+    assert len(kept) == 8
+
+
+def test_what_autograd_adds_where_others_look_on_counts_each_time() -> None:
+    weight = torch.ones(KIB, requires_grad=True)
+    weight.grad = torch.zeros(KIB)
+    window = weight.grad.numpy()
+
+    def function() -> None:
+        for _ in range(8):
+            (weight * 2).sum().backward()
+
+    assert peak_bytes(function) >= 8 * 1024
+    assert window.sum() == 16 * KIB
+
+
+def test_a_weight_that_nobody_shares_may_be_written_any_number_of_times() -> None:
+    x, weight = torch.ones(KIB), torch.zeros(KIB)
+
+    def function() -> None:
+        for _ in range(8):
+            weight.add_(x)
+
+    assert peak_bytes(function, except_for=[x]) == 1024
+
+
+def test_a_shared_buffer_that_is_filled_once_counts_once() -> None:
+    scratch, _ = numpy_window()
+    x = torch.ones(KIB)
+    assert peak_bytes(lambda: scratch.copy_(x), except_for=[x]) == 1024
+
+
 def test_a_small_view_does_not_hide_the_buffer_that_it_begins() -> None:
     buffer = np.zeros(4 * KIB, np.float32)
 
@@ -131,7 +225,8 @@ def test_a_small_view_does_not_hide_the_buffer_that_it_begins() -> None:
         torch.from_numpy(buffer[:1]).add_(1)
         torch.from_numpy(buffer).add_(1)
 
-    assert peak_bytes(function) == 4 * 1024
+    # Its first four bytes were written twice.
+    assert peak_bytes(function) == 4 * 1024 + 4
 
 
 def test_single_numbers_count_too() -> None:

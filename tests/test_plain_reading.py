@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import pkgutil
 import re
 import sys
+import sysconfig
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ import pytest
 import torch
 from classroom import NOISE
 from course_files import EXERCISES, find_cell, source, variants
+from torch import nn
 
 from helpers import probes
 from helpers.catalogue import Exercise
@@ -84,6 +87,12 @@ PLAIN = [
     "from functools import *\n@lru_cache\ndef f(x): return partial(f, x)",
     "from typing import *\ndef f(x: Optional[int]) -> List[int]: return x",
     "from itertools import *\nfrom time import *\nprint(perf_counter(), chain([1]))",
+    "import pandas as pd\nimport subprocess as sp\nfrom tqdm import tqdm\nimport xml.dom.minidom",
+    "import functools\n@functools.singledispatch\ndef f(x): ...\n@f.register\n"
+    "def _(x: torch.Tensor, y: int | None = None) -> list[int]: ...\n"
+    "@f.register(float)\ndef g(x): ...",
+    "for i in range(3):\n    setattr(model, f'layer{i}', nn.Linear(2, 2))",
+    "class Loader:\n    def __init__(self, n):\n        self.num_workers = n",
     "import psutil, requests, threading\nimport ipywidgets as widgets\nfrom urllib import request",
     # modules and their names
     "nn = torch.nn\nF = torch.nn.functional\nF.relu(nn.Linear(3, 4)(x))",
@@ -302,6 +311,43 @@ NOT_PLAIN = {
     "all of a module, of which a part is called": "from functools import *\ng = wraps(torch.relu)",
     "all of a module, with a name from nowhere": "from collections import *\nabc_(3)",
     "all of a module that nobody uses": "from threading import *",
+    "an idle import by the name of the course's own": "import subprocess as torch",
+    "an idle import by the name of what the course imports": "import subprocess as Check",
+    "an idle import by the name of a function of Python's": "from subprocess import run as len",
+    "an idle import whose name a text calls": "import subprocess\nx = 'subprocess.run([])'",
+    "an idle import in an f-string": "import threading\nf'{threading.Thread(target=f).start()}'",
+    "an idle import, timed": "import subprocess\n%timeit subprocess.run([])",
+    "an idle import, taken away": "import subprocess\ndel subprocess",
+    "an idle import in a pattern": "import threading\nmatch x:\n    case threading.y: pass",
+    "an idle import as a decorator": "import threading\n@threading.Thread\ndef f(): pass",
+    "an idle import as a base": "import threading\nclass A(threading.Thread): pass",
+    "an idle import in an annotation": "import subprocess\ndef f(x: subprocess.run([])): pass",
+    "an idle import of an inner module": "import multiprocessing.resource_tracker",
+    "an idle import of what runs at once": "import asyncio.__main__",
+    "an idle import that two lines make": "import subprocess as s\nimport threading as s",
+    "what runs texts of templates": "from mako.template import Template",
+    "the standard library's own tests": "import test.support",
+    "an annotation that is put together": "import functools\nf = functools.singledispatch(g)\n"
+    "@f.register\ndef _(x: '__imp' + 'ort__(1)'): pass",
+    "an annotation that is a variable": "from functools import singledispatch as s\nf = s(g)\n"
+    "T = '__imp' + 'ort__(1)'\n@f.register\ndef _(x: T): pass",
+    "an annotation that is a parameter": "import functools\nf = functools.singledispatch(g)\n"
+    "def make(T):\n    @f.register\n    def _(x: T): pass",
+    "a way out, put together": "def f(x):\n    setattr(x, 'nu' + 'mpy', g)\n    return x",
+    "a way out, in a text with fields": "setattr(x, f\"nu{'mpy'}\", g)",
+    "a way out through DLPack": "view = np.from_dlpack(x)",
+    "a storage's method that is kept": "keep = x.untyped_storage().clone",
+    "a storage's items that are kept": "s = x.untyped_storage()\nread = s.__getitem__",
+    "a foreign object's private attribute": "def f(net):\n    net._forward_pre_hooks = {}",
+    "a foreign object's private attribute, by name": "setattr(net, '_forward_pre_hooks', {})",
+    "a private attribute that modules have, too": "class A:\n    def __init__(self):\n"
+    "        self._forward_hooks = {}\ndef f(net):\n    net._forward_hooks.clear()",
+    "workers that are set later": "loader.num_workers = 1",
+    "workers that are counted up": "loader.num_workers += 1",
+    "workers that a loop sets": "for loader.num_workers in [2]: pass",
+    "workers that are set by name": "setattr(loader, 'num_workers', 1)",
+    "workers that are set by a name that is put together": "setattr(loader, 'num_' + x, 1)",
+    "workers of a class": "class L(torch.utils.data.DataLoader): num_workers = 1",
     "getattr of a loader": "getattr(torch, 'load')('x')",
     "getattr of a getter": "import operator\ngetattr(operator, 'attrgetter')('__globals__')(f)",
     "getattr of a name that is bound twice":
@@ -675,6 +721,20 @@ def find_rules(test: str) -> Iterator[tuple[list[str], bool]]:
             case ast.Call(func=ast.Attribute(attr="written_without")):
                 texts = [part.value for part in node.args if isinstance(part, ast.Constant)]
                 yield texts, any(keyword.arg == "loops" for keyword in node.keywords)
+
+
+def test_what_is_private_to_modules_is_listed() -> None:
+    names = {*dir(nn.Module), *vars(nn.Module())}
+    private = {n for n in names if n.startswith("_") and not n.startswith("__")}
+    assert private - tables.PRIVATE_PARTS == tables.PRIVATE_OF_MODULES
+
+
+def test_whatever_is_installed_is_known() -> None:
+    folders = {sysconfig.get_path(kind) for kind in ("platlib", "platstdlib", "purelib", "stdlib")}
+    names = {module.name for module in pkgutil.iter_modules(sorted(folders))}
+    assert len(names) > 200
+    assert [name for name in names if not tables.is_known(name)] == []
+    assert not tables.is_known("a_module_of_nobodys")
 
 
 def test_what_is_listed_exists() -> None:

@@ -506,8 +506,29 @@ def test_saved_tensors_that_pile_up_are_counted() -> None:
     assert seen["output"] == 16.0
     assert seen["alive"][0] == 0
     assert seen["alive"][1] < seen["alive"][3]
+
     seen = probes.alive_while_looping(lets_go, layers, batches, state=state)
     assert seen == {"output": 16.0, "alive": [0, 0, 0, 0]}
+
+
+def test_saved_tensors_that_pile_up_past_the_network_are_counted() -> None:
+    batches = [(torch.ones(3, 2), torch.zeros(3, 1)) for _ in range(4)]
+    state = {"0.weight": torch.ones(1, 2), "0.bias": torch.zeros(1)}
+    run = {
+        "a call": lambda model, x: model(x),
+        "its method": lambda model, x: model.forward(x),
+        "its layers": lambda model, x: model[1](model[0](x)),
+    }
+
+    def alive(way: Callable) -> list[int]:
+        def piles_up(model: torch.nn.Module, batches: list) -> float:
+            return sum((way(model, x) - y).square().mean() for x, y in batches).item()
+
+        layers = [["Linear", 2, 1], ["Sigmoid"]]
+        return probes.alive_while_looping(piles_up, layers, batches, state=state)["alive"]
+
+    assert alive(run["a call"])[3] > 0
+    assert alive(run["its method"]) == alive(run["its layers"]) == alive(run["a call"])
 
 
 def test_gradients_that_are_there_before_a_call_count_afterwards() -> None:

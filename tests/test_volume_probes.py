@@ -55,6 +55,30 @@ def test_gradients_of_all_ways_are_the_same_and_their_bytes_are_not() -> None:
         assert torch.equal(uncounted["gradients"][name], slope)
 
 
+def past_the_network(network, loss_function, needs, volumes, masks, budget):
+    for x, y in zip(volumes.split(1), masks.split(1), strict=True):
+        for part in network.parts:
+            x = part(x)
+        (loss_function(x, y) / len(volumes)).backward()
+
+
+def test_what_is_computed_past_the_network_counts_as_passes() -> None:
+    seen = in_budget(past_the_network, fits=(3, False))
+    assert seen["passes"] == [[1, False]] * 3
+
+
+def test_no_attribute_of_the_network_leads_to_its_passes() -> None:
+    def forgetting(network, *others):
+        for name in [name for name in vars(network) if name != "training"]:
+            if not name.startswith(
+                ("_forward", "_backward", "_modules", "_parameters", "_buffers")
+            ):
+                setattr(network, name, [])
+        return whole_at_once(network, *others)
+
+    assert in_budget(forgetting, fits=(3, False))["passes"] == [[3, False]]
+
+
 def test_what_was_in_the_gradients_stays_in_the_sum() -> None:
     fresh = in_budget(whole_at_once, fits=(3, False))["gradients"]
     added = in_budget(whole_at_once, fits=(3, False), left_over=2.0)["gradients"]

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.peak_memory import bytes_of, ways_out_watched
+from helpers.peak_memory import SharedWrites, bytes_of, ways_out_watched
 
 _COPIED = -1
 
@@ -27,6 +27,7 @@ class Made(TorchDispatchMode):
         super().__init__()
         self._storages: list[weakref.ref] = []
         self._copied = 0
+        self._written = SharedWrites()
         self._exits = contextlib.ExitStack()
 
     def __enter__(self) -> Made:
@@ -44,6 +45,7 @@ class Made(TorchDispatchMode):
     ) -> Any:
         """Run the operator, and remember what it made."""
         result = func(*args, **(kwargs or {}))
+        self._copied += self._written.of_call(func, args, kwargs)
         given = {_storage(value) for value in args if isinstance(value, torch.Tensor)}
         for value in result if isinstance(result, list | tuple) else [result]:
             if isinstance(value, torch.Tensor) and _storage(value) not in given:

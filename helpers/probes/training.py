@@ -144,7 +144,7 @@ def alive_while_looping(
 
     Returns:
         ``{"output", "alive"}``: the output, and how many saved tensors were alive whenever the
-        network was called.
+        network was called, or the first of its parts past the network.
     """
     made = build(layers)
     made.load_state_dict(state)
@@ -156,7 +156,22 @@ def alive_while_looping(
         saved.add(kept)
         return kept
 
-    made.register_forward_pre_hook(lambda *_: alive.append(len(saved)))
+    inside = False
+
+    def before(part: torch.nn.Module, inputs: Any) -> None:
+        nonlocal inside
+        if part is made or not inside:
+            alive.append(len(saved))
+        inside = inside or part is made
+
+    def after(part: torch.nn.Module, inputs: Any, outputs: Any) -> None:
+        nonlocal inside
+        inside = False
+
+    first = next(made.children(), made)
+    for part in {made, first}:
+        part.register_forward_pre_hook(before)
+    made.register_forward_hook(after, always_call=True)
     with saving_watched(note):
         output = function(made, batches)
     return {"output": output, "alive": alive}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import re
 import sys
 import types
 from collections import defaultdict
@@ -35,6 +36,8 @@ class Names:
         own_attributes: names of the methods that it defines, and of attributes that it assigns.
         hands_on_classes: whether it hands a library's class to a function of its own.
         imported: what is bound by an import.
+        runs_annotations: whether it uses what runs texts in annotations, to look at a type.
+        names_storages: whether it names what leads to a tensor's storage.
         meanings: the most imports that one name stands for: which of them holds, nobody can read.
     """
 
@@ -61,6 +64,9 @@ class Names:
         self._plain_texts: dict[tuple[str, Callable], bool] = {}
         self._trees = (*given, *own)
         self._mentioned: set[str] = set()
+        self._said: list[str] = []  # texts
+        self.names_storages = self.runs_annotations = False
+        self._given_names = {name for tree in given for name in _names_in(tree)}
         nodes = [node for tree in self._trees for node in _naming(tree)]
         for node in nodes:
             self._read_import(node)
@@ -103,9 +109,30 @@ class Names:
             known = self._plain_texts[name, is_plain] = bool(texts) and all(map(is_plain, texts))
         return known
 
-    def is_mentioned(self, name: str) -> bool:
-        """Tell whether a name stands anywhere but in imports."""
-        return name in self._mentioned
+    def is_free(self, name: str) -> bool:
+        """Tell whether a name stands in one import and nowhere else, nor in the course's code."""
+        taken = self._mentioned | self._given_names | set(dir(builtins))
+        is_in_a_text = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)[ \t]*[.(\[]").search
+        return (
+            name not in taken
+            and len(self._paths.get(name, ())) < 2
+            and not any(map(is_in_a_text, self._said))
+        )
+
+    def is_bound_to_values(self, name: str) -> bool:
+        """Tell whether a name may stand for anything but imports, classes and built-in ones."""
+        return name in self._values or name not in (self._types | self._paths.keys())
+
+    @functools.cached_property
+    def _values(self) -> set[str]:
+        nodes = (node for tree in self._trees for node in walk(tree))
+        others = (node for node in nodes if not isinstance(node, ast.ClassDef | ast.alias))
+        return {name for node in others for name in names_bound(node)}
+
+    @functools.cached_property
+    def _types(self) -> set[str]:
+        nodes = (node for tree in self._trees for node in walk(tree))
+        return {n.name for n in nodes if isinstance(n, ast.ClassDef)} | set(dir(builtins))
 
     def texts(self, node: ast.AST) -> list[str] | None:
         """Return the texts that an expression can be; None if it may be anything else."""
@@ -182,6 +209,20 @@ class Names:
             return name not in tables.OF_LIBRARIES or name == path
         return True
 
+    def _is_own(self, node: ast.AST) -> bool:
+        """Tell whether it is a class, a function or an object of the student's own."""
+        match node:
+            case ast.Name(id="self" | "cls" | "ctx"):
+                return True
+            case ast.Name(id=name) if name in self._defined:
+                return True
+        return id(node) in self.selves
+
+    @functools.cached_property
+    def _defined(self) -> set[str]:
+        nodes = (node for tree in self._trees for node in walk(tree))
+        return {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+
     def _hands_on_a_class(self, tree: ast.Module) -> bool:
         for node in walk(tree):
             match node:
@@ -244,14 +285,44 @@ class Names:
             match node:
                 case ast.Name(id=name):
                     self._mentioned.add(name)
-                case ast.FunctionDef(name=name) | ast.Attribute(attr=name, ctx=ast.Store()):
+                case ast.FunctionDef(name=name):
                     self.own_attributes.add(name)
+                case ast.Attribute(value=owner, attr=name, ctx=ast.Store()):
+                    # What is given to a foreign object may be that object's own already.
+                    if not name.startswith("_") or self._is_own(owner):
+                        self.own_attributes.add(name)
                 case ast.ClassDef(name=name):
                     self.own_classes.add(name)
                     self.own_attributes.update(_assigned(node.body))
                 case ast.Assign(targets=[ast.Name(id=name)]):
                     self._constants[name].append(node.value)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                self._said.append(node.value)
+            self.names_storages = self.names_storages or _names_a_storage(node)
+            self.runs_annotations = self.runs_annotations or _looks_at_annotations(node)
         self.own.update(_bound_at_top(tree.body))
+
+
+def _names_in(tree: ast.Module) -> Iterator[str]:
+    for node in walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.split(".")[0]
+
+
+def _looks_at_annotations(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr=name) | ast.alias(name=name):
+            return name.startswith("singledispatch")
+    return False
+
+
+def _names_a_storage(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
+            return name.endswith(("storage", "Storage"))
+    return isinstance(node, ast.alias) and node.name.endswith(("storage", "Storage"))
 
 
 _MOST_MEANINGS = 8  # imports by one name: beyond that nobody means it

@@ -139,11 +139,34 @@ def _plain_setattr(call: ast.Call, names: Names, _: bool) -> bool:
             return (
                 _is_plain_text(call.args[1])
                 and not text.startswith("__")
+                and (not text.startswith("_") or id(call.args[0]) in names.selves)
                 and (text not in critical)
+                and (text != "num_workers" or owner == "self")
             )
         case ast.Attribute(attr="__name__"):
             return not names.hands_on_classes
-    return _is_plain_text(call.args[1]) or id(call.args[0]) in names.selves
+    if id(call.args[0]) in names.selves:
+        return True
+    begins = _beginning_of(call.args[1])
+    may_be_critical = any(name.startswith(begins) for name in critical | {"num_workers"})
+    return _is_plain_text(call.args[1]) and not may_be_critical
+
+
+def _beginning_of(text: ast.AST) -> str:
+    """Return what a computed text surely begins with."""
+    match text:
+        case (
+            ast.Constant(value=str(known))
+            | ast.JoinedStr(values=[ast.Constant(value=str(known)), *_])
+        ):
+            return known
+        case ast.BinOp(left=left, op=ast.Add()):
+            return _beginning_of(left)
+        case ast.BinOp(left=ast.Constant(value=str(known)), op=ast.Mod()):
+            return known.partition("%")[0]
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(known)), attr="format")):
+            return known.partition("{")[0]
+    return ""
 
 
 def _plain_getter(call: ast.Call, names: Names) -> bool:

@@ -66,6 +66,8 @@ _DATA = words("bool bytes complex dict float frozenset int list set str tuple")
 _TENSORS = words("torch.Tensor torch.nn.Parameter torch.nn.parameter.Parameter")
 _METACLASSES = words("type abc.ABCMeta enum.EnumMeta enum.EnumType")
 _CALL_BACK = words("weakref.ref weakref.ReferenceType")
+# Its objects may start processes, whatever is handed to them.
+_LOADERS = words("torch.utils.data.DataLoader torch.utils.data.dataloader.DataLoader")
 _SHOW_MODULES = words("dir help hasattr isinstance print type id repr str getattr")
 
 
@@ -163,8 +165,8 @@ class _Examiner(ast.NodeVisitor):
     def _is_idle(self, module: str, name: str) -> bool:
         """Tell whether an import does nothing: nobody uses the name, and loading is harmless."""
         is_at_top = not self._functions and not self._classes
-        is_harmless = module.split(".")[0] in tables.HARMLESS_TO_LOAD and name != "*"
-        return is_at_top and is_harmless and not self._names.is_mentioned(name)
+        is_harmless = module in tables.HARMLESS_TO_LOAD and name != "*"
+        return is_at_top and is_harmless and self._names.is_free(name)
 
     # Names
 
@@ -213,6 +215,8 @@ class _Examiner(ast.NodeVisitor):
     def _visit_annotation(self, node: ast.AST) -> None:
         """Visit what an annotation says, in texts as well: these may be run."""
         self.visit(node)
+        if self._names.runs_annotations and not self._is_plain_annotation(node):
+            self._doubt(node, "an annotation that is computed")
         for part in walk(node):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 with contextlib.suppress(SyntaxError, ValueError, MemoryError):
@@ -220,6 +224,22 @@ class _Examiner(ast.NodeVisitor):
                     for inner in walk(said):
                         ast.copy_location(inner, part)
                     self.visit(said)
+
+    def _is_plain_annotation(self, node: ast.AST) -> bool:
+        """Tell whether all of an annotation stands there: none of its names may hold a text."""
+        match node:
+            case ast.Constant() | ast.Attribute():
+                return True
+            case ast.Name(id=name):
+                is_hidden = any(name in hidden for hidden in self._hidden)
+                return not is_hidden and not self._names.is_bound_to_values(name)
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                return self._is_plain_annotation(left) and self._is_plain_annotation(right)
+            case ast.Subscript(value=value, slice=inner):
+                return self._is_plain_annotation(value) and self._is_plain_annotation(inner)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                return all(map(self._is_plain_annotation, parts))
+        return False
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         self._check_binding(node, node.name)
@@ -277,8 +297,9 @@ class _Examiner(ast.NodeVisitor):
         )
         if is_plain and name in plain_calls.ONLY_CALLED_METHODS and id(node) not in self._called:
             is_plain = owner in _OWN and name in self._names.own_attributes
-        if is_plain and name in ("grad_fn", "numpy", "tolist") and id(node) not in self._called:
-            is_plain = False
+        if is_plain and id(node) not in self._called:
+            is_kept_of_storage = name in tables.WAYS_OUT_OF_STORAGES and self._names.names_storages
+            is_plain = name not in ("grad_fn", "numpy", "tolist") and not is_kept_of_storage
         if not is_plain:
             self._doubt(node, quoted(node))
         return is_plain
@@ -292,14 +313,17 @@ class _Examiner(ast.NodeVisitor):
         if _is_special(name):
             return name in (tables.SPECIAL_METHODS if owner == "super" else tables.SPECIAL_NAMES)
         if name.startswith("_") and owner not in _OWN:
-            return name in tables.PRIVATE_PARTS or name in self._names.own_attributes
+            is_own = name in self._names.own_attributes and name not in tables.PRIVATE_OF_MODULES
+            return name in tables.PRIVATE_PARTS or is_own
         return True
 
     def _check_change(self, node: ast.Attribute, path: str, owner: str) -> None:
         name = node.attr
         critical = tables.PASSES_VALUES_ON if owner in _OWN else tables.PASSES_VALUES_ON_OF_OTHERS
         is_flag = path.startswith("torch.backends") and not _is_special(name)
-        if (path and not is_flag) or name in critical or not self._may_be_set(name, owner):
+        starts_workers = name == "num_workers" and owner not in _OWN
+        is_kept_from = name in critical or starts_workers
+        if (path and not is_flag) or is_kept_from or not self._may_be_set(name, owner):
             self._doubt(node, f"a change of {quoted(node)}")
 
     def _may_be_set(self, name: str, owner: str) -> bool:
@@ -426,7 +450,7 @@ class _Examiner(ast.NodeVisitor):
         bases = [*node.bases, *(k.value for k in node.keywords if k.arg == "metaclass")]
         for base in node.bases:
             path = self._path(base) or quoted(base).strip("`")
-            if path in _TENSORS | _METACLASSES | _CALL_BACK:
+            if path in _TENSORS | _METACLASSES | _CALL_BACK | _LOADERS:
                 self._doubt(node, f"a class below {quoted(base)}")
         for keyword in node.keywords:
             if keyword.arg == "metaclass" and self._path(keyword.value) != "abc.ABCMeta":

@@ -8,7 +8,10 @@ plain, too: an import of them fails, whoever tries it.
 
 from __future__ import annotations
 
+import functools
 import sys
+import sysconfig
+from importlib.machinery import PathFinder
 
 from helpers.reading.words import words
 
@@ -143,10 +146,17 @@ PARTS = {
 LIBRARIES = words("matplotlib numpy torch")
 # Not plain, but imported out of habit; loading them starts nothing and changes nothing.
 HARMLESS_TO_LOAD = words("""
-    asyncio cProfile concurrent http ipywidgets multiprocessing pdb profile psutil pstats requests
-    select sqlite3 subprocess threading urllib xml
+    asyncio cProfile concurrent concurrent.futures http http.client http.server ipywidgets
+    multiprocessing multiprocessing.pool pandas pdb profile psutil pstats requests scipy seaborn
+    select sklearn sqlite3 subprocess threading tqdm tqdm.auto tqdm.notebook urllib urllib.error
+    urllib.parse urllib.request xml xml.dom xml.dom.minidom xml.etree xml.etree.ElementTree
 """)
-# Installed with the course, and each a way to run text or another process.
+# A student's own folder is none of them: it is on no path where work is graded.
+_FOLDERS_OF_MODULES = sorted(
+    {sysconfig.get_path(kind) for kind in ("platlib", "platstdlib", "purelib", "stdlib")}
+)
+# Installed with the course, and each a way to run text or another process; where some are not
+# installed, students' code is read the same.
 _INSTALLED = words("""
     IPython PIL _pytest anywidget asttokens attr attrs babel bleach bs4 build certifi cffi
     charset_normalizer click cloudpickle comm contourpy cycler dask dateutil debugpy decorator
@@ -163,12 +173,16 @@ _INSTALLED = words("""
 """)  # fmt: skip
 
 
+@functools.cache
 def is_known(module: str) -> bool:
-    """Tell whether a module's first part is installed where students' code runs."""
+    """Tell whether a module, by the first part of its name, can be imported where students' code
+    runs: whatever else was installed there.
+    """
     return (
         module in _INSTALLED | LIBRARIES
         or module in sys.stdlib_module_names
         or module.startswith("_")
+        or PathFinder.find_spec(module, _FOLDERS_OF_MODULES) is not None
     )
 
 
@@ -188,16 +202,27 @@ OF_LIBRARIES = _HELD_MODULES | words("""
     as_strided resize resize_ sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
     sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sparse_resize_ sparse_resize_and_clear_
     stride_tricks as_strided_ set_
-    CodeType DataSource FileHandler FunctionType ForwardRef TemporaryDirectory cbook exec fontTools
-    from_file get_type_hints globals locals memmap open_file_cm open_memmap print_figure print_raw
-    print_rgba rc_file read_array runstring run_module_suite rundocs setattr switch_backend
-    to_filehandle tofile update_wrapper vars seterrcall
+    CodeType DataSource FileHandler FunctionType ForwardRef TemporaryDirectory cbook dlpack exec
+    fontTools from_dlpack to_dlpack from_file get_type_hints globals locals memmap open_file_cm
+    open_memmap print_figure print_raw print_rgba rc_file read_array runstring run_module_suite
+    rundocs setattr switch_backend to_filehandle tofile update_wrapper vars seterrcall
     TorchDispatchMode TorchFunctionMode
 """)
 # What is private by name, and what everybody uses.
 PRIVATE_PARTS = words("""
     _BatchNorm _ConvNd _InstanceNorm _LRScheduler _Loss _NormBase _Reduction _WeightedLoss _asdict
     _buffers _field_defaults _fields _make _modules _parameters _pytree _replace
+""")
+# Private to torch's modules: a class of one's own may use these names, but its own alone.
+PRIVATE_OF_MODULES = words("""
+    _apply _backward_hooks _backward_pre_hooks _call_impl _compiled_call_impl _forward_hooks
+    _forward_hooks_always_called _forward_hooks_with_kwargs _forward_pre_hooks
+    _forward_pre_hooks_with_kwargs _get_backward_hooks _get_backward_pre_hooks _get_name
+    _is_full_backward_hook _load_from_state_dict _load_state_dict_post_hooks
+    _load_state_dict_pre_hooks _maybe_warn_non_full_backward_hook _named_members
+    _non_persistent_buffers_set _register_load_state_dict_pre_hook _register_state_dict_hook
+    _replicate_for_data_parallel _save_to_state_dict _slow_forward _state_dict_hooks
+    _state_dict_pre_hooks _version _wrapped_call_impl
 """)
 # On any object: frames, what leads from a function to its globals, autograd's nodes, the shell, and
 # the modules that lead everywhere.
@@ -217,6 +242,8 @@ PASSES_VALUES_ON = words("""
     is_floating_point is_quantized is_sparse isfinite numpy ones_like requires_grad_ resolve_conj
     resolve_neg set_ tolist untyped_storage view_as_real
 """)
+# Of a storage, a method that is kept gets around those who watch its class.
+WAYS_OUT_OF_STORAGES = words("__getitem__ __iter__ clone copy_ cpu new to")
 # These are usual names of a layer's own settings as well.
 PASSES_VALUES_ON_OF_OTHERS = PASSES_VALUES_ON | words("""
     Parameter Size Tensor dtype layout ndarray shape size strided stride
