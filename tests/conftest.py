@@ -22,6 +22,7 @@ pytest_plugins = [
     "real_book",
     "known_points",
     "registered_chapters",
+    "changed_only",
 ]
 
 # For `--hypothesis-profile=long`: searches that say nothing else go on for about ten minutes.
@@ -61,6 +62,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
     """Say which tests run in the same process, for ``--dist loadfile``."""
+    if config.getoption("changed") is not None:
+        config.option.loadscopereorder = False  # the nearest tests come first
     return _ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
