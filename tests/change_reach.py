@@ -24,7 +24,7 @@ _COMMANDS = ("helpers/cli.py", "main")
 _PROGRAMS = {"bits": _COMMANDS}
 _MODULE = re.compile(r"\bhelpers(?:\.\w+)+|\bbenchmarks(?:\.\w+)*")
 _FILE_NAME = re.compile(r"[\w./-]*?([\w.-]+\.\w+)")
-# Where modules are looked for, as pytest's `pythonpath` says.
+# Where modules are looked for, as pytest's `pythonpath` says; and beside a file, as for a program.
 _ROOTS = ("", "tests/")
 # Code that tests read as data: it uses nothing for them.
 _READ_AS_DATA = ("tests/attacks/", "tests/exercises/", "tests/honest/")
@@ -106,8 +106,9 @@ class Tree:
                 found[node].add(_CHAPTERS_CODE)
         found[_CHAPTERS_CODE] |= {node for node in _RUN_CHAPTERS if node in self.parts}
         for file in self._files:
-            is_used = any(found.get((file, name)) for name in self._names_in.get(file, [BODY]))
-            if file.startswith(_CHAPTERS) or not is_used:
+            names = self._names_in.get(file, ())
+            is_code = names and not file.startswith(_CHAPTERS)
+            if not is_code or not any(found.get((file, name)) for name in names):
                 found[file, BODY] |= self._users_of_folder(file)
         return found
 
@@ -129,7 +130,7 @@ class Tree:
                     yield file, other
         bound = self.parts[file, BODY].imports | part.imports
         for dotted in part.imports.values():
-            yield from ((f, BODY) for f in self._files_of(dotted))
+            yield from ((f, BODY) for f in self._files_of(dotted, file))
         named = {node for read in part.names for node in self._meant_by(read, file, bound)}
         for word in part.words:
             named |= set(self._meant_by_word(word, file))
@@ -146,37 +147,37 @@ class Tree:
             yield file, name
         if name in bound:
             dotted = f"{bound[name]}.{attribute}" if attribute else bound[name]
-            yield from self._parts_of(dotted)
+            yield from self._parts_of(dotted, file)
 
-    def _parts_of(self, dotted: str) -> Iterator[Node]:
+    def _parts_of(self, dotted: str, user: str) -> Iterator[Node]:
         """Yield the part that a dotted name means; all of a module where it means the module."""
         dotted = self._loaded_later.get(dotted, dotted)
         *packages, last = dotted.split(".")
-        module = self._file_of(".".join(packages))
-        if whole := self._file_of(dotted):
+        module = self._file_of(".".join(packages), user)
+        if whole := self._file_of(dotted, user):
             # Only its body: what is used of it is named with an attribute, or handed on whole.
             yield whole, BODY
         elif module and last in self._names_in[module]:
             yield module, last
         elif module and last in (imports := self.parts[module, BODY].imports):
             yield module, BODY
-            yield from self._parts_of(imports[last])
+            yield from self._parts_of(imports[last], module)
         elif packages:
-            yield from self._parts_of(".".join(packages))
+            yield from self._parts_of(".".join(packages), user)
 
-    def _file_of(self, dotted: str) -> str:
+    def _file_of(self, dotted: str, user: str) -> str:
         path = dotted.replace(".", "/")
-        for root in _ROOTS:
+        for root in (*_ROOTS, f"{PurePosixPath(user).parent}/"):
             for file in (f"{root}{path}.py", f"{root}{path}/__init__.py"):
                 if dotted and file in self._names_in:
                     return file
         return ""
 
-    def _files_of(self, dotted: str) -> Iterator[str]:
+    def _files_of(self, dotted: str, user: str) -> Iterator[str]:
         """Yield the files that importing a dotted name runs."""
         parts = self._loaded_later.get(dotted, dotted).split(".")
         for count in range(1, len(parts) + 1):
-            if file := self._file_of(".".join(parts[:count])):
+            if file := self._file_of(".".join(parts[:count]), user):
                 yield file
 
     def _meant_by_word(self, word: str, file: str) -> Iterator[Node]:
@@ -185,7 +186,7 @@ class Tree:
         elif word in self._fixtures:
             yield self._fixtures[word]
         for dotted in _MODULE.findall(word):
-            yield from self._whole(list(self._files_of(dotted))[-1:])
+            yield from self._whole(list(self._files_of(dotted, file))[-1:])
         if found := _FILE_NAME.fullmatch(word):
             yield from self._whole(self._by_name.get(found[1], ()))
 

@@ -1,7 +1,8 @@
 """A pytest plugin: only the tests that a change can reach, nearest first, for as long as there is.
 
 `--changed` compares with where the branch began, `--changed=REVISION` with that. `--seconds` is how
-long tests may be begun. What was left out is said at the end.
+long tests may take: every run remembers which take long, and one that would end too late is not
+begun. What was left out is said at the end.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _ALWAYS = ("tests/test_house.py", "tests/test_spelling.py")
 _OF_A_CHAPTER = ("course/chapters/", "course/source/", "course/release/", "helpers/catalogue/")
 _OF_A_CHAPTER += ("tests/exercises/", "tests/honest/")
 _SENT = "changed_only"
+_DURATIONS = "bits/durations"
+_LONG = 3.0
+_TAKEN: Counter[str] = Counter()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,11 +66,13 @@ class Selection:
         steps: how far away each test is that the change can reach, by its file and name.
         chapters: those that the change is in; empty if it is in anything else, too.
         elsewhere: tests that look at other chapters alone, if they look at none by a parameter.
+        durations: the seconds that long tests took here before.
     """
 
     steps: dict[str, int]
     chapters: list[str]
     elsewhere: list[str]
+    durations: dict[str, float]
 
     @property
     def files(self) -> set[str]:
@@ -74,7 +80,7 @@ class Selection:
         return {test.partition("::")[0] for test in self.steps}
 
 
-def select(base: str) -> Selection:
+def select(base: str, durations: dict[str, float]) -> Selection:
     """Return what can be reached by what differs from ``base``, or from where the branch began."""
     base = base or find_base(ROOT)
     files = changed_files(ROOT, base)
@@ -88,7 +94,7 @@ def select(base: str) -> Selection:
         if fixed and not fixed & chapters:
             elsewhere.append("::".join(node))
     steps = {"::".join(node): count for node, count in reached.items()}
-    return Selection(steps, sorted(chapters), elsewhere)
+    return Selection(steps, sorted(chapters), elsewhere, durations)
 
 
 def chapter_names() -> dict[str, str]:
@@ -112,9 +118,23 @@ def pytest_configure(config: pytest.Config) -> None:
     if base is None:
         return
     sent = getattr(config, "workerinput", {}).get(_SENT)
-    selection = Selection(**sent) if sent else select(base)
+    cache = getattr(config, "cache", None)
+    durations = cache.get(_DURATIONS, {}) if cache else {}
+    selection = Selection(**sent) if sent else select(base, durations)
     seconds = config.getoption("seconds") or float("inf")
     config.pluginmanager.register(ChangedOnly(selection, seconds), "changed-only-tests")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _TAKEN[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remember which tests take long, for the next run that has little time."""
+    cache = getattr(session.config, "cache", None)
+    if cache is not None and not hasattr(session.config, "workerinput"):
+        known = {**cache.get(_DURATIONS, {}), **_TAKEN}
+        cache.set(_DURATIONS, {t: round(s, 1) for t, s in known.items() if s >= _LONG})
 
 
 class ChangedOnly:
@@ -153,17 +173,17 @@ class ChangedOnly:
         distances = {item: self._distance(item) for item in items}
         left = [item for item in items if distances[item] is None]
         config.hook.pytest_deselected(items=left)
-        # Tests of one file stay together: they share what is made for them.
-        kept = [(distances[item], item) for item in items if distances[item] is not None]
-        nearest: dict[Path, int] = {}
-        for steps, item in kept:
-            nearest[item.path] = min(steps, nearest.get(item.path, steps))
-        items[:] = [item for _, item in sorted(kept, key=lambda one: nearest[one[1].path])]
+        kept = [item for item in items if distances[item] is not None]
+        # Sorting keeps tests of one file together, as far as they are equally near.
+        items[:] = sorted(kept, key=lambda item: (distances[item], self._seconds_of(item) > 0))
+
+    def _seconds_of(self, item: pytest.Item) -> float:
+        return self._selection.durations.get(item.nodeid, 0.0)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         self._end = min(self._end, time.monotonic() + self._seconds)
-        if time.monotonic() < self._end:
+        if time.monotonic() + self._seconds_of(item) < self._end:
             return None
         self._late[item.path.relative_to(ROOT).as_posix()] += 1
         return True
@@ -192,4 +212,5 @@ class ChangedOnly:
         write(f"{len(others)} files of tests that the change does not reach.")
         for file, count in sorted(self._late.items()):
             write(f"No time for {count} tests: {file}", yellow=True)
-        write("All there are: make test")
+        write("No notebook is run again: make build has run those whose text changed.")
+        write("All there is: make test")

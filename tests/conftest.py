@@ -46,6 +46,11 @@ _EACH_ON_ITS_OWN = (
 _TOGETHER = re.compile(r"test_attack_corpus\.py::.*(\[survivors-|_nothing_is_left)")
 
 
+class _OneByOne(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid
+
+
 class _ByFile(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
@@ -62,9 +67,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
     """Say which tests run in the same process, for ``--dist loadfile``."""
-    if config.getoption("changed") is not None:
-        config.option.loadscopereorder = False  # the nearest tests come first
-    return _ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+    if config.getoption("dist") != "loadfile":
+        return None
+    if config.getoption("changed") is None:
+        return _ByFile(config, log)
+    config.option.loadscopereorder = False  # the nearest tests come first, wherever they stand
+    return _OneByOne(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
