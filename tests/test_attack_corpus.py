@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 import nbformat
 import pytest
@@ -33,7 +34,7 @@ from course_files import COURSE, ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 
 from helpers.grading.assignment import Assignment
-from helpers.grading.judge import judge
+from helpers.grading.judge import judge, session
 from helpers.grading.records.registration import register
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
@@ -46,8 +47,10 @@ SYSTEM_FOLDERS = [
     *(Path(sys.prefix), Path.home(), ROOT, ROOT / "helpers", ROOT / "tests"),
 ]
 ROUNDING = 0.011
-# Cells that loop or sleep are stopped sooner than in a course, so that nobody waits for them.
+# Cells that loop or sleep are stopped sooner than in a course, so that nobody waits for them. What
+# is not to be stopped by a clock has more time than a busy machine can take away.
 SETTINGS = judge.Settings(cell_seconds=5.0, exercise_seconds=10.0)
+PATIENT = judge.Settings(cell_seconds=60.0, exercise_seconds=120.0)
 MIB = 2**20
 # A judged notebook holds what a cell printed, up to a cap; whatever was printed.
 MOST_NOTEBOOK_BYTES = 8 * MIB
@@ -109,7 +112,11 @@ class World:
 
     def judge(self, attack: Attack) -> Judged:
         self.judged.add(attack.name)
-        return judge.judge_submission(attack.notebook, self.assignments[attack.chapter], SETTINGS)
+        settings = SETTINGS if Verdict.TIMED_OUT in attack.verdicts else PATIENT
+        seconds = min(settings.exercise_seconds, 60.0)
+        with mock.patch.object(session, "SECONDS_PER_CALL", seconds):
+            assignment = self.assignments[attack.chapter]
+            return judge.judge_submission(attack.notebook, assignment, settings)
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +238,7 @@ def test_afterwards_nothing_outside_has_changed_and_nothing_is_left(world: World
     assert wait_until_gone(SURVIVOR) == []
 
 
-def wait_until_gone(mark: bytes, seconds: float = 20.0) -> list[int]:
+def wait_until_gone(mark: bytes, seconds: float = 120.0) -> list[int]:
     deadline = time.monotonic() + seconds
     while (found := processes_with(mark)) and time.monotonic() < deadline:
         time.sleep(0.1)
