@@ -27,7 +27,7 @@ _FILE_NAME = re.compile(r"[\w./-]*?([\w.-]+\.\w+)")
 # Where modules are looked for, as pytest's `pythonpath` says; and beside a file, as for a program.
 _ROOTS = ("", "tests/")
 # Code that tests read as data: it uses nothing for them.
-_READ_AS_DATA = ("tests/attacks/", "tests/exercises/", "tests/honest/")
+READ_AS_DATA = ("tests/attacks/", "tests/exercises/", "tests/honest/")
 # Chapters are read as data, too, but these run what is in them.
 _CHAPTERS = "course/chapters/"
 _RUN_CHAPTERS = (
@@ -65,7 +65,7 @@ class Tree:
         self._loaded_later = loaded_later or {}
         self.parts: dict[Node, Part] = {}
         for file in sorted(self._files):
-            if file.endswith(".py") and not file.startswith(_READ_AS_DATA):
+            if file.endswith(".py") and not file.startswith(READ_AS_DATA):
                 found = read_parts((root / file).read_text("utf-8", "replace"))
                 self.parts |= {(file, name): part for name, part in found.items()}
 

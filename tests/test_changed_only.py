@@ -102,19 +102,24 @@ def test_a_change_is_seen_from_where_the_branch_began(root: Path) -> None:
     git(root, "commit", "-am", "second")
     (root / "helpers" / "new.py").write_text("ONE = 1\n")
     (root / "helpers" / "child.py").unlink()
+    solutions = root / "tests" / "exercises" / "00_warm_up" / "one.py"
+    solutions.parent.mkdir(parents=True)
+    solutions.write_text("# a remark alone: all of such a file is data\n")
     base = find_base(root)
     files = changed_files(root, base)
-    assert files == ["helpers/child.py", "helpers/new.py", "helpers/words.py"]
+    data = "tests/exercises/00_warm_up/one.py"
+    assert files == ["helpers/child.py", "helpers/new.py", "helpers/words.py", data]
     assert set(changed_parts(root, base, files)) == {
         ("helpers/child.py", BODY),
         ("helpers/new.py", "ONE"),
         ("helpers/words.py", "loud"),
+        (data, BODY),
     }
     git(root, "add", ".")
     git(root, "commit", "-m", "third")
     git(root, "checkout", "main")
     git(root, "merge", "branch")
-    assert changed_files(root, find_base(root)) == ["helpers/child.py", "helpers/new.py"]
+    assert changed_files(root, find_base(root)) == ["helpers/child.py", "helpers/new.py", data]
 
 
 # --- The repository's own

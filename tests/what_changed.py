@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from change_reach import Node
+from change_reach import READ_AS_DATA, Node
 from code_uses import BODY, differing_parts
 
 
@@ -45,7 +45,7 @@ def changed_parts(root: Path, base: str, files: list[str]) -> Iterator[Node]:
     Code whose comments or layout alone have changed is left out, unless its text is data.
     """
     for file in files:
-        if not file.endswith(".py") or file.startswith(("course/", "tests/attacks/")):
+        if not file.endswith(".py") or file.startswith(("course/", *READ_AS_DATA)):
             yield file, BODY
         if file.endswith(".py"):
             after = (root / file).read_text("utf-8") if (root / file).exists() else ""
