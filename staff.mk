@@ -1,10 +1,12 @@
 # What instructors and maintainers type. The Makefile reads it, and has the variables.
 #
-# PYTEST_ARGS='-k bootstrap' is passed to pytest.
+# PYTEST_ARGS='-k bootstrap' is passed to pytest. BASE=v1.0 is what `make check` compares with, if
+# not with where the branch left the main one.
 
 PYTEST_ARGS ?=
+BASE ?=
 
-.PHONY: staff demo setup build book book-serve test bench format release
+.PHONY: staff demo setup build book book-serve check test bench format release
 
 staff: ## for instructors: set up, open JupyterLab with nbgrader's formgrader
 	@$(BOOTSTRAP) instructor
@@ -28,6 +30,12 @@ book: ## for maintainers: make the website in build/book
 book-serve: ## for maintainers: make the website and show it while you write
 	@$(BOOTSTRAP) maintainer
 	@$(BIN)/bits book --serve $(PORT_OPTION) $(ARGS)
+
+check: ## for maintainers: what your change can break, in about two minutes
+	@$(BOOTSTRAP) maintainer --system-packages
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --changed=$(BASE) --seconds 80 $(PYTEST_ARGS)
 
 # The notebooks come before the tests: what was not run is then the last thing on the screen.
 # In a notebook, a deprecation that the notebook's own code causes is an error.

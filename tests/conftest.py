@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -21,6 +22,8 @@ pytest_plugins = [
     "real_book",
     "known_points",
     "repeats",
+    "registered_chapters",
+    "changed_only",
 ]
 
 # For `--hypothesis-profile=long`: searches that say nothing else go on for about ten minutes.
@@ -31,21 +34,48 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests of one file share what is made for them, so they run in one process. Those of these files
-# share nothing and take long: each may run in whichever process is free.
-_EACH_ON_ITS_OWN = {"test_nbgrader_chapters.py", "test_judged_chapters.py"}
+# share little and take long: each may run in whichever process is free. They come last, in this
+# order: the judge's verdicts on solutions are held to what the exercises' own tests gave.
+_EACH_ON_ITS_OWN = (
+    "test_nbgrader_chapters.py",
+    "test_attack_corpus.py",
+    "test_honest_notebooks.py",
+    "test_exercises.py",
+    "test_judged_chapters.py",
+)
+# But for these: the last of them looks for what the others may have left.
+_TOGETHER = re.compile(r"test_attack_corpus\.py::.*(\[survivors-|_nothing_is_left)")
+
+
+class _OneByOne(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid
 
 
 class _ByFile(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return nodeid if Path(file).name in _EACH_ON_ITS_OWN else file
+        alone = Path(file).name in _EACH_ON_ITS_OWN and not _TOGETHER.search(nodeid)
+        return nodeid if alone else file
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that any process may run in their order; others stay where they are."""
+    order = {name: number for number, name in enumerate(_EACH_ON_ITS_OWN)}
+    items.sort(key=lambda item: order.get(item.path.name, -1))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
     """Say which tests run in the same process, for ``--dist loadfile``."""
-    return _ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+    if config.getoption("dist") != "loadfile":
+        return None
+    if config.getoption("changed") is None:
+        return _ByFile(config, log)
+    config.option.loadscopereorder = False  # the nearest tests come first, wherever they stand
+    return _OneByOne(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Say how often the contract of an exercise is asked for anew."""
-    parser.addoption("--draws", type=int, default=2, help="inputs drawn for each solution")
+    parser.addoption("--draws", type=int, default=0, help="inputs drawn for each solution")

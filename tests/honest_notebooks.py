@@ -26,6 +26,8 @@ from nbformat.notebooknode import NotebookNode
 FOLDER = Path(__file__).resolve().parent / "honest"
 # Those that are judged in about a second.
 LIGHT = [name for name in CHAPTERS if name[:2] in ("00", "01", "04", "05", "07", "08", "11")]
+# Those of which one notebook takes as long as twenty of others.
+LONG = [name for name in CHAPTERS if name[:2] == "12"]
 _STRAYS_PER_NOTEBOOK = 8
 _WITHOUT_LOOPS = ("pairwise-distances", "batch-gather")
 _DEFINITION = re.compile(r"^(def|class) (\w+)", re.MULTILINE)
@@ -119,15 +121,16 @@ def _with_additions(chapter: str, constructs: Mapping[str, str]) -> NotebookNode
     cells = []
     for cell in notebook.cells:
         exercise = grade_id(cell)
-        where, _, name = constructs.get(exercise, "").partition(": ")
-        if where == "above":
-            cell.source = f"{named(ABOVE[name], chapter, exercise)}\n{cell.source}"
-        elif where == "below":
-            cell.source = f"{cell.source}\n\n{named(BELOW[name], chapter, exercise)}"
-        elif where == "around":
-            helper, call = AROUND[name]
-            cells.append(v4.new_code_cell(helper.strip("\n")))
-            cell.source = f"{cell.source}\n\n\n{named(call, chapter, exercise)}"
+        for construct in filter(None, constructs.get(exercise, "").split("; ")):
+            where, _, name = construct.partition(": ")
+            if where == "above":
+                cell.source = f"{named(ABOVE[name], chapter, exercise)}\n{cell.source}"
+            elif where == "below":
+                cell.source = f"{cell.source}\n\n{named(BELOW[name], chapter, exercise)}"
+            elif where == "around":
+                helper, call = AROUND[name]
+                cells.append(v4.new_code_cell(helper.strip("\n")))
+                cell.source = f"{cell.source}\n\n\n{named(call, chapter, exercise)}"
         cells.append(cell)
     notebook.cells = cells
     return notebook
@@ -195,12 +198,13 @@ def cases() -> Iterator[Case]:
     """Yield all notebooks."""
     yield from _stray_cases()
     yield from _addition_cases()
-    yield from _around_cases()
     for number, name in enumerate(LAYOUTS):
         # Two light chapters and another one: each construct is tried on three.
         light = [LIGHT[number % len(LIGHT)], LIGHT[(number + 3) % len(LIGHT)]]
-        others = [chapter for chapter in CHAPTERS if chapter not in light]
-        for chapter in (*light, others[number * 5 % len(others)]):
+        others = [chapter for chapter in CHAPTERS if chapter not in (*light, *LONG)]
+        # A long one once, so that it has as many notebooks as every chapter is to have.
+        other = LONG[number] if number < len(LONG) else others[number * 3 % len(others)]
+        for chapter in (*light, other):
             yield Case(chapter, f"layout, {name}", {e.name: name for e in exercises_of(chapter)})
     for chapter in CHAPTERS:
         waiting = list(answers(chapter))
@@ -226,28 +230,35 @@ def _stray_cases() -> Iterator[Case]:
 
 
 def _addition_cases() -> Iterator[Case]:
-    names = [*(f"above: {name}" for name in ABOVE), *(f"below: {name}" for name in BELOW)]
-    place = 0
-    for number, chapters in enumerate((CHAPTERS, CHAPTERS, LIGHT)):
+    """Yield notebooks with one addition of each kind at every exercise, above it and below it."""
+    above, below, place = list(ABOVE), list(BELOW), 0
+    for number, chapters in enumerate((CHAPTERS, LIGHT)):
         for chapter in chapters:
             constructs = {}
             for exercise in exercises_of(chapter):
-                constructs[exercise.name] = names[place % len(names)]
+                chosen = [f"above: {above[place % len(above)]}"]
+                chosen.append(f"below: {below[place % len(below)]}")
+                constructs[exercise.name] = "; ".join(chosen)
                 place += 1
+            # Where no loop may be, what is put around two functions binds their cells together, and
+            # with them the loops of what stands below: these get a notebook of their own.
+            around = _around(chapter)
+            together = not number and not set(_WITHOUT_LOOPS) & set(around)
+            for name in around if together else ():
+                constructs[name] += f"; {around[name]}"
             yield Case(chapter, f"additions, {number}", constructs)
+            if not number and not together:
+                yield Case(chapter, "additions, around", around)
 
 
-def _around_cases() -> Iterator[Case]:
-    names = [f"around: {name}" for name in AROUND]
-    for number, chapter in enumerate(CHAPTERS):
-        functions = [
-            exercise.name
-            for exercise in exercises_of(chapter)
-            if what_is_defined(chapter, exercise.name)[0] == "def"
-        ]
-        chosen = {
-            name: names[(number * 3 + place) % len(names)] for place, name in enumerate(functions)
-        }
-        # A function that calls an older one of its own name is taken for one that calls itself.
-        chosen |= {name: names[number % 2] for name in functions if name in _WITHOUT_LOOPS}
-        yield Case(chapter, "additions, around", chosen)
+def _around(chapter: str) -> dict[str, str]:
+    """Return what is put around the functions of a chapter, by exercise."""
+    names, number = [f"around: {name}" for name in AROUND], CHAPTERS.index(chapter)
+    functions = [
+        exercise.name
+        for exercise in exercises_of(chapter)
+        if what_is_defined(chapter, exercise.name)[0] == "def"
+    ]
+    # A function that calls an older one of its own name is taken for one that calls itself.
+    chosen = {n: names[(number * 3 + place) % len(names)] for place, n in enumerate(functions)}
+    return chosen | {name: names[number % 2] for name in functions if name in _WITHOUT_LOOPS}

@@ -6,6 +6,7 @@ Some take half a minute, and more than one test asks.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,17 @@ from classroom import deserved_points
 
 from helpers.catalogue import Exercise
 from helpers.files import write_atomically
+
+# What a wrong solution gets for a part of its work may be another number once in a long time: a
+# rounded number that happens to be the right one. Whether that is rare, more draws tell.
+MORE_DRAWS = 10
+RARE = 0.1
+
+
+def hang_on_luck(points: Counter[float]) -> bool:
+    """Return whether the points of one solution are other ones more often than rarely."""
+    _, usual = points.most_common(1)[0]
+    return points.total() - usual > RARE * points.total()
 
 
 class KnownPoints:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from course_files import ROOT
 
-_SECONDS_TO_START = 90
+_SECONDS_TO_START = 180
 TOKEN = "for-this-test"
 
 

@@ -17,7 +17,7 @@ from helpers.authoring.book import build
 pytestmark = [pytest.mark.needs_system("chromium"), pytest.mark.timeout(400)]
 
 CHAPTER = "02-float-formats"
-SECONDS = 30
+SECONDS = 90
 SCREENS = [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")]
 
 

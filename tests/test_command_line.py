@@ -85,7 +85,7 @@ def test_outside_a_clone_it_says_where_to_go(
 
 def test_the_installed_command_answers() -> None:
     command = Path(sys.executable).with_name("bits")
-    shown = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60)
+    shown = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=180)
     assert shown.returncode == 0
     assert shown.stdout == f"bits, version {__version__}\n"
 

@@ -373,7 +373,7 @@ def test_what_kills_its_process_is_set_aside_and_nobody_else(processes: Path) ->
     ("answer", "limit", "seconds", "reason"),
     [
         ("spin", "MOST_OWN_SECONDS", 2.0, "the judge itself computed for more than 2 seconds"),
-        ("sleep=600", "MOST_WALL_SECONDS", 8.0, "judging it took more than 8 seconds"),
+        ("sleep=600", "MOST_WALL_SECONDS", 15.0, "judging it took more than 15 seconds"),
         ("memory", "MOST_OWN_SECONDS", 60.0, "the judge ended with a MemoryError"),
     ],
     ids=["computes", "waits", "memory"],
@@ -501,7 +501,7 @@ def test_a_killed_grader_is_finished_by_the_next_run(course: Path) -> None:
         left_behind += descendants(process)
         process.kill()
         process.communicate()
-    _, alive = psutil.wait_procs(left_behind, timeout=60)
+    _, alive = psutil.wait_procs(left_behind, timeout=180)
     assert not alive, "workers outlive the one that started them"
     summary = run(course)
     assert len(summary.judged) + len(summary.mended) + len(summary.unchanged) == 40
@@ -524,10 +524,10 @@ def test_ctrl_c_stops_soon_and_keeps_what_is_done(course: Path) -> None:
     workers = descendants(process)
     # As a terminal does it: to everybody in the group.
     os.killpg(process.pid, signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=180)
     assert output.splitlines()[-1] == "interrupted 3"
     assert "Traceback" not in errors
-    assert not psutil.wait_procs(workers, timeout=30)[1]
+    assert not psutil.wait_procs(workers, timeout=180)[1]
     assert set(scores(course)) == {f"s{n}" for n in range(6)}
 
 

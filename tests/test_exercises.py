@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-import time
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from course_files import (
@@ -22,8 +20,9 @@ from course_files import (
     source,
     variants,
 )
-from known_points import KnownPoints
+from known_points import MORE_DRAWS, KnownPoints, hang_on_luck
 
+import bootstrap
 from helpers import calling
 from helpers.catalogue import Chapter, Exercise, load_chapters
 
@@ -34,26 +33,16 @@ def _time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calling, "SECONDS_PER_CALL", 60.0)
 
 
-# Inputs are drawn afresh each time: a verdict that hangs on luck shows when it is asked again. As
-# often as the time allows; `--draws 50` hunts for luck.
-SECONDS_PER_DRAW = 5.0
-# What a wrong solution gets for a part of its work may be another number once in a long time: a
-# rounded number that happens to be the right one. Whether that is rare, more draws tell.
-MORE_DRAWS = 10
-RARE = 0.1
+# Inputs are drawn afresh each time: a verdict that hangs on luck shows when it is asked again.
+# `--draws 50` hunts for luck.
 
 
-@pytest.fixture
-def again_and_again(request: pytest.FixtureRequest) -> Iterator[int]:
-    draws = request.config.getoption("draws")
-    return _count_for(draws, SECONDS_PER_DRAW * draws)
-
-
-def _count_for(times: int, seconds: float) -> Iterator[int]:
-    end = time.monotonic() + seconds
-    for number in range(times):
-        if number == 0 or time.monotonic() < end:
-            yield number
+@pytest.fixture(scope="session")
+def again_and_again(request: pytest.FixtureRequest) -> range:
+    """Ask once where the judge asks again in the same run, on inputs of its own, else twice."""
+    files = {item.path.name for item in request.session.items}
+    judged = "test_judged_chapters.py" in files and bootstrap.has_package("bubblewrap")
+    return range(request.config.getoption("draws") or (1 if judged else 2))
 
 
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.name)
@@ -91,7 +80,7 @@ def test_the_stub_fails_with_its_own_message(exercise: Exercise) -> None:
 
 
 @every_exercise
-def test_the_reference_passes(exercise: Exercise, again_and_again: Iterator[int]) -> None:
+def test_the_reference_passes(exercise: Exercise, again_and_again: range) -> None:
     for _ in again_and_again:
         outcome = run_exercise(exercise)
         assert outcome.points == exercise.points, outcome.report
@@ -107,7 +96,7 @@ def test_the_reference_passes_the_students_check(exercise: Exercise) -> None:
 
 @each_variant(right=True)
 def test_every_other_right_solution_passes(
-    exercise: Exercise, variant: Variant, again_and_again: Iterator[int]
+    exercise: Exercise, variant: Variant, again_and_again: range
 ) -> None:
     for _ in again_and_again:
         outcome = run_exercise(exercise, variant.code)
@@ -118,7 +107,7 @@ def test_every_other_right_solution_passes(
 def test_every_wrong_solution_fails_and_is_told_why(
     exercise: Exercise,
     variant: Variant,
-    again_and_again: Iterator[int],
+    again_and_again: range,
     known_points: KnownPoints,
 ) -> None:
     points: Counter[float] = Counter()
@@ -139,11 +128,9 @@ def test_every_wrong_solution_fails_and_is_told_why(
     if len(points) > 1:
         for _ in range(MORE_DRAWS):
             ask()
-    deserved, usual = points.most_common(1)[0]
+    deserved, _ = points.most_common(1)[0]
     known_points.keep(exercise, variant.code, deserved)
-    assert points.total() - usual <= RARE * points.total(), (
-        f"{variant.meaning}: the points hang on luck: {dict(points)}"
-    )
+    assert not hang_on_luck(points), f"{variant.meaning}: the points hang on luck: {dict(points)}"
 
 
 @every_exercise

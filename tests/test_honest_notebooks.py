@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache
 
 import pytest
 from classroom import solved, to_bytes, without_demos
-from course_files import CHAPTERS, COURSE
+from course_files import CHAPTERS
 from honest_notebooks import Case, cases, with_strays_everywhere
 from honest_strays import STRAYS
 from nbformat.notebooknode import NotebookNode
+from registered_chapters import Register
 
 from helpers.grading.assignment import Assignment
-from helpers.grading.judge.judge import close_warm_processes, judge_submission
+from helpers.grading.judge.judge import judge_submission
 from helpers.grading.judge.reaches import Notebook
 from helpers.grading.judge.sanitize import sanitize
 from helpers.grading.judge.trusted import defined_names
-from helpers.grading.records.registration import register
 from helpers.grading.settings import Settings
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
 
-Register = Callable[[str], Assignment]
 CASES = list(cases())
-
-
-@pytest.fixture(scope="module")
-def registered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Register]:
-    @cache
-    def register_chapter(chapter: str) -> Assignment:
-        course = tmp_path_factory.mktemp("course")
-        shutil.copytree(COURSE.source(chapter).parent, course / "source" / chapter)
-        shutil.copy(COURSE.config_file, course)
-        return register(course, chapter)
-
-    yield register_chapter
-    close_warm_processes()
 
 
 def faults(notebook: NotebookNode, assignment: Assignment) -> dict[str, str]:

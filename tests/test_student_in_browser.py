@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.needs_system("chromium"), pytest.mark.timeout(400)]
 
 CHAPTER = "08-numerical-stability"
 FIRST = next(exercise for exercise in EXERCISES if exercise.chapter == CHAPTER)
-SECONDS = 30
+SECONDS = 90
 
 
 @pytest.fixture(scope="module")
