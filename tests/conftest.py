@@ -42,3 +42,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileS
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Say how often the contract of an exercise is asked for anew."""
     parser.addoption("--draws", type=int, default=2, help="inputs drawn for each solution")
+    parser.addoption(
+        "--hostile-class",
+        type=int,
+        default=0,
+        help="grade a class of as many honest and as many hostile students, in three ways",
+    )
