@@ -14,7 +14,14 @@ import torch._dynamo  # noqa: F401
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-pytest_plugins = ["system_packages", "browser", "run_folder", "real_book", "known_points"]
+pytest_plugins = [
+    "system_packages",
+    "browser",
+    "run_folder",
+    "real_book",
+    "known_points",
+    "fuzzing",
+]
 
 # For `--hypothesis-profile=long`: searches that say nothing else go on for about ten minutes.
 settings.register_profile("long", max_examples=100_000, deadline=None)
