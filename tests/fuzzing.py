@@ -50,6 +50,8 @@ class Search:
         end = time.monotonic() + 60.0 * self._minutes
 
         def counted(arguments: tuple) -> None:
+            if self._minutes and time.monotonic() >= end:
+                return
             self._count += 1
             with _ended_in_time():
                 check(*arguments)

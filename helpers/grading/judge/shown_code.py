@@ -38,8 +38,8 @@ class CodeRoom:
     def notes(self) -> list[str]:
         """Return what a person should know of it."""
         told = (
-            f"code of {self._left_out:,} of its cells is shown in part: there is too much of it, or "
-            f"its lines are too long"
+            f"code of {self._left_out:,} of its cells is shown in part: there is too much of it, "
+            f"or its lines are too long"
         )
         return [told] * bool(self._left_out)
 
