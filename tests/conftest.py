@@ -49,6 +49,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileS
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Say how often the contract of an exercise is asked for anew."""
     parser.addoption("--draws", type=int, default=2, help="inputs drawn for each solution")
+    parser.addoption("--kills", type=int, default=3, help="how often a real grader is killed")
     parser.addoption(
         "--hostile-class",
         type=int,
