@@ -107,9 +107,7 @@ def check_growth(do: Callable[[int], object], start: int, most: int) -> None:
 
 
 def _seconds(do: Callable[[int], object], size: int) -> float:
-    # What was there before is not walked by the collector, and is no work of this input's.
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # what was there before is no work of this input's
     try:
         began = time.process_time()
         do(size)
