@@ -1,12 +1,13 @@
 # What instructors and maintainers type. The Makefile reads it, and has the variables.
 #
 # PYTEST_ARGS='-k bootstrap' is passed to pytest. BASE=v1.0 is what `make check` compares with, if
-# not with where the branch left the main one.
+# not with where the branch left the main one. MINUTES=10 is for each search of `make fuzz`.
 
 PYTEST_ARGS ?=
 BASE ?=
+MINUTES ?= 10
 
-.PHONY: staff demo setup build book book-serve check test bench format release
+.PHONY: staff demo setup build book book-serve check test fuzz bench format release
 
 staff: ## for instructors: set up, open JupyterLab with nbgrader's formgrader
 	@$(BOOTSTRAP) instructor
@@ -46,6 +47,11 @@ test: setup ## for maintainers: set up, check the style, the notebooks and all t
 	@PYTHONWARNINGS=error::DeprecationWarning:__main__,error::FutureWarning:__main__ \
 	  $(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg course/source
 	@$(BIN)/python -m pytest -q -n 3 --dist loadfile $(PYTEST_ARGS)
+
+# One search after another: each looks at the clock.
+fuzz: ## for maintainers: search for what grading cannot take or is slow with; MINUTES=10 each
+	@$(BOOTSTRAP) maintainer
+	@$(BIN)/python -m pytest -q -s -n 0 tests/test_fuzz.py --fuzz-minutes $(MINUTES) $(PYTEST_ARGS)
 
 bench: ## for maintainers: how fast a class is graded, in build/bench; ARGS='--most 100'
 	@$(BOOTSTRAP) maintainer

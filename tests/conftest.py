@@ -24,6 +24,7 @@ pytest_plugins = [
     "repeats",
     "registered_chapters",
     "changed_only",
+    "fuzzing",
 ]
 
 # For `--hypothesis-profile=long`: searches that say nothing else go on for about ten minutes.
@@ -79,3 +80,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileS
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Say how often the contract of an exercise is asked for anew."""
     parser.addoption("--draws", type=int, default=0, help="inputs drawn for each solution")
+    parser.addoption("--kills", type=int, default=3, help="how often a real grader is killed")
+    parser.addoption(
+        "--hostile-class",
+        type=int,
+        default=0,
+        help="grade a class of as many honest and as many hostile students, in three ways",
+    )

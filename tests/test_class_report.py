@@ -80,8 +80,9 @@ def hostile_student(number: int, text: str) -> Student:
     """Return a student who is called ``text``, writes it, shows it and is told it."""
     judged = invented.invent(number)
     told = PropertyResult(text, 1.0, "failed", text, ((text, text),), False)
+    hidden = replace(told, hidden=True, details=((text, text), (text, "other")))
     exercises = tuple(
-        replace(e, message=text, properties=(told, *e.properties), for_a_person=text)
+        replace(e, message=text, properties=(told, hidden, *e.properties), for_a_person=text)
         for e in judged.exercises
     )
 
@@ -393,11 +394,45 @@ def test_what_a_hidden_property_was_fed_is_not_shown(course: Path) -> None:
     assert "SECRET" not in page
 
 
+def test_what_code_said_in_hidden_tests_is_for_the_instructor_alone(tmp_path: Path) -> None:
+    said = (("fed in", "SECRET input"), ("printed", "SECRET print"))
+    withheld = PropertyResult("claims", 1.0, "failed", "SECRET words", said, True, "it raised")
+    late = replace(withheld, claim="also claims", reason="SECRET later", hidden=False, details=())
+    first, *others = invented.all_right().exercises
+    wrong = Judged((replace(first, properties=(withheld, late)), *others))
+    students = [Student("ada", wrong, "Ada", "L"), Student("bob", invented.all_right())]
+    course = invented.make_course(tmp_path, students)
+    folder = write_report(course, CHAPTER).index.parent
+    told = text_of(folder / "hidden-tests.html")
+    for words in (
+        "Ada L",
+        "claims",
+        "SECRET words",
+        "SECRET input",
+        "SECRET print",
+        "SECRET later",
+    ):
+        assert words in told
+    assert "bob" not in told
+    assert "hidden-tests.html" in (folder / "index.html").read_text("utf-8")
+    pages = [*(folder / "feedback").iterdir(), *(course / "feedback").rglob("*.html")]
+    assert len(pages) == 4
+    assert [page for page in pages if "SECRET" in page.read_text("utf-8")] == []
+
+
+def test_where_nothing_was_withheld_there_is_no_such_page(tmp_path: Path) -> None:
+    course = invented.make_course(tmp_path, [Student("bob", invented.all_right())])
+    folder = write_report(course, CHAPTER).index.parent
+    assert not (folder / "hidden-tests.html").exists()
+    assert "hidden-tests" not in (folder / "index.html").read_text("utf-8")
+
+
 def test_hostile_words_are_escaped_and_odd_characters_shown(hostile) -> None:
     course, summary = hostile
     folder = course / "reports" / CHAPTER
     assert summary.pages == len(HOSTILE) + 2
-    for page in [folder / "index.html", *(folder / "feedback").iterdir()]:
+    staffs = [folder / "index.html", folder / "hidden-tests.html"]
+    for page in [*staffs, *(folder / "feedback").iterdir()]:
         text = page.read_text("utf-8")
         if page.name == "index.html":  # the one script of ours, which sorts the table
             assert text.count(f"<script>{SORT}</script>") == 1
@@ -440,7 +475,8 @@ def test_nothing_in_a_page_runs_or_asks_the_network(hostile, browser) -> None:
     page.on("console", lambda message: events.append(message.text))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    pages = [folder / "index.html", *sorted((folder / "feedback").iterdir())]
+    staffs = [folder / "index.html", folder / "hidden-tests.html"]
+    pages = [*staffs, *sorted((folder / "feedback").iterdir())]
     for file in pages:
         page.goto(file.as_uri())
         page.wait_for_load_state("networkidle")

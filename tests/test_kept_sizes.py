@@ -6,6 +6,7 @@ import base64
 import io
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 from classroom import solved, to_bytes, without_demos
 from course_files import COURSE, find_cell
+from nbconvert import HTMLExporter
 from nbformat.notebooknode import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from PIL import Image
 
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge import judge, written
+from helpers.grading.judge.shown_code import CodeRoom
 from helpers.grading.records.registration import register
 from helpers.grading.settings import Settings
 
@@ -103,6 +106,52 @@ def test_pasted_pictures_and_texts_are_bounded_together(assignment: Assignment) 
     assert any("a.png cannot be shown" in note for note in judged.notes)
     assert any("characters of a long text are left out" in note for note in judged.notes)
     assert sum(e.points for e in judged.exercises) == judged.most
+
+
+# Programs that color code take for a line a time that grows with the square of its length.
+CODES = {
+    "one chain of attributes": lambda size: "x" + ".a" * (size // 2),
+    "a text without an end": lambda size: "'" + "\\" * size,
+    "a magic and spaces": lambda size: "%time" + " " * size + "x?",
+    "long lines": lambda size: ("y = x" + ".a" * 2_000 + "\n") * (size // 4_006),
+    "short lines": lambda size: "x.a\n" * (size // 4),
+}
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_code_is_shown_so_far_as_it_can_be_colored(kind: str) -> None:
+    def seconds(size: int) -> float:
+        cells = [new_code_cell(CodeRoom().shorten(CODES[kind](size)))]
+        began = time.process_time()
+        HTMLExporter().from_notebook_node(new_notebook(cells=cells))
+        return time.process_time() - began
+
+    seconds(8)  # what nbconvert loads first
+    half, whole = seconds(15_000), seconds(30_000)
+    assert whole < 2.5 * max(half, 1.0)
+
+
+def test_all_code_together_is_bounded_and_short_code_is_as_it_was() -> None:
+    room = CodeRoom()
+    assert room.shorten("x = 1\n\n\ty = 2") == "x = 1\n\n\ty = 2"
+    assert room.notes() == []
+    shown = [room.shorten("x = 1\n" * 4_000) for _ in range(100)]
+    assert len("".join(shown)) < 310_000
+    assert shown[0] == "x = 1\n" * 4_000
+    assert "24,000 characters are left out here" in shown[-1]
+    assert re.search(r"^code of 8\d of its cells is shown in part", room.notes()[0])
+
+
+@pytest.mark.needs_system("bubblewrap")
+def test_code_that_is_not_shown_is_judged(assignment: Assignment) -> None:
+    notebook = without_demos(solved(CHAPTER))
+    cell = find_cell(notebook, "softmax")
+    cell.source = "x = [" + "0," * 10_000 + "]\n\n" + cell.source
+    judged = judge.judge_submission(to_bytes(notebook), assignment, Settings())
+    assert judged.exercises[0].points == judged.exercises[0].most
+    assert "code of 1 of its cells is shown in part" in judged.notes[-1]
+    assert len(judged.notebook) < 2**20
+    assert b"characters are left out here" in judged.notebook
 
 
 def test_a_cell_that_runs_again_has_its_room_back() -> None:

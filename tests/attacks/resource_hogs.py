@@ -196,6 +196,34 @@ while True:
     except OSError:
         time.sleep(0.2)
 
+# %% attack: 110 busy children in sessions of their own, when it is called exercise="softmax" expect="timed out" points=0
+import os
+
+
+def softmax(logits, dim):
+    for _ in range(110):
+        if os.fork() == 0:
+            os.setsid()
+            break
+    while True:
+        pass
+
+
+# %% attack: 110 busy children in sessions of their own, left behind when it is defined exercise="softmax" expect="timed out|partly|waiting|passed" most=4 others="any"
+import os
+
+for _ in range(110):
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            pass
+
+
+def softmax(logits, dim):
+    powers = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
 # %% attack: starts threads until no more can be had exercise="bug-hunt-distances" expect="failed|crashed|timed out" points=0
 import threading
 import time

@@ -26,6 +26,7 @@ from helpers.grading.judge.clock import Budget
 from helpers.grading.judge.reaches import Notebook, Reach, digest_of
 from helpers.grading.judge.sanitize import Sanitized, comparable, sanitize
 from helpers.grading.judge.session import Session, WarmPool, running
+from helpers.grading.judge.shown_code import CodeRoom
 from helpers.grading.judge.trial import Judgment, try_exercise
 from helpers.grading.judge.trusted import TrustedCells, defined_names
 from helpers.grading.judge.warm import WarmProcessLostError
@@ -160,6 +161,7 @@ class _Judging:
         if all(result.verdict is Verdict.MISSING for result in results):
             results = [replace(r, for_a_person=_NOTHING_THERE) for r in results]
         self._disarm_texts()
+        self._shorten_code()
         self._notes += self._room.notes()
         content = nbformat.v4.writes(self._sanitized.notebook).encode()
         return Judged(tuple(results), content, tuple(self._notes), self._waited)
@@ -266,6 +268,13 @@ class _Judging:
         self._notes += [f"in its texts, {note}" for note in told[:_MOST_NOTES]]
         if len(told) > _MOST_NOTES:
             self._notes.append(f"in its texts, {len(told) - _MOST_NOTES} things more are left out")
+
+    def _shorten_code(self) -> None:
+        room = CodeRoom()
+        for cell in self._cells:
+            if cell.cell_type == "code" and not cell.metadata.get("nbgrader", {}).get("locked"):
+                cell.source = room.shorten(cell.source)
+        self._notes += room.notes()
 
     def _is_ours(self, cell: NotebookNode) -> bool:
         """Return whether a text is the course's, which may hold what a student's may not."""

@@ -42,7 +42,7 @@ def render_overview(
         tally: what was counted of them.
         picture: of the class; None if nobody has handed anything in.
         solutions: what they wrote.
-        tables: the tables' file names, and what each is for.
+        tables: the names of files beside it, and what each is for.
         left_out: who is not in a table to import, and why.
         due: when it is due, in UTC; None if that is not set.
         assignment: its name.

@@ -2,7 +2,8 @@
 
 ``write_report`` reads what was judged and what the gradebook says, and writes into
 ``reports/ASSIGNMENT/``: ``index.html`` for the instructor, ``grades.csv``, tables for Moodle and
-Canvas, the class's picture, and ``feedback/STUDENT.html``. Each feedback page is also put where
+Canvas, the class's picture, ``hidden-tests.html`` with what students are not told, and
+``feedback/STUDENT.html``. Each feedback page is also put where
 nbgrader looks for it, ``feedback/STUDENT/ASSIGNMENT/NOTEBOOK.html``, so that ``nbgrader
 release_feedback`` gives it out. Done again, it replaces what it wrote, and nothing else.
 """
@@ -29,6 +30,7 @@ from helpers.grading.report.own_files import OwnFiles, own_files
 from helpers.grading.report.senders import Sender, read_senders
 from helpers.grading.report.tables import Row, canvas_table, grades_table, moodle_table, read_column
 from helpers.grading.report.tally import Tally
+from helpers.grading.report.withheld import render_withheld
 from helpers.grading.waiting import tell_waiting
 
 _INDEX = "index.html"
@@ -39,6 +41,7 @@ _TABLES = (
     (_CANVAS, "for Canvas to import"),
 )
 _PICTURES = ("class.png", "class.svg")
+_WITHHELD = "hidden-tests.html"
 _STAMPS = ("timestamp.txt", "submission_secret.txt")  # nbgrader's release_feedback needs them
 
 
@@ -91,7 +94,7 @@ def write_report(
         )
     output = output or course / "reports" / assignment
     with own_files(output) as report, own_files(course / "feedback") as nbgraders:
-        report.require_own(_INDEX, *(name for name, _ in _TABLES), *_PICTURES)
+        report.require_own(_INDEX, _WITHHELD, *(name for name, _ in _TABLES), *_PICTURES)
         run = _Run(course, assignment, read_gradebook(course, assignment))
         rows = list(run.write_pages(entries, report, nbgraders))
         summary = run.write_class(rows, report, column)
@@ -147,7 +150,7 @@ class _Run:
             yield row
 
     def write_class(self, rows: list[Row], report: OwnFiles, column: str | None) -> Summary:
-        """Write the tables, the picture and the instructor's page."""
+        """Write the tables, the picture and the instructor's pages."""
         moodle = moodle_table(rows, column)
         canvas = canvas_table(rows, self._assignment, column)
         contents = (grades_table(rows), moodle.content, canvas.content)
@@ -157,13 +160,18 @@ class _Run:
         if picture:
             for name, content in zip(_PICTURES, (picture.png, picture.svg), strict=True):
                 report.write(name, content)
+        files = list(_TABLES)
+        withheld = render_withheld(rows, self._assignment, self._title, _label)
+        if withheld:
+            report.write(_WITHHELD, withheld)
+            files.append((_WITHHELD, "what code did in hidden tests, for you alone"))
         left_out = dict(moodle.left_out) | dict(canvas.left_out)
         overview = render_overview(
             rows,
             self._tally,
             picture,
             self._solutions,
-            _TABLES,
+            files,
             left_out.items(),
             self._view.due.date,
             self._assignment,
