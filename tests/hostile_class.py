@@ -23,9 +23,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from PIL import Image
 
 from helpers.calling import SECONDS_PER_CALL
+from helpers.grading.settings import Settings
+from helpers.guard import WALL_FACTOR
 
 CHAPTER = "08-numerical-stability"
 FILE = COURSE.release(CHAPTER).name
+LIMITS = Settings()
+_TRIES = 2  # what is stopped by the wall's clock is tried again alone
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Member:
         files: what lies in the folder.
         about: what is hostile about it; "" for honest work.
         deserved: the points of each exercise, with those that wait for a person.
-        waits: the seconds of the limits that it is sure to use up.
+        waits: the seconds that the limits which it runs into let it take.
     """
 
     student: str
@@ -130,7 +134,7 @@ def _with_cells(*cells: NotebookNode) -> Maker:
     return make
 
 
-def _that_are_run(codes: list[str]) -> Maker:
+def _that_are_run(codes: list[str], waits: float) -> Maker:
     """Return how to make a member whose first exercise uses cells with these codes."""
 
     def make(student: str, about: str) -> Member:
@@ -142,7 +146,7 @@ def _that_are_run(codes: list[str]) -> Maker:
         notebook.cells[at:at] = [
             new_code_cell(f"part{number} = {number}\n{code}") for number, code in enumerate(codes)
         ]
-        return Member(student, {FILE: to_bytes(notebook)}, about, _full())
+        return Member(student, {FILE: to_bytes(notebook)}, about, _full(), waits)
 
     return make
 
@@ -205,12 +209,12 @@ ROWS: dict[str, tuple[Maker, Maker]] = {
         _of_corpus(
             "resource_hogs",
             "110 busy children in sessions of their own, when it is called",
-            SECONDS_PER_CALL,
+            _TRIES * WALL_FACTOR * SECONDS_PER_CALL,
         ),
         _of_corpus(
             "resource_hogs",
             "110 busy children in sessions of their own, left behind when it is defined",
-            SECONDS_PER_CALL,
+            _TRIES * LIMITS.exercise_seconds,
         ),
     ),
     "texts that are slow to parse": (
@@ -245,7 +249,10 @@ ROWS: dict[str, tuple[Maker, Maker]] = {
         _of_corpus("resource_hogs", "returns a tensor of 60,000 dimensions"),
         _of_corpus("resource_hogs", "returns a list of tensors of 65 dimensions each"),
     ),
-    "pictures": (_that_are_run([_PICTURE] * 200), _with_cells(*_pasted())),
+    "pictures": (
+        _that_are_run([_PICTURE] * 200, LIMITS.total_seconds),
+        _with_cells(*_pasted()),
+    ),
     "memory that nobody counts": (
         _of_corpus("walls", "looks for memory that is a file without a folder"),
         _of_corpus("walls", "mounts a disk of 64 gigabytes in a user namespace"),
