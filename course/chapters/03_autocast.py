@@ -286,13 +286,15 @@ cell sets the two switches that it would set.)
 
 # %%
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def measure_cuda_policy(operation, lower=torch.float16):
     torch.set_autocast_dtype("cuda", lower)
     torch.set_autocast_enabled("cuda", True)
     try:
-        with FakeTensorMode():
+        # To choose among its kernels, attention would ask a card; its formula asks nobody.
+        with FakeTensorMode(), sdpa_kernel(SDPBackend.MATH):
             from_float32 = result_dtype(operation, torch.float32, "cuda")
             from_lower = result_dtype(operation, lower, "cuda")
     finally:
