@@ -31,6 +31,7 @@ from helpers import (
     play,
     probes,
     progress,
+    recorded,
     saved_bytes,
     show,
     time_ratio,
@@ -1839,7 +1840,7 @@ measured as well.)
 """
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "recorded"]
 def times_faster(size, lower, seconds=0.4):
     """Return how many times faster a product is in a region than in float32."""
     left, right = torch.randn(2, size, size, device=device)
@@ -1865,6 +1866,7 @@ print(f"float32 takes, against a bfloat16 region, product of size {sizes[0]}: {r
 print(f"the same, size {sizes[-1]}: {ratios[-1]}")
 print(f"float32 takes, against a float16 region, size 96: {small_half}")
 print(f"float32 takes, against a bfloat16 region, the painter's forward pass: {one_step}")
+recorded("bfloat16-region")
 
 figure, axes = new_figure()
 axes.fill_between(

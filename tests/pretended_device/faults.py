@@ -21,7 +21,6 @@ FAULTS = (
         "digit_labels[:256].to(device)",
         "digit_labels[:256]",
         _TWO_DEVICES,
-        shows_in='print("logits:   "',
     ),
     Fault(
         "03-autocast",
