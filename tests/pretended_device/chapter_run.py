@@ -23,7 +23,7 @@ from pretended_device.cells import Fault, choose_cells, plant, with_what_they_bu
 
 @dataclass(frozen=True)
 class Ran:
-    """What one cell came to; ``error`` is a traceback, or empty."""
+    """What one cell came to; ``error`` is what Python tells of its exception, or empty."""
 
     cell: str
     output: str
