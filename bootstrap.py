@@ -7,6 +7,11 @@ finishes next time what was interrupted.
     python3 bootstrap.py lab                                 # what a student needs
     python3 bootstrap.py instructor                          # and what grading needs
     python3 bootstrap.py maintainer --system-packages        # and what the tests need
+
+    # Beside the pinned packages: another torch, the newest one, or all at their lower bounds.
+    python3 bootstrap.py maintainer --torch 2.4.1 --venv build/torch-2.4.1/venv
+    python3 bootstrap.py maintainer --torch newest --venv build/torch-newest/venv
+    python3 bootstrap.py maintainer --torch lowest --venv build/torch-lowest/venv
 """
 
 import sys
@@ -42,6 +47,12 @@ EXTRAS = ("lab", "instructor", "maintainer")  # each holds the ones before it
 RECORD = "bits-setup.json"
 LOG = "bits-setup.log"
 MINUTE = 60.0
+CONSTRAINTS = "bits-constraints.txt"
+NEWEST, LOWEST = "newest", "lowest"
+# torch, and what some version of it insists on in another version than the pinned one.
+TORCHS_OWN = ("torch", "filelock", "fsspec", "mpmath", "networkx", "sympy")
+# Whose packages are at their lower bounds for LOWEST.
+USED_BY_THE_COURSE = ("lab", "instructor", "cluster", "postgresql")
 
 # The programs that a package of tests/apt.txt is wanted for; any one of them will do.
 PROGRAMS = {
@@ -122,16 +133,50 @@ def write_record(venv: Path, record: dict) -> None:
     os.replace(draft, venv / RECORD)
 
 
-def fingerprint(root: Path) -> str:
-    """Return a hash of everything in the repository that decides which packages belong in."""
+def read_packaging(root: Path) -> tuple[dict, str]:
+    """Return what pyproject.toml holds, and the pinned versions.
+
+    Raises:
+        SetupError: one of the files cannot be read.
+    """
     try:
         pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        constraints = (root / "constraints.txt").read_bytes()
+        return pyproject, (root / "constraints.txt").read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise SetupError(
             f"The checkout in {root} is damaged ({error}): restore pyproject.toml and "
             f"constraints.txt with git and run the same command again."
         ) from error
+
+
+def choose_versions(pyproject: dict, pinned: str, torch: str) -> str:
+    """Return the constraints for pip: the ``pinned`` ones, made to fit another ``torch``.
+
+    Args:
+        pyproject: what pyproject.toml holds.
+        pinned: the text of constraints.txt.
+        torch: a version, ``NEWEST``, ``LOWEST`` (of all that the course itself uses), or "".
+    """
+    if not torch:
+        return pinned
+    if torch != LOWEST:
+        lines = [line for line in pinned.splitlines() if line and not line.startswith("#")]
+        kept = [line for line in lines if line.partition("==")[0].lower() not in TORCHS_OWN]
+        return "\n".join(kept if torch == NEWEST else [*kept, f"torch=={torch}"]) + "\n"
+    # What comes along with these, and the tests' own tools, is left to pip: the pinned versions may
+    # be too new for old packages.
+    project = pyproject.get("project", {})
+    extras = project.get("optional-dependencies", {})
+    used = [*project.get("dependencies", [])]
+    used += [each for extra in USED_BY_THE_COURSE for each in extras.get(extra, [])]
+    bounds = re.findall(r"^([\w.-]+)>=([\w.]+)", "\n".join(used), re.MULTILINE)
+    return "".join(f"{name}=={bound}\n" for name, bound in bounds)
+
+
+def fingerprint(root: Path, torch: str = "") -> str:
+    """Return a hash of everything in the repository that decides which packages belong in."""
+    pyproject, pinned = read_packaging(root)
+    constraints = choose_versions(pyproject, pinned, torch).encode()
     packaging = {
         "build-system": pyproject.get("build-system"),
         "project": pyproject.get("project"),
@@ -184,6 +229,7 @@ def is_ready(record: dict, wanted: dict) -> bool:
     return (
         record.get("state") == "ready"
         and record.get("fingerprint") == wanted["fingerprint"]
+        and wanted["torch"] != NEWEST  # which one that is, pip has to be asked
         and EXTRAS.index(record.get("extra", "lab")) >= EXTRAS.index(wanted["extra"])
         and wanted["pip_args"] in ("", record.get("pip_args"))
     )
@@ -326,7 +372,14 @@ def install_packages(root: Path, venv: Path, record: dict, wanted: dict, lock: T
     say(f"Installing the pinned packages ({extra}). The first time this takes some minutes.")
     command = [str(find_interpreter(venv)), "-m", "pip", "install", "--no-input"]
     command += ["--progress-bar=off", "--disable-pip-version-check", "-e", f"{root}[{extra}]"]
-    command += ["-c", str(root / "constraints.txt"), *shlex.split(pip_args)]
+    constraints = root / "constraints.txt"
+    if wanted["torch"]:
+        constraints = venv / CONSTRAINTS
+        text = choose_versions(*read_packaging(root), wanted["torch"])
+        constraints.write_text(text, encoding="utf-8")
+    if wanted["torch"] == NEWEST:
+        command += ["--upgrade", "torch"]
+    command += ["-c", str(constraints), *shlex.split(pip_args)]
 
     def begin_unpacking() -> None:
         # A pip killed while unpacking leaves packages that look installed and are not whole.
@@ -477,7 +530,7 @@ def take_lock(root: Path) -> TextIO:
     return lock
 
 
-def set_up(root: Path, venv: Path, extra: str, pip_args: str = "") -> None:
+def set_up(root: Path, venv: Path, extra: str, pip_args: str = "", torch: str = "") -> None:
     """Bring the environment to what ``extra`` needs; at once, without pip, if it is there.
 
     Args:
@@ -485,12 +538,14 @@ def set_up(root: Path, venv: Path, extra: str, pip_args: str = "") -> None:
         venv: where the environment is or will be.
         extra: one of ``EXTRAS``; an environment that holds more stays as it is.
         pip_args: further arguments for ``pip install``, as in a shell.
+        torch: another version than the pinned one, ``NEWEST``, ``LOWEST``, or "".
 
     Raises:
         SetupError: it cannot; the text says why and what to do.
     """
     require_extra(root, extra)
-    wanted = {"fingerprint": fingerprint(root), "extra": extra, "pip_args": pip_args.strip()}
+    wanted = {"fingerprint": fingerprint(root, torch), "extra": extra}
+    wanted |= {"pip_args": pip_args.strip(), "torch": torch}
     try:
         shlex.split(pip_args)
     except ValueError as error:
@@ -520,6 +575,9 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
         "--system-packages", action="store_true", help="also those of tests/apt.txt"
     )
     parser.add_argument("--pip-args", default="", metavar="ARGS", help="passed on to pip install")
+    parser.add_argument(
+        "--torch", default="", help=f"a version, {NEWEST!r} or {LOWEST!r}; default: the pinned one"
+    )
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="default: .venv")
     return parser.parse_args(argv)
 
@@ -530,7 +588,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if options.system_packages:
             install_system_packages(ROOT)
-        set_up(ROOT, options.venv.absolute(), options.extra, options.pip_args)
+        set_up(ROOT, options.venv.absolute(), options.extra, options.pip_args, options.torch)
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1

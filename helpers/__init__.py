@@ -29,6 +29,7 @@ _MODULES = {
     "play": "widgets",
     "probes": "probes",
     "progress": "progress_store",
+    "recorded": "card_figures",
     "saved_bytes": "measuring",
     "show": "plotting",
     "time_ratio": "measuring",

@@ -42,7 +42,13 @@ _SIDES = (
         "instructor",
         "make staff",
     ),
-    _Side("As a maintainer", ("build", "book"), "helpers.authoring", "maintainer", "make setup"),
+    _Side(
+        "As a maintainer",
+        ("build", "record", "book"),
+        "helpers.authoring",
+        "maintainer",
+        "make setup",
+    ),
 )
 
 
@@ -459,6 +465,23 @@ def build(chapters: tuple[str, ...], force: bool, check: bool) -> None:
 
         built = build_notebooks(course, list(chapters) or None, force=force, report=advance)
     click.echo("built: " + (", ".join(built) or "nothing, all is up to date"))
+
+
+@main.command(short_help="Record what chapters measure on this machine's card.")
+@click.argument("chapters", nargs=-1)
+@click.option("--output", type=_FILE, help="Where to; the file that chapters read if not given.")
+def record(chapters: tuple[str, ...], output: Path | None) -> None:
+    """Run CHAPTERS (all, if none is named) and record what their tagged cells print on a card.
+
+    The figures are kept with the card, its driver, torch's version and the date, and chapters print
+    them beside the reader's own. Where torch finds no card, nothing is run or recorded. Build the
+    chapters afterward, with --force.
+    """
+    from helpers.authoring.build import Course
+    from helpers.authoring.record import record as record_figures
+
+    names = record_figures(Course(_root()), list(chapters) or None, output)
+    click.echo("recorded: " + (", ".join(names) or "nothing, torch finds no card here"))
 
 
 @main.command(short_help="Show what you have solved.")

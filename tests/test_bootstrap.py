@@ -420,11 +420,72 @@ def test_make_lab_passes_port_and_arguments_on(project):
     assert again.stdout == "bits lab\n"
 
 
+PINNED = "# why\nnumpy==2.4.6\nsympy==1.14.0\ntorch==2.13.0\ntwine==7.0.0\n"
+BOUNDS = {
+    "project": {
+        "dependencies": ["torch>=2.4", "numpy>=1.26"],
+        "optional-dependencies": {
+            "lab": ["rich>=13.7"],
+            "instructor": ["demo[lab]", "math-core>=0.9,<1"],
+            "maintainer": ["demo[instructor]", "twine>=6.1"],
+        },
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("torch", "expected"),
+    [
+        ("", PINNED),
+        ("2.4.1", "numpy==2.4.6\ntwine==7.0.0\ntorch==2.4.1\n"),
+        ("newest", "numpy==2.4.6\ntwine==7.0.0\n"),
+        ("lowest", "torch==2.4\nnumpy==1.26\nrich==13.7\nmath-core==0.9\n"),
+    ],
+)
+def test_versions_are_the_pinned_ones_but_for_torch_or_the_lowest_that_are_promised(
+    torch, expected
+):
+    assert bootstrap.choose_versions(BOUNDS, PINNED, torch) == expected
+
+
+def test_every_lower_bound_of_the_course_is_found():
+    pyproject, pinned = bootstrap.read_packaging(ROOT)
+    lowest = bootstrap.choose_versions(pyproject, pinned, "lowest").splitlines()
+    project = pyproject["project"]
+    extras = [project["optional-dependencies"][name] for name in bootstrap.USED_BY_THE_COURSE]
+    wanted = [*project["dependencies"], *(each for extra in extras for each in extra)]
+    others = [each for each in wanted if not each.startswith("bits-and-gradients[")]
+    assert len(lowest) == len(others)
+
+
+def test_another_torch_has_an_environment_of_its_own(project):
+    (project / "constraints.txt").write_text(PINNED)
+    assert run(project).returncode == 0
+    other = ["lab", "--torch", "2.4.1", "--venv", "build/torch-2.4.1/venv"]
+    assert run(project, *other).returncode == 0
+    venv = project / "build" / "torch-2.4.1" / "venv"
+    assert "torch==2.4.1" in (venv / "bits-constraints.txt").read_text().splitlines()
+    assert "Installing" not in run(project, *other).stdout
+    assert read_record(project)["torch"] == ""
+    changed = ["lab", "--torch", "2.9.1", "--venv", "build/torch-2.4.1/venv"]
+    assert "Installing" in run(project, *changed).stdout
+
+
+def test_make_test_takes_another_torch_where_it_is_told_to(project):
+    shutil.copy(ROOT / "staff.mk", project)
+    plan = run_command(["make", "-n", "test", "TORCH=2.4.1"], project).stdout
+    assert "maintainer --torch '2.4.1' --venv build/torch-2.4.1/venv" in plan
+    assert "build/torch-2.4.1/venv/bin/python -m pytest" in plan
+    assert "--nbval-lax course/source" in plan
+    assert ".venv/bin" not in plan
+    assert "--torch" not in run_command(["make", "-n", "test"], project).stdout
+
+
 def declared_targets(name):
     """Return the targets that one of the repository's makefiles declares, in its order."""
     text = (ROOT / name).read_text()
     declared = re.search(r"^\.PHONY: (.*)$", text, flags=re.MULTILINE)[1].split()
-    assert sorted(declared) == sorted(re.findall(r"^([a-z-]+):", text, flags=re.MULTILINE))
+    assert sorted(declared) == sorted(set(re.findall(r"^([a-z-]+):", text, flags=re.MULTILINE)))
     return sorted(declared, key=lambda target: re.search(f"^{target}:", text, re.M).start())
 
 

@@ -33,6 +33,7 @@ from helpers import (
     play,
     probes,
     progress,
+    recorded,
     saved_bytes,
     show,
     time_ratio,
@@ -1373,7 +1374,7 @@ for dtype in (torch.float32, torch.float64):
     )
 print(f"layers before: {len(convolutions)}, after: {len(fold_network(convolutions))}")
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "recorded"]
 device = "cuda" if torch.cuda.is_available() else "cpu"
 with torch.no_grad():
     for dtype, error in fold_errors.items():
@@ -1383,6 +1384,7 @@ with torch.no_grad():
     ratio = time_ratio(lambda: unfolded(pictures), lambda: folded(pictures))
     convolutions.cpu()
 print(f"time with BatchNorm, in terms of without, on {device}: {ratio}")
+recorded("folded-batch-norm")
 
 # %% [markdown]
 """

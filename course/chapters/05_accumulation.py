@@ -33,6 +33,7 @@ from helpers import (
     play,
     probes,
     progress,
+    recorded,
     saved_bytes,
     show,
     time_ratio,
@@ -374,7 +375,7 @@ buffer of gradients stays in memory while the next micro-batch runs forward. Mea
 """
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "recorded"]
 device = "cuda" if torch.cuda.is_available() else "cpu"
 wide_there = make_wide().to(device)
 pixels_there, labels_there = pixels[:256].to(device), digit_labels[:256].to(device)
@@ -401,6 +402,7 @@ if device == "cuda":
         in_micro_batches(size)
         peak = torch.cuda.max_memory_allocated() / 2**20
         print(f"peak of the allocator with {size:>3} rows at a time: {peak:.1f} MiB")
+recorded("micro-batches")
 del wide_there
 
 # %% [markdown]

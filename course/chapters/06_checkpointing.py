@@ -41,6 +41,7 @@ from helpers import (
     play,
     probes,
     progress,
+    recorded,
     saved_bytes,
     show,
     time_ratio,
@@ -2007,7 +2008,7 @@ program leaves them out.)
 On a GPU, and only there, this cell shows what is reserved for tensors at the peak, each run by itself:
 """
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "recorded"]
 if torch.cuda.is_available():
     cuda_blocks = make_blocks(COUNT).cuda()
     for k in (1, 6, 36):
@@ -2030,6 +2031,7 @@ if torch.cuda.is_available():
     )
 else:
     print("no GPU here: nothing to show")
+recorded("segments-on-a-card")
 
 # %% [markdown]
 """

@@ -45,6 +45,7 @@ from helpers import (
     play,
     probes,
     progress,
+    recorded,
     show,
     time_ratio,
 )
@@ -662,7 +663,7 @@ Three knobs belong here.
 - `pin_memory=True`: batches are copied into memory that the GPU can fetch from by itself. Then `batch.to("cuda", non_blocking=True)` returns at once.
 """
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "recorded"]
 if device == "cuda":
     batch = torch.randn(256, 3, 128, 128)
     pinned = batch.pin_memory()
@@ -672,6 +673,7 @@ if device == "cuda":
     )
 else:
     print("No GPU here, so there is nothing to pin memory for.")
+recorded("pinned-memory")
 
 
 # %% [markdown]

@@ -43,6 +43,7 @@ from helpers import (
     play,
     probes,
     progress,
+    recorded,
     show,
     time_ratio,
 )
@@ -893,7 +894,7 @@ check.score()
 The same code with the same seeds on *another* machine or version need not give the same numbers: PyTorch promises it for neither. So a result that others are to repeat comes with a note.
 """
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "recorded"]
 record = {
     "python": platform.python_version(),
     "torch": torch.__version__,
@@ -907,6 +908,7 @@ record = {
     "deterministic": torch.are_deterministic_algorithms_enabled(),
 }
 print(json.dumps(record, indent=1))
+recorded("note-of-a-run")
 
 # %% [markdown]
 """

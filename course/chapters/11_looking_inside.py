@@ -32,6 +32,7 @@ from helpers import (
     play,
     probes,
     progress,
+    recorded,
     saved_bytes,
     show,
     time_shares,
@@ -180,12 +181,15 @@ FOUR_CARDS = """index, name, memory.used [MiB], memory.total [MiB], utilization.
 
 # %%
 print(FOUR_CARDS)
+print("the device is written", torch.device(device), "and shown as", repr(torch.device(device)))
+
+# %% tags=["nbval-ignore-output", "recorded"]
 if torch.cuda.is_available():
     for number in range(torch.cuda.device_count()):
         print(number, torch.cuda.get_device_name(number), torch.cuda.mem_get_info(number))
 else:
     print("here: no card that PyTorch can use")
-print("the device is written", torch.device(device), "and shown as", repr(torch.device(device)))
+recorded("cards-of-a-machine")
 
 # %% [markdown]
 """

@@ -40,6 +40,7 @@ from helpers import (
     play,
     probes,
     progress,
+    recorded,
     show,
     time_ratio,
 )
@@ -918,13 +919,14 @@ for name, peak in lever_peaks.items():
         told = "the same gradient" if error < 1e-4 else "off by rounding to 8 bits"
     print(f"{name:<32}{peak / 1e6:>5.1f} MB  {told}")
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "recorded"]
 lever_times = {
     name: time_ratio(lever_step(name), lever_step("4 at once"), pairs=3, seconds=0.6)
     for name in LEVERS
 }
 for name, ratio in lever_times.items():
     print(f"{name:<32} takes {ratio}")
+recorded("levers")
 
 names = list(LEVERS)
 figure, axes = new_figure(height=4.2)

@@ -151,7 +151,23 @@ def _read_all(course: Course) -> dict[str, tuple[NotebookNode, dict]]:
     return written
 
 
-def _run(notebook: NotebookNode, chapter: str, report: Callable[[str, int, int], None]) -> None:
+def run_cells(
+    notebook: NotebookNode,
+    chapter: str,
+    environment: dict[str, str],
+    report: Callable[[str, int, int], None] = lambda chapter, done, cells: None,
+) -> None:
+    """Run a notebook's cells in a new kernel and an empty folder; their outputs come into it.
+
+    Args:
+        notebook: the cells.
+        chapter: what messages call it.
+        environment: variables for the kernel, beside this process's own.
+        report: called with the chapter's name, cells run, and cells in all.
+
+    Raises:
+        BuildError: if a cell raises.
+    """
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook,
@@ -169,11 +185,14 @@ def _run(notebook: NotebookNode, chapter: str, report: Callable[[str, int, int],
             ),
         )
         try:
-            client.execute(
-                env={**os.environ, "PYTHONWARNINGS": STRICT_WARNINGS, KEEP_POSITIONS: "1"}
-            )
+            client.execute(env={**os.environ, **environment})
         except Exception as error:
             raise BuildError(f"{chapter}: a cell failed:\n{error}") from error
+
+
+def _run(notebook: NotebookNode, chapter: str, report: Callable[[str, int, int], None]) -> None:
+    strict = {"PYTHONWARNINGS": STRICT_WARNINGS, KEEP_POSITIONS: "1"}
+    run_cells(notebook, chapter, strict, report)
     notebook.metadata["language_info"] = {"name": "python"}
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
