@@ -260,6 +260,11 @@ def grade(
     from helpers.grading.startup import leave_out_address_grammar
 
     leave_out_address_grammar()
+    course = _root() / "course"
+    if scheduler is None and not (course / "judged" / assignment).exists():
+        from helpers.grading.engine import workers
+
+        workers.load_ahead()  # beside what is imported here
     from helpers.grading.engine import engine
     from helpers.grading.engine.summary import summarize
 
@@ -268,7 +273,7 @@ def grade(
         click.echo(engine.describe_sandbox(settings), err=True)
     with _grading_bar() as report:
         summary = engine.grade(
-            _root() / "course",
+            course,
             assignment,
             settings=settings,
             scheduler=scheduler,

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -125,6 +126,13 @@ class LocalWorkers:
         """End the processes."""
         with ThreadPoolExecutor(len(self._lanes)) as threads:  # each takes its time to end
             list(threads.map(lambda lane: lane.close(at_once), self._lanes))
+
+
+def load_ahead() -> None:
+    """Let begin what every worker needs and takes seconds, while this process gets ready."""
+    if _start_context().get_start_method() == "forkserver":
+        with _interrupts_kept_back():
+            forkserver.ensure_running()
 
 
 class _Lane:

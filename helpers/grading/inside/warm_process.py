@@ -71,6 +71,7 @@ def main() -> None:
     # of memory that is shared with this process is to copy it.
     gc.collect()
     gc.freeze()
+    gc.enable()
     pages.make_large()
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 2)
@@ -182,7 +183,3 @@ def _be_kernel(channel: int, contained: bool, shell: InteractiveShell) -> NoRetu
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-if __name__ == "__main__":
-    main()

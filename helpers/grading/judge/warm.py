@@ -174,7 +174,7 @@ class WarmProcess:
 
     def _start(self, theirs: socket.socket, data: list[Path], sandboxed: bool) -> None:
         disk = self.limits.disk_bytes if sandboxed else 0
-        program = str(_INSIDE / "warm_process.py")
+        program = str(_INSIDE / "begin.py")
         command = [sys.executable, program, str(theirs.fileno()), str(disk)]
         if not sandboxed:
             self._host = _Unprotected(command, theirs.fileno())
