@@ -242,7 +242,7 @@ def test_a_message_takes_no_longer_than_its_bytes(search: Search) -> None:
 def check_disarmed(text: str) -> None:
     for shown in (disarm(text).text, disarm_raw(text).text):
         page = test_disarmed_texts.as_shown(shown)
-        # MathJax leaves alone what is preformatted.
+        # MathJax leaves alone what stands in <pre>.
         assert test_disarmed_texts.faults(re.sub("(?s)<pre>.*?</pre>", "", page)) == []
         assert test_disarmed_texts.faults(render_markdown(shown)) == []
     assert test_disarmed_texts.faults(render_markdown(text)) == []

@@ -1,6 +1,6 @@
 """Code as it stands in a judged notebook: short enough for the programs that color it.
 
-IPython's lexer (ipython-pygments-lexers 1.1), which nbconvert and formgrader use, takes a time that
+IPython's lexer, version 1.1, which nbconvert and formgrader use, takes a time that
 grows with the square of a line's length: for a line of 80,000 characters, more than a minute.
 What was handed in stays as it is, and what is judged is all of it.
 """
