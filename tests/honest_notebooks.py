@@ -28,7 +28,7 @@ FOLDER = Path(__file__).resolve().parent / "honest"
 LIGHT = [name for name in CHAPTERS if name[:2] in ("00", "01", "04", "05", "07", "08", "11")]
 # Those of which one notebook takes as long as twenty of others.
 LONG = [name for name in CHAPTERS if name[:2] == "12"]
-_STRAYS_PER_NOTEBOOK = 8
+_STRAYS_PER_NOTEBOOK = 5
 _WITHOUT_LOOPS = ("pairwise-distances", "batch-gather")
 _DEFINITION = re.compile(r"^(def|class) (\w+)", re.MULTILINE)
 

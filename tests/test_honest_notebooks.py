@@ -50,6 +50,7 @@ def test_the_corpus_is_large_and_each_construct_is_tried_on_three_chapters() -> 
         if not case.kind.startswith("answers"):
             names = {n for names in case.constructs.values() for n in names.split("; ")}
             tried.update(f"{case.kind.split(',')[0]} {name}" for name in names)
+    assert len(CASES) >= 150
     assert min(tried.values()) >= 3
     assert sum(tried.values()) >= 500
     by_chapter = Counter(case.chapter for case in CASES)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 _KEPT_AS = "_nodes_below"
+# Python nests these a hundred deep at most; expressions and branches go so deep that to keep what
+# is below each would take the square of a cell's length.
+_KEPT_FOR = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
+def walk(tree: ast.AST) -> Iterable[ast.AST]:
     """Return ``tree`` and all nodes below it, in the order of ``ast.walk``.
 
-    They are kept with the tree, which nobody may change.
+    Those of a cell, a function or a class are kept with it; nobody may change it.
     """
+    if not isinstance(tree, _KEPT_FOR):
+        return ast.walk(tree)
     nodes = tree.__dict__.get(_KEPT_AS)
     if nodes is None:
         nodes = tuple(ast.walk(tree))
