@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import json
-import shutil
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import nbformat
@@ -18,29 +16,17 @@ from course_files import CHAPTERS, COURSE, ROOT, find_cell, grade_id, source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.notebooknode import NotebookNode
+from registered_chapters import Register
 
 from helpers.authoring.publish import student_files
 from helpers.grading.assignment import Assignment, SourceCell
 from helpers.grading.judge.meaning import read_meaning
 from helpers.grading.judge.sanitize import SKIP, Sanitized, sanitize
-from helpers.grading.records.registration import register
 
 ADDRESS = "https://git.example.org:8443/a-class/course"
 
 
 # Every chapter
-
-
-@pytest.fixture(scope="module")
-def assignment_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Assignment]:
-    @cache
-    def register_chapter(chapter: str) -> Assignment:
-        course = tmp_path_factory.mktemp("course")
-        shutil.copytree(COURSE.source(chapter).parent, course / "source" / chapter)
-        shutil.copy(COURSE.config_file, course)
-        return register(course, chapter)
-
-    return register_chapter
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +72,9 @@ def own_code(result: Sanitized) -> list[str]:
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_without_any_mark_a_chapter_is_what_it_is_with_them(
-    chapter: str, assignment_of: Callable[[str], Assignment]
+    chapter: str, registered: Register
 ) -> None:
-    assignment = assignment_of(chapter)
+    assignment = registered(chapter)
     result = sanitize(to_bytes(without_marks(solved(chapter))), assignment)
     assert result.notebook == sanitize(to_bytes(solved(chapter)), assignment).notebook
     assert result.missing == ()
@@ -102,9 +88,9 @@ def test_without_any_mark_a_chapter_is_what_it_is_with_them(
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_with_one_mark_left_a_chapter_is_what_it_is_with_all(
-    chapter: str, assignment_of: Callable[[str], Assignment]
+    chapter: str, registered: Register
 ) -> None:
-    assignment = assignment_of(chapter)
+    assignment = registered(chapter)
     whole = sanitize(to_bytes(solved(chapter)), assignment)
     last = assignment.exercises[-1]
     for left in ("needed-1", last, f"test-{last}"):
@@ -117,12 +103,12 @@ def test_with_one_mark_left_a_chapter_is_what_it_is_with_all(
 @pytest.mark.parametrize("marks", ["with marks", "without marks"])
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_laid_out_anew_has_no_cell_of_the_students_own(
-    chapter: str, marks: str, assignment_of: Callable[[str], Assignment]
+    chapter: str, marks: str, registered: Register
 ) -> None:
     notebook = laid_out_anew(solved(chapter))
     if marks == "without marks":
         notebook = without_marks(notebook)
-    result = sanitize(to_bytes(notebook), assignment_of(chapter))
+    result = sanitize(to_bytes(notebook), registered(chapter))
     assert own_code(result) == []
     assert result.missing == ()
     assert len(result.notes) == (marks == "without marks")
@@ -133,27 +119,25 @@ def test_a_chapter_laid_out_anew_has_no_cell_of_the_students_own(
 def test_a_chapter_published_at_an_address_is_graded_like_the_original(
     chapter: str,
     change: Callable[[NotebookNode], NotebookNode],
-    assignment_of: Callable[[str], Assignment],
+    registered: Register,
     published: dict[str, bytes],
 ) -> None:
     theirs = solved_at_an_address(chapter, published)
     assert any(ADDRESS in cell.source for cell in theirs.cells)
-    result = sanitize(to_bytes(change(theirs)), assignment_of(chapter))
-    ours = sanitize(to_bytes(change(solved(chapter))), assignment_of(chapter))
+    result = sanitize(to_bytes(change(theirs)), registered(chapter))
+    ours = sanitize(to_bytes(change(solved(chapter))), registered(chapter))
     assert result == ours
     assert own_code(result) == []
     assert ADDRESS not in nbformat.writes(result.notebook)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_demo_that_was_changed_is_the_students_own(
-    chapter: str, assignment_of: Callable[[str], Assignment]
-) -> None:
+def test_a_demo_that_was_changed_is_the_students_own(chapter: str, registered: Register) -> None:
     notebook = laid_out_anew(solved(chapter))
     demos = [cell for cell in notebook.cells if "demo" in cell.metadata.get("tags", [])]
     for number, cell in enumerate(demos):
         cell.source += f"\nmine = {number}\n"
-    result = sanitize(to_bytes(notebook), assignment_of(chapter))
+    result = sanitize(to_bytes(notebook), registered(chapter))
     assert own_code(result) == [cell.source for cell in demos]
 
 
@@ -453,12 +437,12 @@ def test_what_is_defined_at_the_top_is_seen_and_nothing_below_it() -> None:
 
 
 def test_no_cell_is_read_more_than_twice(
-    assignment_of: Callable[[str], Assignment], monkeypatch: pytest.MonkeyPatch
+    registered: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chapter = CHAPTERS[0]
     bare = laid_out_anew(without_marks(solved(chapter)))
     notebook = to_bytes(bare)
-    sanitize(notebook, assignment_of(chapter))  # so that the course's own cells are known
+    sanitize(notebook, registered(chapter))  # so that the course's own cells are known
     texts: Counter[str] = Counter()
     parse = ast.parse
 
@@ -467,7 +451,7 @@ def test_no_cell_is_read_more_than_twice(
         return parse(text)
 
     monkeypatch.setattr(ast, "parse", counting_parse)
-    sanitize(notebook, assignment_of(chapter))
+    sanitize(notebook, registered(chapter))
     assert len(texts) == sum(cell.cell_type == "code" for cell in bare.cells)
     assert max(texts.values()) <= 2
 
