@@ -100,6 +100,7 @@ PLAIN = [
     "import torch.nn as nn\nnn.init.zeros_(x)",
     "from torch.utils.data import DataLoader, Sampler, default_collate\nDataLoader(data)",
     "from torch.utils.data import DataLoader\nDataLoader(data, num_workers=0)",
+    "import tarfile\ndef f(x):\n    m = tarfile.TarInfo('a')\n    m.size = len(x)\n    return m",
     "from torch.utils.checkpoint import checkpoint\ncheckpoint(f, x, use_reentrant=False)",
     "torch.utils.checkpoint.checkpoint(f, x)",
     "from torch.nn.modules.batchnorm import BatchNorm1d, _BatchNorm",
@@ -343,6 +344,18 @@ NOT_PLAIN = {
     "a private attribute that modules have, too": "class A:\n    def __init__(self):\n"
     "        self._forward_hooks = {}\ndef f(net):\n    net._forward_hooks.clear()",
     "workers that are set later": "loader.num_workers = 1",
+    "a size": "def f(m):\n    m.size = 1",
+    "a size of what was something else": (
+        "import tarfile\ndef f(m):\n    if m is None: m = tarfile.TarInfo('a')\n    m.size = 1"
+    ),
+    "a size of what another function binds": (
+        "import tarfile\ndef f(x):\n    m = tarfile.TarInfo('a')\n    def g():\n"
+        "        nonlocal m\n        m = x\n    g()\n    m.size = 1"
+    ),
+    "a size of what an inner function is given": (
+        "import tarfile\ndef f(x):\n    m = tarfile.TarInfo('a')\n"
+        "    def g(m):\n        m.size = 1\n    g(x)"
+    ),
     "workers that are counted up": "loader.num_workers += 1",
     "workers that a loop sets": "for loader.num_workers in [2]: pass",
     "workers that are set by name": "setattr(loader, 'num_workers', 1)",

@@ -33,7 +33,7 @@ from helpers.reading.doubts import Doubt, dotted, quoted
 from helpers.reading.names import Names, chain_of, find_own_builtins
 from helpers.reading.nodes import walk
 from helpers.reading.plain_classes import ClassChanges
-from helpers.reading.scopes import all_arguments, find_locals
+from helpers.reading.scopes import all_arguments, find_locals, find_made
 from helpers.reading.selves import find_selves
 from helpers.reading.words import words
 
@@ -66,6 +66,8 @@ _DATA = words("bool bytes complex dict float frozenset int list set str tuple")
 _TENSORS = words("torch.Tensor torch.nn.Parameter torch.nn.parameter.Parameter")
 _METACLASSES = words("type abc.ABCMeta enum.EnumMeta enum.EnumType")
 _CALL_BACK = words("weakref.ref weakref.ReferenceType")
+# What is said of a file in an archive: its size is a number that belongs there.
+_RECORDS = words("tarfile.TarInfo")
 # Its objects may start processes, whatever is handed to them.
 _LOADERS = words("torch.utils.data.DataLoader torch.utils.data.dataloader.DataLoader")
 _SHOW_MODULES = words("dir help hasattr isinstance print type id repr str getattr")
@@ -132,6 +134,7 @@ class _Examiner(ast.NodeVisitor):
         self._hidden: list[set[str]] = []  # what parameters and local variables hide
         self._classes: list[ast.ClassDef] = []
         self._functions = 0
+        self._records: list[set[str]] = []
         self._called: set[int] = set()  # what is called, or only looked at
         self._renamed: set[int] = set()  # what gets another name
 
@@ -322,9 +325,12 @@ class _Examiner(ast.NodeVisitor):
         critical = tables.PASSES_VALUES_ON if owner in _OWN else tables.PASSES_VALUES_ON_OF_OTHERS
         is_flag = path.startswith("torch.backends") and not _is_special(name)
         starts_workers = name == "num_workers" and owner not in _OWN
-        is_kept_from = name in critical or starts_workers
+        is_kept_from = (name in critical or starts_workers) and not self._is_record(node.value)
         if (path and not is_flag) or is_kept_from or not self._may_be_set(name, owner):
             self._doubt(node, f"a change of {quoted(node)}")
+
+    def _is_record(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Name) and any(node.id in names for names in self._records[-1:])
 
     def _may_be_set(self, name: str, owner: str) -> bool:
         if name == "__class__" or (_is_special(name) and name not in ("__name__", "__doc__")):
@@ -433,13 +439,23 @@ class _Examiner(ast.NodeVisitor):
         statements = [part for part in body if isinstance(part, ast.stmt)]
         self._hidden.append(names - declared - self._names.bound_to_paths(statements))
         self._functions += 1
+        self._records.append(self._find_records(node))
         for part in body:
             self.visit(part)
+        self._records.pop()
         self._functions -= 1
         self._hidden.pop()
         self._is_class_body = was_class_body
 
     _is_class_body = False
+
+    def _find_records(self, function: ast.AST) -> set[str]:
+        """Return the local names of objects that have nothing but attributes of their own."""
+        return {
+            name
+            for name, called in find_made(function).items()
+            if all(self._path(each) in _RECORDS for each in called)
+        }
 
     def _mentions_torch(self, node: ast.AST) -> bool:
         nodes = (n for n in walk(node) if isinstance(n, ast.Name))

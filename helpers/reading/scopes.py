@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from helpers.reading.nodes import walk
@@ -78,3 +79,34 @@ def find_locals(body: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
         elif not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             waiting += ast.iter_child_nodes(node)
     return names - outer, declared
+
+
+def find_made(function: ast.AST) -> dict[str, list[ast.expr]]:
+    """Return the names that a function binds to what calls return, and to nothing else, by any of
+    its statements or of what is nested in it; with what is called.
+    """
+    made: dict[str, list[ast.expr]] = defaultdict(list)
+    times: Counter[str] = Counter()
+    for node in walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=called)):
+                made[name].append(called)
+        times.update(_bound_by(node))
+    return {name: called for name, called in made.items() if times[name] == len(called)}
+
+
+def _bound_by(node: ast.AST) -> Iterable[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            return (name,)
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return (name,)
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            return (name,)
+        case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            return (name,)
+        case ast.Global(names=some) | ast.Nonlocal(names=some):
+            return some
+        case ast.Import(names=some) | ast.ImportFrom(names=some):
+            return [alias.asname or alias.name.partition(".")[0] for alias in some]
+    return ()
