@@ -9,7 +9,7 @@ import pytest
 
 from helpers.reading.nodes import walk
 
-MOST_NESTED = 100  # indentations, by Python's tokenizer
+MOST_NESTED = 100  # levels of indentation that Python reads
 CODES = {
     "a chain of attributes": "x" + ".a" * 400,
     "branches": "if a: pass\n" + "elif b: pass\n" * 200,
