@@ -261,7 +261,9 @@ def grade(
 
     leave_out_address_grammar()
     course = _root() / "course"
-    if scheduler is None and not (course / "judged" / assignment).exists():
+    from helpers.grading.records.results import judged_folder
+
+    if scheduler is None and not judged_folder(course, assignment).exists():
         from helpers.grading.engine import workers
 
         workers.load_ahead()  # beside what is imported here

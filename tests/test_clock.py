@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from waiting import wait_until
 
 from helpers.grading.judge.clock import Budget, Clock, OutOfTimeError
 from helpers.grading.judge.warm import KernelEndedError, KernelLimits, WarmProcess
@@ -128,13 +129,6 @@ def run(warm: WarmProcess, code: str, seconds: float) -> dict:
         kernel.close()
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120.0
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def patient_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for what is computed, however busy this machine is."""
@@ -188,9 +182,9 @@ def test_many_processes_get_no_more_than_their_submissions_share() -> None:
         Sandbox(["python3", "-S", "-c", many], limits=limits) as greedy,
         Sandbox(["python3", "-S", "-c", SPIN.format(600)], limits=limits) as modest,
     ):
-        wait_until(lambda: min(greedy.measure_computing(), modest.measure_computing()) > 0.5)
+        assert wait_until(lambda: min(greedy.measure_computing(), modest.measure_computing()) > 0.5)
         before = greedy.measure_computing(), modest.measure_computing()
-        wait_until(lambda: greedy.measure_computing() - before[0] > 3.0)
+        assert wait_until(lambda: greedy.measure_computing() - before[0] > 3.0)
         hers = greedy.measure_computing() - before[0]
         its = modest.measure_computing() - before[1]
     # Of two processors, each gets one; 32 processes against one would leave it a sixteenth.
@@ -202,4 +196,4 @@ def test_many_processes_get_no_more_than_their_submissions_share() -> None:
 def test_it_is_measured_with_and_without_control_groups(use_cgroups: bool) -> None:
     limits = replace(Limits(), memory_bytes=512 * MIB, use_cgroups=use_cgroups)
     with Sandbox(["python3", "-S", "-c", SPIN.format(600)], limits=limits) as one:
-        wait_until(lambda: one.measure_computing() >= 1.0)
+        assert wait_until(lambda: one.measure_computing() >= 1.0)

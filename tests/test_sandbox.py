@@ -14,12 +14,12 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from course_files import ROOT
+from waiting import wait_until
 
 import helpers
 from helpers.grading.sandbox import attendant, sandbox
@@ -81,15 +81,6 @@ def attempt(code: str) -> str:
     )
     assert ended.status == 0, ended.output
     return ended.output.strip()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
 
 
 def processes_marked(mark: str) -> list[int]:

@@ -14,12 +14,13 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from course_files import ROOT
+from waiting import wait_until
 
 from helpers.grading.inside.syscalls import build_filter
 from helpers.grading.inside.wire import Name, Probe
@@ -86,13 +87,6 @@ def tell(kernel: Kernel, code: str) -> Any:
 def call(kernel: Kernel, function: Name | Probe, *args: Any) -> dict[str, Any]:
     message = {"do": "call", "function": function, "args": list(args), "kwargs": {}}
     return kernel.request(message, kernel.clock(12))
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and not condition():
-        time.sleep(0.02)
-    return condition()
 
 
 def marked() -> list[int]:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence, Set
 import helpers
 from helpers.reading import tables
 from helpers.reading.nodes import walk
-from helpers.reading.texts import Texts, names_bound
+from helpers.reading.scopes import names_bound
+from helpers.reading.texts import Texts
 
 
 def chain_of(node: ast.AST) -> tuple[str, list[str]]:
@@ -320,9 +321,14 @@ def _looks_at_annotations(node: ast.AST) -> bool:
 
 def _names_a_storage(node: ast.AST) -> bool:
     match node:
-        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
+        case (
+            ast.Attribute(attr=name)
+            | ast.Name(id=name)
+            | ast.Constant(value=str(name))
+            | ast.alias(name=name)
+        ):
             return name.endswith(("storage", "Storage"))
-    return isinstance(node, ast.alias) and node.name.endswith(("storage", "Storage"))
+    return False
 
 
 _MOST_MEANINGS = 8  # imports by one name: beyond that nobody means it

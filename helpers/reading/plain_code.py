@@ -134,7 +134,7 @@ class _Examiner(ast.NodeVisitor):
         self._hidden: list[set[str]] = []  # what parameters and local variables hide
         self._classes: list[ast.ClassDef] = []
         self._functions = 0
-        self._records: list[set[str]] = []
+        self._function: ast.AST | None = None  # the innermost one
         self._called: set[int] = set()  # what is called, or only looked at
         self._renamed: set[int] = set()  # what gets another name
 
@@ -330,7 +330,11 @@ class _Examiner(ast.NodeVisitor):
             self._doubt(node, f"a change of {quoted(node)}")
 
     def _is_record(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Name) and any(node.id in names for names in self._records[-1:])
+        """Tell whether it is a local object that has nothing but attributes of its own."""
+        if self._function is None or not isinstance(node, ast.Name):
+            return False
+        called = find_made(self._function).get(node.id, [])
+        return bool(called) and all(self._path(each) in _RECORDS for each in called)
 
     def _may_be_set(self, name: str, owner: str) -> bool:
         if name == "__class__" or (_is_special(name) and name not in ("__name__", "__doc__")):
@@ -439,23 +443,15 @@ class _Examiner(ast.NodeVisitor):
         statements = [part for part in body if isinstance(part, ast.stmt)]
         self._hidden.append(names - declared - self._names.bound_to_paths(statements))
         self._functions += 1
-        self._records.append(self._find_records(node))
+        outer, self._function = self._function, node
         for part in body:
             self.visit(part)
-        self._records.pop()
+        self._function = outer
         self._functions -= 1
         self._hidden.pop()
         self._is_class_body = was_class_body
 
     _is_class_body = False
-
-    def _find_records(self, function: ast.AST) -> set[str]:
-        """Return the local names of objects that have nothing but attributes of their own."""
-        return {
-            name
-            for name, called in find_made(function).items()
-            if all(self._path(each) in _RECORDS for each in called)
-        }
 
     def _mentions_torch(self, node: ast.AST) -> bool:
         nodes = (n for n in walk(node) if isinstance(n, ast.Name))

@@ -20,6 +20,23 @@ def all_arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
     yield from filter(None, (arguments.vararg, *arguments.kwonlyargs, arguments.kwarg))
 
 
+def names_bound(node: ast.AST) -> Iterator[str]:
+    """Return the names that a node itself binds."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            yield name
+        case ast.ClassDef(name=name):
+            yield name
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            yield name
+        case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            yield name
+        case ast.alias():
+            yield node.asname or node.name.split(".")[0]
+
+
 def stored_names(node: ast.AST) -> Iterator[str]:
     """Return the names that are assigned to below a node."""
     for part in walk(node):
@@ -57,23 +74,12 @@ def find_locals(body: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
     waiting = list(body)
     while waiting:
         node = waiting.pop()
+        names.update(names_bound(node))
         match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                names.add(name)
-            case ast.ClassDef(name=name):
-                names.add(name)
             case ast.Global(names=some):
                 declared.update(some)
             case ast.Nonlocal(names=some):
                 outer.update(some)
-            case ast.Import(names=some) | ast.ImportFrom(names=some):
-                names.update(alias.asname or alias.name.partition(".")[0] for alias in some)
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                names.add(name)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-                names.add(name)
-            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-                names.add(name)
         if isinstance(node, ast.comprehension):
             waiting += [node.iter, *node.ifs]
         elif not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
@@ -91,22 +97,7 @@ def find_made(function: ast.AST) -> dict[str, list[ast.expr]]:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=called)):
                 made[name].append(called)
-        times.update(_bound_by(node))
+            case ast.Global(names=some) | ast.Nonlocal(names=some):
+                times.update(some)
+        times.update(names_bound(node))
     return {name: called for name, called in made.items() if times[name] == len(called)}
-
-
-def _bound_by(node: ast.AST) -> Iterable[str]:
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-            return (name,)
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return (name,)
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-            return (name,)
-        case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-            return (name,)
-        case ast.Global(names=some) | ast.Nonlocal(names=some):
-            return some
-        case ast.Import(names=some) | ast.ImportFrom(names=some):
-            return [alias.asname or alias.name.partition(".")[0] for alias in some]
-    return ()

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from helpers.reading.nodes import walk
+from helpers.reading.scopes import names_bound
 
 
 class Texts:
@@ -60,23 +61,6 @@ class Texts:
             and len(node.targets) == self._bound[node.targets[0].id] == 1
             and (isinstance(node.value, ast.Tuple) or node.targets[0].id not in elsewhere)
         }
-
-
-def names_bound(node: ast.AST) -> Iterator[str]:
-    """Return the names that a node itself binds."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-            yield name
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            yield name
-        case ast.ClassDef(name=name):
-            yield name
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-            yield name
-        case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-            yield name
-        case ast.alias():
-            yield node.asname or node.name.split(".")[0]
 
 
 def _each(target: ast.AST, items: ast.AST) -> Iterator[tuple[str, list[str]]]:

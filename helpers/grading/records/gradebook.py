@@ -8,7 +8,7 @@ gradebook holds is compared with the result, and what differs is mended.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from nbgrader.api import (
 )
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import compute_checksum, determine_grade, parse_utc
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from helpers.grading.assignment import Assignment, SourceCell
 from helpers.grading.errors import GradingError
@@ -42,8 +42,8 @@ from helpers.grading.records.transactions import TransactionalGradebook, is_ther
 from helpers.grading.verdicts import Judged, Verdict
 
 _TEST = "test-"
-_GRADED = ("GradeCell", "TaskCell")
-_COMMENTED = ("SolutionCell", "TaskCell")
+# Of which types of cells nbgrader keeps a grade, and of which a comment.
+_TYPES = {Grade: ("GradeCell", "TaskCell"), Comment: ("SolutionCell", "TaskCell")}
 _NO_RESPONSE = "No response."  # nbgrader's words for a stub that nobody touched
 
 
@@ -102,10 +102,11 @@ class GradebookWriter:
             submission = self._find_submission(recorded.student)
             if received_at is not None:
                 self._set(submission, "timestamp", received_at)
-            notebook, cells_of = self._find_notebook(submission)
-            for name, grade in self._rows(notebook, Grade, cells_of(_GRADED), entries).items():
+            notebook = self._find_notebook(submission)
+            cells = self._find_cells(notebook)
+            for name, grade in self._rows(notebook, Grade, cells, entries).items():
                 self._enter(grade, entries[name], recorded, before)
-            for name, row in self._rows(notebook, Comment, cells_of(_COMMENTED), comments).items():
+            for name, row in self._rows(notebook, Comment, cells, comments).items():
                 self._set(row, "auto_comment", comments[name])
             self._gradebook.db.flush()
             penalty = self._penalties.for_submission(submission, notebook)
@@ -130,15 +131,10 @@ class GradebookWriter:
             db.add(found)
         return found
 
-    def _find_notebook(
-        self, submission: SubmittedAssignment
-    ) -> tuple[SubmittedNotebook, Callable[[Collection[str]], dict[str, str]]]:
-        """Return the submission's notebook, and what gives the ids of cells of some types."""
+    def _find_notebook(self, submission: SubmittedAssignment) -> SubmittedNotebook:
         db = self._gradebook.db
         named = select(Notebook.id).where(Notebook.name == self._assignment.notebook)
         id_ = db.scalars(named.where(Notebook.assignment_id == submission.assignment_id)).one()
-        about = select(BaseCell.type, BaseCell.name, BaseCell.id).where(BaseCell.notebook_id == id_)
-        cells = db.execute(about).all()
         wanted = select(SubmittedNotebook).where(SubmittedNotebook.notebook_id == id_)
         wanted = wanted.where(SubmittedNotebook.assignment_id == submission.id)
         found = db.scalars(wanted).one_or_none()
@@ -146,25 +142,32 @@ class GradebookWriter:
             self._changed = True
             found = SubmittedNotebook(id=new_uuid(), notebook_id=id_, assignment_id=submission.id)
             db.add(found)
-        return found, lambda types: {name: c for kind, name, c in cells if kind in types}
+        return found
+
+    def _find_cells(self, notebook: SubmittedNotebook) -> list[Row]:
+        """Return type, name and id of each cell that nbgrader knows of the notebook."""
+        about = select(BaseCell.type, BaseCell.name, BaseCell.id)
+        about = about.where(BaseCell.notebook_id == notebook.notebook_id)
+        return self._gradebook.db.execute(about).all()
 
     def _rows(
         self,
         notebook: SubmittedNotebook,
         kind: type[Grade] | type[Comment],
-        cells: Mapping[str, str],
+        cells: Collection[Row],
         wanted: Collection[str],
     ) -> dict[str, Grade | Comment]:
         """Return the rows of the cells in ``wanted``; a cell may be younger than the submission."""
         db = self._gradebook.db
         rows = select(kind).where(kind.notebook_id == notebook.id)
         by_cell = {row.cell_id: row for row in db.scalars(rows)}
+        ids = {name: id_ for type_, name, id_ in cells if type_ in _TYPES[kind]}
         found = {}
         for name in sorted(wanted):
-            row = by_cell.get(cells[name])
+            row = by_cell.get(ids[name])
             if row is None:
                 self._changed = True
-                row = kind(cell_id=cells[name], notebook_id=notebook.id)
+                row = kind(cell_id=ids[name], notebook_id=notebook.id)
                 if kind is Grade:
                     row.needs_manual_grade = True  # until it is known that nobody need look
                 db.add(row)
