@@ -18,34 +18,6 @@ from helpers.grading.settings import Settings
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
 
-ROWS_KEPT = """
-SEEN = []
-
-
-def merge_moments(count, mean, m2, batch):
-    if count == 0:
-        SEEN.clear()
-    SEEN.append(batch)
-    rows = torch.cat(SEEN).double()
-    variance, mean = torch.var_mean(rows, dim=0, correction=0)
-    return len(rows), mean.to(batch.dtype), (variance * len(rows)).to(batch.dtype)
-"""
-
-LOGITS_KEPT = """
-SEEN = []
-
-
-def update_softmax(maximum, total, block):
-    if not total.any():
-        SEEN.clear()
-    SEEN.append(block)
-    logits = torch.cat(SEEN, dim=1).double()
-    maximum = logits.amax(dim=1)
-    shift = maximum.masked_fill(maximum == -math.inf, 0.0)
-    total = (logits - shift[:, None]).exp().sum(dim=1)
-    return maximum.to(block.dtype), total.to(block.dtype)
-"""
-
 NOISE_KEPT = """
 KEPT = {}
 
@@ -85,8 +57,6 @@ class ResumableLoader:
 
 # What a solution keeps in its process, and the share of the points that are left without it.
 CASES = {
-    "running-variance": (ROWS_KEPT, 4 / 7),
-    "online-softmax": (LOGITS_KEPT, 6 / 8),
     "bug-hunt-same-noise": (NOISE_KEPT, 6.5 / 7.5),
     "resumable-loader": (PLACES_KEPT, 3 / 13),
 }

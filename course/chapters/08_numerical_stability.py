@@ -825,7 +825,8 @@ never squared, only their difference. (It is large in the first call alone, wher
 ### Variance in one pass
 
 Write `merge_moments(count, mean, m2, batch)`: take in one more block of rows. The check feeds
-the blocks one by one and keeps nothing but what you return: another process may take in the next block.
+the blocks one by one and keeps nothing but what you return: the rows so far may have been taken in by
+another process.
 
 - **In**: `count`, the rows seen so far, a Python int; `mean` and `m2`, tensors of shape (features,): the
   mean of each feature so far and the sum of squared distances from it; `batch`, of shape (rows,
@@ -860,12 +861,14 @@ def merge_moments(count, mean, m2, batch):
 check = Check("running-variance")
 
 
-def after_all_blocks(data, sizes, new_process_at=None):
+def after_all_blocks(data, sizes, known=0):
+    """Return what the blocks behind the first ``known`` rows come to, which are in the state."""
     features, dtype = data.shape[1], data.dtype
     state = (0, torch.zeros(features, dtype=dtype), torch.zeros(features, dtype=dtype))
-    for number, block in enumerate(data.split(sizes)):
-        if number == new_process_at:
-            check.restart()
+    if known:
+        variance, mean = torch.var_mean(data[:known].double(), dim=0, correction=0)
+        state = (known, mean.to(dtype), (known * variance).to(dtype))
+    for block in data[known:].split(sizes):
         state = check.call(merge_moments, *state, block)
         check.true(type(state) is tuple and len(state) == 3, "not a tuple of three came back")
     return state
@@ -883,9 +886,16 @@ with check.property("blocks of a single row work, the first one included"):
     check.close(count, 9, what="count")
     check.close(mean, data.double().mean(dim=0).float(), atol=1e-5, what="mean")
     check.close(m2, (9 * data.double().var(dim=0, correction=0)).float(), rtol=1e-4, what="m2")
-with check.property("a mean of ten thousand leaves the variance its digits", weight=3):
+with check.property("a mean of ten thousand leaves the variance its digits"):
     data = check.draw.normal(300, 5, mean=1e4)
-    count, mean, m2 = after_all_blocks(data, [100, 1, 60, 139], new_process_at=2)
+    count, mean, m2 = after_all_blocks(data, [100, 1, 60, 139])
+    check.close(count, 300, what="count")
+    check.close(mean, data.double().mean(dim=0).float(), rtol=1e-5, what="mean")
+    expected = data.double().var(dim=0, correction=0)
+    check.close(m2 / count, expected.float(), rtol=1e-2, what="m2 / count")
+with check.property("it goes on from moments of rows that this process has never seen", weight=2):
+    data = check.draw.normal(300, 5, mean=1e4)
+    count, mean, m2 = after_all_blocks(data, [60, 139], known=101)
     check.close(count, 300, what="count")
     check.close(mean, data.double().mean(dim=0).float(), rtol=1e-5, what="mean")
     expected = data.double().var(dim=0, correction=0)
@@ -1248,7 +1258,7 @@ r"""
 ### Online softmax
 
 Write `update_softmax(maximum, total, block)`: take in one more block of each row. The check feeds blocks one
-by one and keeps nothing but what you return: another process may take in the next block. At the end, $e^{z - \text{maximum}} / \text{total}$ must be the softmax
+by one and keeps nothing but what you return: the blocks so far may have been taken in by another process. At the end, $e^{z - \text{maximum}} / \text{total}$ must be the softmax
 of the whole row.
 
 - **In**: `maximum`, of shape (rows,): the largest logit of each row so far; `total`, of shape (rows,): the
@@ -1280,12 +1290,13 @@ def update_softmax(maximum, total, block):
 check = Check("online-softmax")
 
 
-def after_blocks_of(logits, widths, new_process_at=None):
+def after_blocks_of(logits, widths, known=0):
+    """Return what the blocks behind the first ``known`` columns come to, which are in the state."""
     maximum = torch.full((len(logits),), -math.inf, dtype=logits.dtype)
     total = torch.zeros(len(logits), dtype=logits.dtype)
-    for number, block in enumerate(logits.split(widths, dim=1)):
-        if number == new_process_at:
-            check.restart()
+    if known:
+        maximum, total = logits[:, :known].amax(dim=1), total_of(logits[:, :known])
+    for block in logits[:, known:].split(widths, dim=1):
         state = check.call(update_softmax, maximum, total, block)
         check.true(type(state) is tuple and len(state) == 2, "not a tuple of two came back")
         maximum, total = state
@@ -1303,13 +1314,19 @@ with check.property("three blocks give the maximum and the sum of the whole row"
     maximum, total = after_blocks_of(logits, [5, 3, 4])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-4, what="total")
-with check.property("logits of a thousand, rising and falling, give no nan, no inf", weight=2):
+with check.property("logits of a thousand, rising and falling, give no nan, no inf"):
     logits = check.draw.normal(3, 10, std=2.0)
     logits = logits + torch.tensor([1.0, -1.0, 0.0])[:, None] * torch.linspace(-1000, 1000, 10)
-    maximum, total = after_blocks_of(logits, [3, 1, 4, 2], new_process_at=3)
+    maximum, total = after_blocks_of(logits, [3, 1, 4, 2])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-3, what="total")
-with check.property("rows may begin with blocks of -inf", weight=2):
+with check.property("it goes on from logits that this process has never seen", weight=2):
+    logits = check.draw.normal(4, 12, std=2.0)
+    logits[1] += torch.linspace(0, 90, 12)
+    maximum, total = after_blocks_of(logits, [1, 3, 2], known=6)
+    check.equal(maximum, logits.max(dim=1).values, what="maximum")
+    check.close(total, total_of(logits), rtol=1e-4, what="total")
+with check.property("rows may begin with blocks of -inf"):
     logits = check.draw.normal(5, 9)
     logits[1, :4], logits[3, :7] = -math.inf, -math.inf
     maximum, total = after_blocks_of(logits, [2, 1, 3, 3])

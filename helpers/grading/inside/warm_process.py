@@ -67,9 +67,6 @@ def main() -> None:
     threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
     control.sendall(json.dumps({"threads": threads}).encode())
     _forget_ourselves()
-    # A kernel's garbage collector is not to walk over what was loaded here: to look at a page
-    # of memory that is shared with this process is to copy it.
-    gc.collect()
     gc.freeze()
     gc.enable()
     pages.make_large()
@@ -96,6 +93,9 @@ def _load() -> InteractiveShell:
     for name in helpers.__all__:
         getattr(helpers, name)
     shell = kernel.make_shell()
+    # The garbage collector is not to walk over what was loaded, here or in a kernel: that takes a
+    # third of a second, and to look at a page of memory that is shared is to copy it.
+    gc.freeze()
     kernel.rehearse(shell)
     return shell
 

@@ -33,7 +33,13 @@ _SECONDS_TO_FOLLOW = 1.0
 _NEVER = 10.0**9
 _CREDENTIALS = struct.Struct("iII")  # process, user and group, as unix(7) says
 _TICKET_BYTES = 16
-_INLINE = "module://matplotlib_inline.backend_inline"
+_ENVIRONMENT = {
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    # A fork copies the table of pages, and a large page is one entry instead of 512: the C library
+    # asks for large ones from 2.35 on, and Python takes all of its memory from there.
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "PYTHONMALLOC": "malloc",
+}
 
 
 class KernelEndedError(Exception):
@@ -183,7 +189,7 @@ class WarmProcess:
             data=tuple(data),
             readable=(_INSIDE,),
             nested_namespaces=True,
-            environment={"MPLBACKEND": _INLINE},
+            environment=_ENVIRONMENT,
         )
         limits = Limits(
             memory_bytes=self.limits.memory_bytes,
@@ -384,7 +390,7 @@ class _Unprotected:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=[descriptor],
-            env={**fixed_environment(), "MPLBACKEND": _INLINE, "HOME": tempfile.gettempdir()},
+            env={**fixed_environment(), **_ENVIRONMENT, "HOME": tempfile.gettempdir()},
         )
 
     def close(self) -> None:

@@ -118,3 +118,16 @@ def merge_moments(count, mean, m2, batch):
     distances = batch - mean
     move = distances.sum(dim=0) / total
     return total, mean + move, m2 + (distances**2).sum(dim=0) - total * move**2
+
+
+# %% wrong: keeps all rows in its process, and does not need what it returned
+SEEN = []
+
+
+def merge_moments(count, mean, m2, batch):
+    if count == 0:
+        SEEN.clear()
+    SEEN.append(batch)
+    rows = torch.cat(SEEN).double()
+    variance, mean = torch.var_mean(rows, dim=0, correction=0)
+    return len(rows), mean.to(batch.dtype), (variance * len(rows)).to(batch.dtype)
