@@ -27,7 +27,6 @@ from typing import NoReturn
 
 import kernel
 import namespaces
-import pages
 import syscalls
 import torch
 from IPython.core.interactiveshell import InteractiveShell
@@ -49,7 +48,7 @@ _LOADED_LATE = (
     "torch.utils._python_dispatch",
     "torch.utils.checkpoint",
 )
-_OWN_MODULES = ("wire", "wanting", "namespaces", "pages", "syscalls", "kernel", "warm_process")
+_OWN_MODULES = ("wire", "wanting", "namespaces", "syscalls", "kernel", "warm_process")
 
 
 def main() -> None:
@@ -69,7 +68,6 @@ def main() -> None:
     _forget_ourselves()
     gc.freeze()
     gc.enable()
-    pages.make_large()
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 2)
         if not descriptors:
@@ -104,6 +102,7 @@ def _forget_ourselves() -> None:
     """Leave no trace of these modules where a notebook would not have them."""
     del sys.path[0]
     sys.argv[:] = ["ipykernel_launcher.py"]
+    os.environ.pop("GLIBC_TUNABLES", None)  # it is for this process, and has been read
     for name in _OWN_MODULES:
         sys.modules.pop(name, None)
 

@@ -35,10 +35,9 @@ _CREDENTIALS = struct.Struct("iII")  # process, user and group, as unix(7) says
 _TICKET_BYTES = 16
 _ENVIRONMENT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    # A fork copies the table of pages, and a large page is one entry instead of 512: the C library
-    # asks for large ones from 2.35 on, and Python takes all of its memory from there.
+    # A fork copies the table of pages, and a large page is one entry instead of 512. The C library
+    # asks for them from 2.35 on.
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "PYTHONMALLOC": "malloc",
 }
 
 
