@@ -1,8 +1,9 @@
 """A pytest plugin: only the tests that a change can reach, nearest first, for as long as there is.
 
 `--changed` compares with where the branch began, `--changed=REVISION` with that. `--seconds` is how
-long tests may take: every run remembers which take long, and one that would end too late is not
-begun. What was left out is said at the end.
+long tests may take. Those that need a sandbox or a time limit of their own come last, and one that
+would end too late is not begun: every run remembers which take long. What was left out is said at
+the end.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _OF_A_CHAPTER += ("tests/exercises/", "tests/honest/")
 _SENT = "changed_only"
 _DURATIONS = "bits/durations"
 _LONG = 3.0
+# What tests take that are marked by one of these, as long as nobody has seen one.
+_MARKS_OF_SLOW_ONES = ("needs_system", "timeout")
+_SECONDS_OF_SLOW_ONES = 12.0
 _TAKEN: Counter[str] = Counter()
 
 
@@ -37,6 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--changed", nargs="?", const="", help="only what the change since a revision can reach"
     )
     parser.addoption("--seconds", type=float, help="with --changed: begin no test after so long")
+
+
+def has_slow_tests(file: Path) -> bool:
+    """Return whether a test file has tests that are better given out one by one."""
+    text = file.read_text("utf-8")
+    return any(f"mark.{name}" in text for name in _MARKS_OF_SLOW_ONES)
 
 
 def loaded_later() -> dict[str, str]:
@@ -178,10 +188,12 @@ class ChangedOnly:
         config.hook.pytest_deselected(items=left)
         kept = [item for item in items if distances[item] is not None]
         # Sorting keeps tests of one file together, as far as they are equally near.
-        items[:] = sorted(kept, key=lambda item: (distances[item], self._seconds_of(item) > 0))
+        items[:] = sorted(kept, key=lambda item: (self._seconds_of(item) > 0, distances[item]))
 
     def _seconds_of(self, item: pytest.Item) -> float:
-        return self._selection.durations.get(item.nodeid, 0.0)
+        is_slow = any(item.get_closest_marker(name) for name in _MARKS_OF_SLOW_ONES)
+        unknown = _SECONDS_OF_SLOW_ONES if is_slow else 0.0
+        return self._selection.durations.get(item.nodeid, unknown)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import functools
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The first optimizer loads it, which takes seconds: not while a check's clock runs.
 import pytest
 import torch._dynamo  # noqa: F401
+from changed_only import has_slow_tests
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -48,9 +50,15 @@ _EACH_ON_ITS_OWN = (
 _TOGETHER = re.compile(r"test_attack_corpus\.py::.*(\[survivors-|_nothing_is_left)")
 
 
-class _OneByOne(LoadFileScheduling):
+class _SlowOneByOne(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid
+        file = super()._split_scope(nodeid)
+        return nodeid if _has_slow_tests(file) else file
+
+
+@functools.cache
+def _has_slow_tests(file: str) -> bool:
+    return has_slow_tests(Path(__file__).parent.parent / file)
 
 
 class _ByFile(LoadFileScheduling):
@@ -74,7 +82,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileS
     if config.getoption("changed") is None:
         return _ByFile(config, log)
     config.option.loadscopereorder = False  # the nearest tests come first, wherever they stand
-    return _OneByOne(config, log)
+    return _SlowOneByOne(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
