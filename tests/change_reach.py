@@ -40,11 +40,20 @@ _CHAPTERS_CODE: Node = ("the code of the chapters", BODY)
 # What all tests hang on without a word about it.
 FOR_ALL_TESTS = ("tests/conftest.py", "pyproject.toml", "constraints.txt")
 
+# Tests marked by one of these take long, as a rule.
+MARKS_OF_SLOW_TESTS = ("needs_system", "timeout")
+
 
 def is_test_file(file: str) -> bool:
     """Return whether pytest looks for tests in ``file``."""
     path = PurePosixPath(file)
     return path.parent.name == "tests" and path.name.startswith("test_") and path.suffix == ".py"
+
+
+def has_slow_tests(file: Path) -> bool:
+    """Return whether a test file has tests that are better given out one by one."""
+    text = file.read_text("utf-8")
+    return any(f"mark.{name}" in text for name in MARKS_OF_SLOW_TESTS)
 
 
 class Tree:

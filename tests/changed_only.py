@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
-from change_reach import Tree, is_test, is_test_file
+from change_reach import MARKS_OF_SLOW_TESTS, Tree, is_test, is_test_file
 from what_changed import changed_files, changed_parts, find_base, repository_files
 
 import helpers
@@ -30,8 +30,7 @@ _OF_A_CHAPTER += ("tests/exercises/", "tests/honest/")
 _SENT = "changed_only"
 _DURATIONS = "bits/durations"
 _LONG = 3.0
-# What tests take that are marked by one of these, as long as nobody has seen one.
-_MARKS_OF_SLOW_ONES = ("needs_system", "timeout")
+# What slow tests take, as long as nobody has seen one.
 _SECONDS_OF_SLOW_ONES = 12.0
 _TAKEN: Counter[str] = Counter()
 
@@ -41,12 +40,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--changed", nargs="?", const="", help="only what the change since a revision can reach"
     )
     parser.addoption("--seconds", type=float, help="with --changed: begin no test after so long")
-
-
-def has_slow_tests(file: Path) -> bool:
-    """Return whether a test file has tests that are better given out one by one."""
-    text = file.read_text("utf-8")
-    return any(f"mark.{name}" in text for name in _MARKS_OF_SLOW_ONES)
 
 
 def loaded_later() -> dict[str, str]:
@@ -191,7 +184,7 @@ class ChangedOnly:
         items[:] = sorted(kept, key=lambda item: (self._seconds_of(item) > 0, distances[item]))
 
     def _seconds_of(self, item: pytest.Item) -> float:
-        is_slow = any(item.get_closest_marker(name) for name in _MARKS_OF_SLOW_ONES)
+        is_slow = any(item.get_closest_marker(name) for name in MARKS_OF_SLOW_TESTS)
         unknown = _SECONDS_OF_SLOW_ONES if is_slow else 0.0
         return self._selection.durations.get(item.nodeid, unknown)
 

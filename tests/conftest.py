@@ -13,7 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The first optimizer loads it, which takes seconds: not while a check's clock runs.
 import pytest
 import torch._dynamo  # noqa: F401
-from changed_only import has_slow_tests
+from change_reach import has_slow_tests
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
