@@ -19,9 +19,9 @@ say what they found, if they find one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import jupytext
@@ -76,7 +76,7 @@ class Attack:
         name: its class and its meaning, short enough for a test's name.
         kind: its class.
         meaning: what it tries.
-        notebook: the submission.
+        make: returns the submission, which takes its time.
         exercise: the one that is judged by what follows; "" if all of them are.
         verdicts: those that will do.
         points: what it deserves; `None` if anything up to `most` will do.
@@ -89,7 +89,7 @@ class Attack:
     name: str
     kind: str
     meaning: str
-    notebook: bytes
+    make: Callable[[], bytes]
     exercise: str
     verdicts: frozenset[str]
     points: float | None
@@ -97,6 +97,11 @@ class Attack:
     waiting: float
     others_full: bool = True
     chapter: str = CHAPTER
+
+    @property
+    def notebook(self) -> bytes:
+        """The submission."""
+        return self.make()
 
 
 def attacks() -> list[Attack]:
@@ -120,8 +125,13 @@ def attacks_in(file: Path) -> Iterator[Attack]:
         if word != "attack":
             raise ValueError(f'{file.name}: a cell does not begin with "# %% attack:"')
         exercise = settings.pop("exercise")
-        notebook = with_code(exercise, cell.source, settings.pop("stray", ""))
-        yield make_attack(file.stem, meaning.strip(), to_bytes(notebook), exercise, **settings)
+        make = partial(written, exercise, cell.source, settings.pop("stray", ""))
+        yield make_attack(file.stem, meaning.strip(), make, exercise, **settings)
+
+
+def written(exercise: str, code: str, stray: str) -> bytes:
+    """Return the notebook of ``with_code`` as it is handed in."""
+    return to_bytes(with_code(exercise, code, stray))
 
 
 def with_code(exercise: str, code: str, stray: str = "") -> NotebookNode:
@@ -150,7 +160,7 @@ def all_right(chapter: str = CHAPTER) -> bytes:
 def make_attack(
     kind: str,
     meaning: str,
-    notebook: bytes,
+    make: Callable[[], bytes],
     exercise: str,
     *,
     expect: str,
@@ -172,4 +182,4 @@ def make_attack(
     ceiling = next(limit for limit in (points, most, full) if limit is not None)
     limits = points, ceiling, waiting
     settled = others == "full", chapter
-    return Attack(name, kind, meaning, notebook, exercise, verdicts, *limits, *settled)
+    return Attack(name, kind, meaning, make, exercise, verdicts, *limits, *settled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import nbformat
@@ -22,10 +23,12 @@ _made: list[tuple[Maker, str, str, str, dict[str, Any]]] = []
 
 def whole_notebooks() -> Iterator[Attack]:
     for make, kind, meaning, exercise, settings in _made:
-        content = make()
-        if isinstance(content, dict):
-            content = json.dumps(content).encode()
-        yield make_attack(kind, meaning, content, exercise, **settings)
+        yield make_attack(kind, meaning, partial(_as_bytes, make), exercise, **settings)
+
+
+def _as_bytes(make: Maker) -> bytes:
+    content = make()
+    return json.dumps(content).encode() if isinstance(content, dict) else content
 
 
 def attack(
