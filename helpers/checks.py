@@ -277,7 +277,9 @@ class Check:
 
 def _show_and_record(exercise: Exercise, results: list[report.Result], points: float) -> None:
     report.show(exercise, results, points)
-    progress_store.record(exercise, sum(report.count_points(exercise, results)))
+    # Whoever runs all cells has not begun with the exercises that stand there empty.
+    if not any(result.not_written for result in results):
+        progress_store.record(exercise, sum(report.count_points(exercise, results)))
 
 
 def _copy_arguments(args: Iterable, kwargs: dict[str, Any]) -> tuple[list, dict[str, Any]]:

@@ -152,11 +152,13 @@ def lab(port: int | None, jupyter_options: tuple[str, ...]) -> None:
     like --no-browser, go to JupyterLab.
     """
     from helpers.lab import serve_student
+    from helpers.start_page import write_start_page
     from helpers.workspace import deliver, summarize
 
     root = _root()
     for line in summarize(deliver(root / "course" / "release", root / "work")):
         click.echo(line)
+    write_start_page(root / "work")
     sys.exit(serve_student(root / "work", port, jupyter_options))
 
 

@@ -18,6 +18,8 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
+from helpers.start_page import START_PAGE
+
 _SETTINGS = Path(__file__).with_name("lab_settings")
 _HOST = "127.0.0.1"
 _FIRST_PORT = 8888
@@ -130,7 +132,8 @@ def _serve(who: str, folder: Path, port: int | None, extra_args: Sequence[str]) 
             webbrowser.open(running)
         return 0
     chosen = choose_port(port)
-    command = build_command(folder, chosen, extra_args)
+    opens = [f"--LabApp.default_url=/lab{find_first_page(folder)}"] if who == "student" else []
+    command = build_command(folder, chosen, [*opens, *extra_args])
     environment = build_environment(who)
     if port is None and chosen != _FIRST_PORT:
         print(f"Port {_FIRST_PORT} is taken, so JupyterLab uses port {chosen}.")
@@ -176,12 +179,27 @@ def build_command(folder: Path, port: int, extra_args: Sequence[str]) -> list[st
     command += [f"--ServerApp.root_dir={folder}", f"--ServerApp.ip={_HOST}"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     # The open notebooks are this folder's affair, not those of the user's other work.
-    command += [f"--LabApp.workspaces_dir={folder / '.bits' / 'lab'}"]
+    command += [f"--LabApp.workspaces_dir={_workspaces(folder)}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
     if not has_display():
         command.append("--no-browser")
     return [*command, *extra_args]
+
+
+def find_first_page(folder: Path) -> str:
+    """Return what a student's JupyterLab opens, as the end of its address.
+
+    That is the first chapter, the first time; later the start page, in front of what was open.
+    """
+    if not any(_workspaces(folder).glob("*")):
+        chapters = sorted(folder.glob("[0-9][0-9]-*/*.ipynb"))
+        return f"/tree/{chapters[0].relative_to(folder).as_posix()}" if chapters else ""
+    return f"/tree/{START_PAGE}" if (folder / START_PAGE).is_file() else ""
+
+
+def _workspaces(folder: Path) -> Path:
+    return folder / ".bits" / "lab"
 
 
 def build_environment(who: str) -> dict[str, str]:

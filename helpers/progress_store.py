@@ -27,6 +27,16 @@ class ProgressStore:
         if file is not None and file.exists():
             self._entries = self._read(file)
 
+    @classmethod
+    def of(cls, workspace: Path) -> ProgressStore:
+        """Return the store of the student's folder ``workspace``."""
+        return cls(workspace / _FILE)
+
+    @property
+    def last(self) -> str | None:
+        """The name of the exercise whose check was run last; None before the first check."""
+        return next((name for name, e in reversed(self._entries.items()) if "points" in e), None)
+
     def best_points(self, exercise: Exercise) -> float:
         """Return the most points a check has given for ``exercise``."""
         return float(self._entries.get(exercise.name, {}).get("points", 0.0))
@@ -34,6 +44,13 @@ class ProgressStore:
     def hints_seen(self, exercise: Exercise) -> int:
         """Return how many stages of hints were shown for ``exercise``."""
         return int(self._entries.get(exercise.name, {}).get("hints", 0))
+
+    def note_check(self, exercise: Exercise, points: float) -> None:
+        """Keep that a check gave ``points``, that it was the last one, and the best result."""
+        entry = self._entries.pop(exercise.name, {})
+        entry["points"] = max(points, entry.get("points", 0))
+        self._entries[exercise.name] = entry
+        self._write()
 
     def raise_to(self, exercise: Exercise, key: str, value: float) -> None:
         """Set an entry to ``value`` if that is more than what stands there."""
@@ -62,7 +79,12 @@ class ProgressStore:
 
 def record(exercise: Exercise, points: float) -> None:
     """Note that a check gave ``points`` for ``exercise``; the best result stays."""
-    current_store().raise_to(exercise, "points", points)
+    from helpers.start_page import write_start_page
+
+    workspace = current_workspace()
+    _store_of(workspace).note_check(exercise, points)
+    if workspace is not None:
+        write_start_page(workspace)
 
 
 def record_hint(exercise: Exercise, stage: int) -> None:
@@ -75,16 +97,24 @@ def hints_seen(exercise: Exercise) -> int:
     return current_store().hints_seen(exercise)
 
 
-def current_store() -> ProgressStore:
-    """Return the store of the student's folder that the current directory lies in."""
+def current_workspace() -> Path | None:
+    """Return the student's folder that the current directory lies in; None if it lies in none."""
     from helpers.workspace import find_workspace
 
     try:
-        workspace = find_workspace(Path.cwd())
+        return find_workspace(Path.cwd())
     except OSError:  # the current folder is gone
-        workspace = None
+        return None
+
+
+def current_store() -> ProgressStore:
+    """Return the store of the student's folder that the current directory lies in."""
+    return _store_of(current_workspace())
+
+
+def _store_of(workspace: Path | None) -> ProgressStore:
     # A file is read afresh each time: another notebook's kernel may have written to it.
-    return _store_of_this_process() if workspace is None else ProgressStore(workspace / _FILE)
+    return _store_of_this_process() if workspace is None else ProgressStore.of(workspace)
 
 
 @functools.cache
@@ -99,14 +129,15 @@ def progress(chapter: str | None = None) -> None:
     display.show(as_text(chapters, store), _as_html(chapters, store))
 
 
-def _counts(chapter: Chapter, store: ProgressStore) -> tuple[int, float, float]:
+def count_points(chapter: Chapter, store: ProgressStore) -> tuple[int, float, float]:
+    """Return how many exercises of ``chapter`` are solved, their points, and all its points."""
     solved = sum(store.best_points(e) >= e.points for e in chapter.exercises)
     points = sum(store.best_points(e) for e in chapter.exercises)
     return solved, points, sum(e.points for e in chapter.exercises)
 
 
 def _summary(chapter: Chapter, store: ProgressStore) -> str:
-    solved, points, most = _counts(chapter, store)
+    solved, points, most = count_points(chapter, store)
     return f"{solved} of {len(chapter.exercises)} exercises solved, {points:g} of {most:g} points"
 
 

@@ -18,12 +18,15 @@ from pathlib import Path
 from helpers.files import create, write_atomically
 
 _RECORD = Path(".bits") / "delivered.json"
-# What JupyterLab rewrites when a notebook is opened and saved; everything else is work.
+# What JupyterLab rewrites when a notebook is opened and saved, and what folding a cell or looking
+# into one leaves; everything else is work.
 _VOLATILE_NOTEBOOK_METADATA = ("kernelspec", "language_info")
 _VOLATILE_CELL_METADATA = (
+    "cellView",
     "collapsed",
     "execution",
     "jp-MarkdownHeadingCollapsed",
+    "jupyter",
     "scrolled",
     "trusted",
 )

@@ -63,15 +63,12 @@ class Student:
 
     def run(self, cell_id: str):
         cell = self.go_to(cell_id)
-        before = cell.locator(".jp-InputPrompt").inner_text()
+        # Not read from the screen: a folded cell shows no number.
+        count = "jupyterapp.shell.currentWidget.content.activeCell.model.executionCount"
+        before = self.page.evaluate(count)
         self.page.keyboard.press("Control+Enter")
-        self.page.wait_for_function(
-            """before => {
-                const prompt = document.querySelector('.jp-Cell.jp-mod-active .jp-InputPrompt');
-                return /\\d/.test(prompt.innerText) && prompt.innerText !== before;
-            }""",
-            arg=before,
-        )
+        self.page.wait_for_function(f"before => {count} !== null && {count} !== before", arg=before)
+        cell.locator(".jp-OutputArea-output").first.wait_for()
         return self.go_to(cell_id)
 
     def ask_for_a_hint(self, below: str, line: str):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from course_files import CHAPTERS, COURSE, ROOT
+from course_files import CHAPTERS, COURSE, ROOT, release
+from nbclient import NotebookClient
+from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.build import BuildError, Course, build, find_stale
 from helpers.authoring.chapter import ChapterError, read_chapter
@@ -113,9 +115,60 @@ def test_the_first_code_cell_installs_the_helpers_on_colab_only(text: Path) -> N
     assert 'if "google.colab" in sys.modules' in first.source
 
 
+def code_cells(text: Path) -> dict:
+    return {c.id: c for c in read_chapter(text, ADDRESS)[0].cells if c.cell_type == "code"}
+
+
+def is_folded(cell: NotebookNode) -> bool:
+    marks = cell.metadata.get("jupyter") == {"source_hidden": True}, "cellView" in cell.metadata
+    assert len(set(marks)) == 1, "JupyterLab and Colab fold the same cells"
+    return all(marks)
+
+
+def test_set_up_checks_and_what_the_text_says_are_folded(text: Path) -> None:
+    folded = [cell.source.split("\n")[0] for cell in code_cells(text).values() if is_folded(cell)]
+    assert [line.split(":")[0] for line in folded] == ["# @title Set-up", "# @title Check"]
+    assert folded[1] == "# @title Check: Twice"
+    change = '# %% tags=["needed"]', '# %% tags=["needed"] folded="Imports"'
+    text.write_text(CHAPTER.replace(*change), encoding="utf-8")
+    needed = code_cells(text)["needed-1"]
+    assert is_folded(needed)
+    assert needed.source == "# @title Imports\nimport math"
+    assert needed.metadata["cellView"] == "form"
+
+
+def test_a_line_below_the_title_says_what_is_folded(text: Path) -> None:
+    _, note, first, *_ = read_chapter(text, ADDRESS)[0].cells
+    assert note.cell_type == "markdown"
+    assert "Folded to one line each" in note.source
+    assert first.metadata.tags == ["setup"]
+
+
+def test_a_check_that_is_run_first_of_all_says_so_in_one_sentence(text: Path) -> None:
+    cell = code_cells(text)["test-sample-double"]
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True).execute()
+    (output,) = notebook.cells[0].outputs
+    assert output.name == "stderr"
+    (line,) = output.text.splitlines()
+    assert "Run the cells at the top of this chapter first" in line
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_in_every_chapter_imports_and_checks_are_folded(chapter: str) -> None:
+    cells = [cell for cell in release(chapter).cells if cell.cell_type == "code"]
+    checks = [cell for cell in cells if cell.metadata.get("nbgrader", {}).get("grade")]
+    assert checks
+    assert all(is_folded(cell) for cell in [*cells[:2], *checks])
+    answers = [cell for cell in cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    assert not any(is_folded(cell) for cell in answers)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
+        (('tags=["needed"]', 'tags=["needed"] folded=""'), 'cell 2: folded="..." is the title'),
+        (("# %%\nprint", '# %% folded="A"\n%%time\nprint'), "cell 3: a folded cell begins with"),
         (
             ("<!-- hint: One operator is enough. -->", ""),
             "cell 4: a card holds 3 hints, this one 2",

@@ -6,6 +6,7 @@ import pytest
 import sample_chapter as sample
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
 
+from helpers.authoring.folding import fold_cell
 from helpers.authoring.outputs import OutputError, plain_text, render_outputs
 from helpers.authoring.page import Chapter, PageError, render_page
 
@@ -56,6 +57,27 @@ def test_exercise_shows_card_stub_and_folded_solution_and_check(render):
     ]
     places = [page.index(part) for part in parts]
     assert places == sorted(places)
+
+
+def test_folded_cell_and_check_stay_folded_under_their_title(render):
+    cell = new_code_cell("x = 1 < 2", outputs=[sample.printed("drawn")])
+    fold_cell(cell, "Plot: x < y")
+    page = render([cell])
+    fold = (
+        '<details class="folded">\n<summary>Plot: x &lt; y</summary>\n\n```python\nx = 1 < 2\n```'
+    )
+    assert fold in page
+    assert "@title" not in page
+    assert page.index("</details>") < page.index("drawn"), "what the cell shows is in sight"
+
+
+def test_a_checks_title_stands_over_it(render):
+    cells, given = sample.source_cells(), sample.release_cells()
+    for notebook in (cells, given):
+        fold_cell(notebook[-1], "Check: Softmax")
+    page = render(cells, given)
+    assert '<details class="check">\n<summary>Check: Softmax</summary>' in page
+    assert "@title" not in page
 
 
 def test_solution_loses_its_markers(render):

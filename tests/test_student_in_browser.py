@@ -71,6 +71,15 @@ def test_a_student_works_through_an_exercise(student: Student, root: Path) -> No
     assert (root / "work" / ".bits" / "progress.json").exists()
 
 
+def test_a_check_is_folded_and_opens_by_a_click(student: Student) -> None:
+    cell = student.go_to(f"test-{FIRST.name}")
+    line = cell.locator(".jp-Placeholder-content")
+    assert line.inner_text().startswith(f"# @title Check: {FIRST.title}")
+    assert cell.locator(".cm-content").count() == 0
+    line.click()
+    assert f'Check("{FIRST.name}")' in cell.locator(".cm-content").inner_text()
+
+
 def test_every_figure_has_its_alternative_text(student: Student) -> None:
     shown = student.page.evaluate(
         """() => {

@@ -38,6 +38,7 @@ def save_as_jupyterlab_does(content):
     for cell in notebook["cells"]:
         cell["source"] = "".join(cell["source"])
         cell["metadata"]["scrolled"] = True
+        cell["metadata"]["jupyter"] = {"source_hidden": False}  # a folded cell was looked into
     return json.dumps(notebook).encode()
 
 

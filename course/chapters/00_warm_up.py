@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章热身：张量与数据类型、与 NumPy 共享内存、自动微分与差分检验、曲线拟合为何停滞（条件数）与三种补救、模块的参数与缓冲区、梯度清零的位置。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import math
 import warnings
 
@@ -70,7 +70,7 @@ history, losses = fit_by_adam(1000)
 print("found:", [round(weight, 2) for weight in history[-1].tolist()])
 print("truth: [5.0, 0.0, 3.0]")
 
-# %%
+# %% folded="Plot: The loss"
 figure, (left, right) = new_figure(1, 2, width_ratios=(1, 1))
 left.semilogy(range(1, 1001), losses, color=COLORS["blue"], linewidth=1, label="loss")
 left.set(title="The loss", xlabel="step", ylabel="mean squared error")
@@ -283,7 +283,7 @@ $$f'(x) \approx \frac{f(x + h) - f(x - h)}{2h}$$
 This is the *central difference*. How small should the step $h$ be? One would say: as small as possible. Look, for $f = e^x$ at 1, in two formats.
 """
 
-# %%
+# %% folded="Plot: Error of the central difference of exp at 1"
 steps = torch.logspace(-14, 0, 57, dtype=torch.float64)
 figure, axes = new_figure()
 for dtype, color, marker in ((torch.float32, "vermilion", "s"), (torch.float64, "blue", "o")):
@@ -458,7 +458,7 @@ for memory in (0.999, 0.99):
 That is a cure for this fit. It works since the directions lie along the axes. Who knows beforehand? The repairs below ask the bowl itself.
 """
 
-# %%
+# %% folded="Plot: The bowl, stretched 67 times sideways"
 figure, (left, right) = new_figure(1, 2, sharey=False)
 grid0, grid2 = torch.meshgrid(
     torch.linspace(-0.06, 0.06, 121, dtype=torch.float64),
@@ -566,7 +566,7 @@ Slide the size that $x$ is divided by. The contour lines are the bowl over the w
 """
 
 
-# %%
+# %% folded="Plot: the bowl, for features of another size"
 def draw_bowl(size):
     def features(x):
         return powers(x / size)[:, [0, 2]]
@@ -1056,6 +1056,7 @@ wild = watch_discriminator(step_from_the_wild)
 print(f"a discriminator that guesses has a loss of {2 * math.log(2):.2f}")
 print(f"this one has {wild[-1]:.1f} after 200 steps")
 
+# %% folded="Plot: A discriminator with an easy task"
 figure, axes = new_figure(height=2.8)
 axes.plot(range(1, 201), wild, color=COLORS["vermilion"], label="as found")
 axes.axhline(2 * math.log(2), color=COLORS["black"], linestyle=":", label="guessing, 2 ln 2")

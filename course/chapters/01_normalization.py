@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm、GroupNorm 与 RMSNorm 是同一运算在不同轴上的应用；批统计量的误差、训练与评估模式、滑动统计量、折叠到卷积，以及如何选择。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import copy
 import math
 
@@ -217,6 +217,8 @@ def through_layers(scale, with_norm, depth=20):
 
 
 scales = {0.5: ("blue", "o"), 1.0: ("green", "^"), 4.0: ("vermilion", "s")}
+
+# %% folded="Plot: How far pictures lie apart"
 figure, (left, right) = new_figure(1, 2, height=3.6)
 layers = range(1, 21)
 for scale, (color, marker) in scales.items():
@@ -305,6 +307,8 @@ panels = {
     "LayerNorm(4), channels last": layer_norm_of_channels,
 }
 colors = torch.tensor([[0.88, 0.88, 0.88], [0.0, 0.45, 0.70], [0.84, 0.37, 0.0]])
+
+# %% folded="Plot: the entries that matter to each norm"
 figure, grid = new_figure(2, 3, height=4.2, sharex=True, sharey=True)
 for axes, (name, norm) in zip(grid.flat, panels.items(), strict=False):
     kind = entries_that_matter(norm).long()
@@ -914,6 +918,7 @@ def errors_of_batch_mean(values):
     return torch.stack(errors)
 
 
+# %% folded="Plot: The typical error of a batch's mean"
 figure, axes = new_figure()
 for (name, values), marker in zip(kinds.items(), "os^", strict=True):
     errors = errors_of_batch_mean(values)
@@ -973,7 +978,7 @@ for size in (2, 4, 64, 256):
     print(f"in batches of {size}: nine times in ten between {low:.1f} and {high:.1f}")
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: Statistics of the batches"
 def draw_batches(size):
     means, variances, seen = put_into_batches(size)
     figure, (left, right) = new_figure(1, 2, width_ratios=(1, 1.3))
@@ -1064,6 +1069,7 @@ def running_means(batch_size, steps=150, momentum=0.1):
     return history
 
 
+# %% folded="Plot: A running mean that begins at 3; the true mean is 0"
 figure, axes = new_figure()
 for size, color, style in ((2, "vermilion", "-"), (64, "blue", "-")):
     axes.plot(
@@ -1374,7 +1380,7 @@ for dtype in (torch.float32, torch.float64):
     )
 print(f"layers before: {len(convolutions)}, after: {len(fold_network(convolutions))}")
 
-# %% tags=["nbval-ignore-output", "recorded"]
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: the time that folding saves"
 device = "cuda" if torch.cuda.is_available() else "cpu"
 with torch.no_grad():
     for dtype, error in fold_errors.items():
@@ -1548,6 +1554,8 @@ for name, norm in (
 widths = range(16, 57, 2)
 network, budget = block(nn.InstanceNorm3d(8)), 20
 measured = {size: [mebibytes(network, width, size) for width in widths] for size in (1, 2, 4)}
+
+# %% folded="Plot: What autograd saves for one block of a 3-D network"
 figure, axes = new_figure()
 for (size, values), marker in zip(measured.items(), "os^", strict=True):
     axes.plot(widths, values, f"{marker}-", markevery=4, label=f"batch of {size}")

@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章讲浮点格式：符号位、指数与尾数，正规数与次正规数，fp16、bf16 与 fp8 的表示范围，舍入到最近偶数、随机舍入、Kahan 求和，以及 float32 主权重。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import math
 
 import torch
@@ -75,7 +75,7 @@ A counter of samples, of tokens or of steps kept in float32 ends here, at 16,777
 such a place; the 16-bit formats have it much earlier.
 """
 
-# %%
+# %% folded="Plot: Counting by ones"
 ones = torch.arange(4097)
 figure, axes = new_figure()
 axes.plot(ones, ones, color=COLORS["black"], linestyle=":", label="right")
@@ -357,7 +357,7 @@ for name, (exponent_bits, fraction_bits) in FORMATS.items():
         f"{subnormal:>17.3g}{epsilon:>10.3g}  {told}"
     )
 
-# %%
+# %% folded="Plot: What the formats can hold"
 figure, axes = new_figure(height=3.2)
 names = list(FORMATS)[1:]
 for row, name in enumerate(names):
@@ -407,7 +407,7 @@ A format has as many numbers between 1 and 2 as between 2 and 4, and between 4 a
 double whenever the numbers do. A toy format, with 3 bits of exponent and 2 of fraction, shows all of it.
 """
 
-# %%
+# %% folded="Plot: the numbers of two toy formats"
 toy_subnormal = [fraction / 4 * 2.0**-2 for fraction in range(4)]
 toy_normal = [(1 + fraction / 4) * 2.0**power for power in range(-2, 4) for fraction in range(4)]
 figure, (whole, near_zero) = new_figure(2, 1, height=3.0)
@@ -477,6 +477,8 @@ number does it rise. The next figure rounds numbers of every size and shows the 
 powers = torch.arange(-46, 22)
 within = 1 + torch.rand(4000, generator=torch.Generator().manual_seed(0)).double()
 numbers = (within[None, :] * torch.exp2(powers.double())[:, None]).float()
+
+# %% folded="Plot: The worst rounding error in proportion to the number"
 figure, axes = new_figure(height=3.6)
 for name, color in (
     ("float8_e5m2", "purple"),
@@ -888,7 +890,7 @@ Every number that a format has, every middle between two of them, and the float3
 """
 
 
-# %%
+# %% folded="Compare round_to with PyTorch, pattern by pattern"
 def count_differences(rounding):
     for name in ("float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"):
         dtype, (exponent_bits, fraction_bits) = getattr(torch, name), FORMATS[name]
@@ -1175,6 +1177,7 @@ for _ in range(400):
     paths.append(torch.stack([nearest, dice]).double().sub(1) / ulp_at_1)
 paths = torch.stack(paths)
 
+# %% folded="Plot: Updates of a quarter of an ulp, on bf16 weights that start at 1"
 figure, axes = new_figure()
 steps = torch.arange(1, 401)
 axes.plot(steps, steps / 4, color=COLORS["black"], linestyle=":", label="exact")
@@ -1558,7 +1561,7 @@ with check.property("forty steps with another learning rate"):
 ### END HIDDEN TESTS
 check.score()
 
-# %%
+# %% folded="Plot: Digits, gradient descent with a small step"
 figure, axes = new_figure()
 axes.plot(losses_float32, color=COLORS["black"], linestyle=":", zorder=3, label="float32 weights")
 axes.plot(losses_bf16[:800], color=COLORS["vermilion"], label="bf16 weights")

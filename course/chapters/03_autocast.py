@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章讲自动混合精度：按算子选择精度的 autocast、三种类型策略、嵌套与禁用区域、float32 主权重、混合精度训练步，以及它何时不划算。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import math
 
 import torch
@@ -94,6 +94,7 @@ losses_of_mixed = train_classifier(make_classifier(), pixels, lower=torch.float1
 print("float32:     ", ", ".join(f"{loss:.1f}" for loss in losses_of_float32[:5]))
 print("autocast:    ", ", ".join(f"{loss:.1f}" for loss in losses_of_mixed[:5]))
 
+# %% folded="Plot: Float32, and two ways to use float16"
 figure, axes = new_figure()
 steps = range(1, 21)
 axes.plot(steps, losses_of_float32, label="float32", linewidth=5, alpha=0.35)
@@ -224,7 +225,7 @@ Which operation has which? The documentation has lists, one for each kind of dev
 machine. Two runs of an operation tell its policy: one with float32 arguments, one with 16 bits.
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Measuring tool: measure_policy, and the operations that it tries"
 # Each takes and returns tensors of shape (4, 4), or returns a number.
 TAKE_TWO = {
     "matmul": torch.matmul,
@@ -285,7 +286,7 @@ can watch the decisions for CUDA on any machine. (`torch.autocast("cuda")` switc
 cell sets the two switches that it would set.)
 """
 
-# %%
+# %% folded="Measure: the policy for CUDA, without a GPU"
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -310,7 +311,7 @@ cuda_policies = {operation: measure_cuda_policy(operation) for operation in OPER
 differing = [name for name in OPERATIONS if cpu_policies[name] != cuda_policies[name]]
 print("float32 on CUDA, widest on the CPU:", ", ".join(differing))
 
-# %%
+# %% folded="Plot: The policy of each operation, measured"
 figure, axes = new_figure(height=4.6)
 shades = {"lower": COLORS["orange"], "float32": COLORS["blue"], "widest": "#dddddd"}
 order = ("lower", "float32", "widest")
@@ -424,6 +425,8 @@ def casts_in(uses, cache_enabled):
 
 
 uses = range(1, 9)
+
+# %% folded="Plot: Casts for one input and one weight"
 figure, axes = new_figure(height=2.8)
 for enabled, color, marker in ((False, "vermilion", "o"), (True, "blue", "s")):
     counts = [casts_in(count, enabled) for count in uses]
@@ -1310,7 +1313,7 @@ How wrong? The cosines are close to 1, where the numbers of bfloat16 are 1/256 a
 near 100 the numbers of bfloat16 are 1/2 apart.
 """
 
-# %%
+# %% folded="Plot: What a bfloat16 region does to the loss"
 temperatures = [0.7**k for k in range(16)]
 figure, axes = new_figure()
 for loss_function, lower, label, color, style in (
@@ -1472,6 +1475,7 @@ def root_mean_square_norm(x):
     return x * ((x * x).mean() + 1e-6).rsqrt()
 
 
+# %% tags=["nbval-ignore-output"] folded="Plot: Size of the result"
 def draw_norm(size):
     sizes = [2.0 ** (k / 4) for k in range(-8, 57)]
     figure, (left, right) = new_figure(1, 2, width_ratios=(1.4, 1))
@@ -1736,7 +1740,7 @@ last_float32, last_mixed = sum(painter_float32[-20:]) / 20, sum(painter_mixed[-2
 print("the mean of the last 20 losses is below 0.08 in float32:", last_float32 < 0.08)
 print("the two means are within a factor of 1.5:", 2 / 3 < last_mixed / last_float32 < 1.5)
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: the board, and what both networks drew"
 figure, grid = new_figure(1, 3, height=2.9, sharey=True)
 for axes, picture, title in zip(
     grid,
@@ -1755,7 +1759,7 @@ show(
     "soft edges.",
 )
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: Learning a checkerboard"
 figure, axes = new_figure(height=2.8)
 axes.semilogy(painter_float32, color=COLORS["blue"], label="float32")
 axes.semilogy(painter_mixed, "--", color=COLORS["orange"], label="bfloat16 region")
@@ -1803,7 +1807,7 @@ for name, (in_float32, in_mixed) in rows.items():
     print(f"{name:<26}{in_float32 / 1024:>10.0f}{in_mixed / 1024:>10.0f}")
 print(f"activations, float32 to mixed: {activations[False] / activations[True]:.1f} to 1")
 
-# %%
+# %% folded="Plot: Bytes of one training step"
 figure, axes = new_figure(height=3.0)
 palette = ("blue", "vermilion", "green", "purple", "orange")
 starts = [0.0, 0.0]
@@ -1840,7 +1844,7 @@ measured as well.)
 """
 
 
-# %% tags=["nbval-ignore-output", "recorded"]
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: how much faster a bfloat16 region is"
 def times_faster(size, lower, seconds=0.4):
     """Return how many times faster a product is in a region than in float32."""
     left, right = torch.randn(2, size, size, device=device)
@@ -1926,6 +1930,7 @@ with torch.autocast("cpu", dtype=torch.bfloat16):
 print("positions:              ", len(positions))
 print("different rows of angles:", len(angles.unique(dim=0)))
 
+# %% folded="Plot: The fastest angle"
 figure, axes = new_figure(height=2.8)
 # The fastest frequency is 1, so its angles are the positions themselves.
 axes.plot(positions, positions, color=COLORS["blue"], label="position × frequency")

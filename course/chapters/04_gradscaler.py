@@ -15,7 +15,7 @@ After this chapter you can
 **中文**: 本章讲梯度缩放：float16 梯度下溢、静态与动态损失缩放、GradScaler 状态机、先反缩放再裁剪、跳过的优化步与学习率调度，以及 nan 的三种成因与诊断。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import math
 import warnings
 
@@ -99,6 +99,7 @@ the weights are divided by 65536 before the step.
 errors_scaled, gradients_scaled = train_plate(lower=torch.float16, scale=65536.0)
 print(f"float16, scaled: the error goes from {errors_scaled[0]:.1f} to {errors_scaled[-1]:.2f}")
 
+# %% folded="Plot: Learning how a plate bends"
 figure, axes = new_figure()
 steps = range(1, len(errors_float32) + 1)
 axes.semilogy(steps, errors_float32, label="float32", linewidth=5, alpha=0.35)
@@ -174,6 +175,7 @@ def activation_gradients(model, loss_function, inputs, targets, scale=1.0, lower
     return torch.cat([slope.flatten().float() for slope in slopes])
 
 
+# %% folded="Drawing tool: draw_exponents"
 def draw_exponents(axes, counts, scale_exponent=0):
     kinds = {"becomes 0": "vermilion", "subnormal": "orange", "normal": "blue", "inf": "black"}
     bins = {kind: {} for kind in kinds}
@@ -199,12 +201,14 @@ def draw_exponents(axes, counts, scale_exponent=0):
     axes.legend(loc="upper right", fontsize=9)
 
 
+# %%
 plate_gradients = activation_gradients(make_plate_model(), plate_error, points, bend)
 plate_counts = count_exponents(plate_gradients)
 lost = plate_gradients.half() == 0
 print(f"gradients of activations: {plate_gradients.numel()}")
 print(f"of them are not 0 in float16: {(~lost).sum().item()}")
 
+# %% folded="Plot: Gradients of the plate"
 figure, axes = new_figure()
 draw_exponents(axes, plate_counts)
 axes.set(title="Gradients of the plate", xlabel="exponent (base 2)", ylabel="gradients")
@@ -247,7 +251,7 @@ You can read that scaling "gives the fraction more bits", and so lowers the mach
 rounding a number to float16, relative to the number:
 """
 
-# %%
+# %% folded="Plot: What float16 does to a number"
 sizes = torch.logspace(-28, 16, 1400, base=2.0, dtype=torch.float64)
 relative = ((sizes.half().double() - sizes) / sizes).abs()
 figure, axes = new_figure(height=3.0)
@@ -279,7 +283,7 @@ On the other side a scale can do harm. Slide it:
 """
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: the gradients of the plate, scaled"
 def draw_scale(k):
     figure, axes = new_figure()
     draw_exponents(axes, plate_counts, scale_exponent=int(k))
@@ -487,7 +491,7 @@ print(
     " ".join({"skip": " ✗", "grow": " ▲", "count": "  "}[kind] for *_, kind in trace[:18]),
 )
 
-# %%
+# %% folded="Plot: A scaler at work"
 figure, (upper, lower) = new_figure(2, 1, height=4.4, sharex=True, height_ratios=(1.6, 1))
 exponents = [math.log2(scale) for scale, *_ in trace]
 upper.step(range(len(trace)), exponents, where="mid", color=COLORS["blue"], label="scale")
@@ -517,7 +521,7 @@ All that the scaler knows is two numbers: the scale, and how many steps it has b
 *state machine*. Put the two on two axes, and the same run becomes a walk on a board:
 """
 
-# %%
+# %% folded="Plot: The states of the run, and the ways it took between them"
 figure, axes = new_figure(height=4.2)
 colors = {"count": "blue", "grow": "green", "skip": "vermilion"}
 labels = {
@@ -905,6 +909,8 @@ def step_length(clip_first, scale):
 
 
 scale_exponents = range(0, 25, 2)
+
+# %% folded="Plot: Length of a step, clipped to 1"
 figure, axes = new_figure(height=3.0)
 for clip_first, color, marker, label in (
     (False, "blue", "o", "unscale_, clip, step"),
@@ -1112,6 +1118,7 @@ print("torch warns:", str(caught[0].message)[:66])
 print(f"the first real step, usual loop: learning rate {usual[0]:.2f}")
 print(f"the first real step, followed:   learning rate {followed[0]:.2f}")
 
+# %% folded="Plot: Warm-up over 20 steps, the first nine skipped"
 figure, axes = new_figure(height=3.0)
 axes.plot(usual, "s-", ms=4, color=COLORS["vermilion"], label="scheduler.step() in every iteration")
 axes.plot(followed, "o-", ms=4, color=COLORS["blue"], label="only after a real step")
@@ -1545,6 +1552,7 @@ for name, (make_model, case) in cases.items():
     ]
     print(f"{name:<19} a scale at which nothing is lost exists: {min(lost_share[name]) == 0}")
 
+# %% folded="Plot: Largest gradient of a layer"
 figure, (left, right) = new_figure(1, 2, width_ratios=(1, 1))
 for (name, color), marker in zip(
     (("20 sigmoids", "vermilion"), ("20 residual blocks", "blue")), "so", strict=True
@@ -1867,6 +1875,7 @@ print(
     f"steps counted: {counted_steps}; the scale fell, so some were skipped: {last_scale < 2.0**24}"
 )
 
+# %% folded="Plot: A training step from the wild"
 figure, axes = new_figure(height=2.8)
 axes.plot(range(1, 41), losses_in_the_wild, color=COLORS["vermilion"], label="as found")
 axes.axhline(math.log(10), color=COLORS["black"], linestyle=":", label="guessing, ln 10")

@@ -17,7 +17,7 @@ what is needed of them is said again here.
 **中文**: 本章讲梯度累积：微批次与整批的等价、按词元加权、最后的短窗口、梯度裁剪、按优化器步数计数的学习率调度，以及累积下的批归一化。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import itertools
 import math
 
@@ -137,6 +137,7 @@ for rule in RULES:
     told = [f"{e:.2f}" if e > 1e-6 else "below 1e-6" for e in (errors[name][rule] for name in cuts)]
     print(f"{rule:<40}{told[0]:>16}{told[1]:>16}")
 
+# %% folded="Plot: Error of the accumulated gradient"
 figure, axes = new_figure(height=3.0)
 for offset, name, color in zip((-0.2, 0.2), cuts, ("blue", "vermilion"), strict=True):
     places = [row + offset for row in range(3)]
@@ -291,7 +292,7 @@ them.
 """
 
 
-# %%
+# %% folded="Measuring tool: a ledger of the bytes that wait for the backward pass"
 class Ledger:
     """Keeps account of the bytes that wait for a backward pass, each storage once."""
 
@@ -327,6 +328,7 @@ def account(run):
     return ledger.history
 
 
+# %%
 def backward_after_each():
     for k in range(0, 32, 8):
         loss_of(slice(k, k + 8)).backward()
@@ -337,6 +339,8 @@ histories = {
     "8 rows, one backward at the end": account(lambda: loss_to_the_end(32).backward()),
     "8 rows, backward after each": account(backward_after_each),
 }
+
+# %% folded="Plot: What waits for the backward pass"
 figure, axes = new_figure()
 for (name, history), color, style in zip(
     histories.items(), ("black", "vermilion", "blue"), (":", "--", "-"), strict=True
@@ -375,7 +379,7 @@ buffer of gradients stays in memory while the next micro-batch runs forward. Mea
 """
 
 
-# %% tags=["nbval-ignore-output", "recorded"]
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: what micro-batches cost in time and memory"
 device = "cuda" if torch.cuda.is_available() else "cpu"
 wide_there = make_wide().to(device)
 pixels_there, labels_there = pixels[:256].to(device), digit_labels[:256].to(device)
@@ -656,6 +660,7 @@ shares = {
 for name, values in shares.items():
     print(f"{name}: P(yes) is {values[-1]:.4f} at the end")
 
+# %% folded="Plot: What is learned"
 figure, axes = new_figure(height=3.0)
 for (name, values), color in zip(shares.items(), ("vermilion", "blue"), strict=True):
     axes.plot(values, color=COLORS[color], label=name)
@@ -711,7 +716,7 @@ Slide the length of the short one and see how far the gradient is off. (Rows of 
 """
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: What one row weighs"
 def draw_last(last):
     sizes = [32, 32, 32, last]
     count = sum(sizes)
@@ -903,6 +908,7 @@ for pictures, rows, steps in ((1797, 32, 8), (1797, 32, 40)):
     lost = draw_windows(count, steps).count(None)
     print(f"{count} micro-batches, windows of {steps}: {lost} are in no window")
 
+# %% folded="Plot: One epoch: 10 micro-batches, a step after every 4"
 figure, axes = new_figure(height=1.9)
 for number, window in enumerate(windows):
     color = COLORS["vermilion"] if window is None else COLORS["blue" if window % 2 else "sky"]
@@ -1155,6 +1161,7 @@ for name, vector in clipped.items():
     told = ", ".join(f"{entry:.2f}" for entry in vector.tolist())
     print(f"{name:<23} ({told}), norm {vector.norm().item():.2f}, cosine {cosine:.3f}")
 
+# %% folded="Plot: A gradient of two weights, clipped at 1"
 figure, axes = new_figure(height=3.5)
 arrow = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.007}
 axes.quiver(0, 0, 4, 1, color="#bbbbbb", label="the gradient", **arrow)
@@ -1385,6 +1392,8 @@ schedules = {
         o, lambda step: min((step + 1) / 16, max(0.0, (40 - step) / 24))
     ),
 }
+
+# %% folded="Plot: three schedules"
 figure, grid = new_figure(1, 3, height=3.1, sharey=True)
 for axes, (name, make_scheduler) in zip(grid, schedules.items(), strict=True):
     axes.plot(rates(make_scheduler, 40, 1), color=COLORS["blue"], label="once per step")
@@ -1405,6 +1414,8 @@ show(
     "per micro-batch with k of 2: StepLR falls every 5 steps, the cosine falls to 0 at 20 and rises to 1 again, the "
     "warm-up lasts 8 steps and the rate is 0 from step 20 on.",
 )
+
+# %%
 cosine = rates(schedules["CosineAnnealingLR"], 40, 2)
 print(f"cosine, once per micro-batch: {cosine[19]:.2f} at step 19, {cosine[-1]:.2f} at step 39")
 early = rates(schedules["warm-up of 16 steps, then a line"], 3, 16)
@@ -1877,7 +1888,7 @@ less than one.
 The cure is a smaller momentum $m'$, one for which $k$ small steps forget as much as one large one: $(1 - m')^k = 1 - m$. Solve it for $m'$.
 """
 
-# %%
+# %% folded="Plot: What is left of the running mean"
 figure, axes = new_figure(height=3.0)
 ages = list(range(25))
 for k, color, style in ((1, "blue", "-"), (8, "vermilion", "--"), (32, "orange", ":")):

@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章讲激活检查点：autograd 为反向传播保存了什么、怎样按字节计数与预测、重计算与分段、√n 规则，以及 dropout、批归一化和闭包在重计算中的陷阱。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import contextlib
 import math
 import random
@@ -73,7 +73,7 @@ operation, adds the bytes of each new storage (the memory behind a tensor), and 
 """
 
 
-# %%
+# %% folded="Measuring tool: LiveBytes counts the bytes that are alive"
 class LiveBytes(TorchDispatchMode):
     """Counts the bytes that are alive of all that was made inside of the block.
 
@@ -113,6 +113,7 @@ class LiveBytes(TorchDispatchMode):
         return max(self.curve)
 
 
+# %%
 def make_classifier():
     layers = []
     for inputs, outputs in ((1024, 512), (512, 256), (256, 128)):
@@ -192,6 +193,7 @@ So measure again, and this time let go of the first run before the second begins
 fair = [peaks_as_in_the_notes((wrap,))[0] for wrap in (True, False)]
 print(f"wrapped: {fair[0] / 1e6:.2f} MB, plain: {fair[1] / 1e6:.2f} MB")
 
+# %% folded="Plot: Peak of the forward pass, counted"
 figure, axes = new_figure(height=2.9)
 labels = ("the notes' way,\nwrapped first", "the notes' way,\nplain first", "each run\nby itself")
 for offset, name, color, values in (
@@ -523,6 +525,7 @@ counted = saved_bytes(lambda: stack(x), except_for=stack.parameters()).bytes
 by_formula = 4 * 32 * sum(w for w, keeper in zip(widths, keepers, strict=True) if keeper)
 print(f"by the formula: {by_formula} bytes, counted: {counted} bytes")
 
+# %% folded="Plot: Which tensors of a stack are kept, for 32 rows"
 figure, axes = new_figure(height=3.2)
 for place, (width, keeper) in enumerate(zip(widths, keepers, strict=True)):
     color = COLORS["blue"] if keeper else "#cccccc"
@@ -720,6 +723,8 @@ def memory_of_a_step(blocks, starts):
 
 UNIT = 4 * ROWS * WIDTH
 blocks = make_blocks(12)
+
+# %% folded="Plot: live memory over a training step"
 figure, grid = new_figure(1, 3, height=3.0, sharey=True)
 for axes, (title, starts) in zip(
     grid,
@@ -1186,6 +1191,7 @@ for name, block in BLOCKS.items():
         f"{' '.join(name.split()):<32} saved inside: {total / one:5.2f} tensors of the input's size"
     )
 
+# %% folded="Plot: What a wrap gains, and what it keeps"
 figure, axes = new_figure(height=3.0)
 axes.barh(
     range(4), shares, color=COLORS["orange"], height=0.36, label="saved inside: what a wrap gains"
@@ -1255,6 +1261,7 @@ print("peak minus formula:     ", *(f"{value:5.1f}" for value in above))
 print("way back done by then:  ", *(f"{share:5.0%}" for share in done))
 print("smallest with", ks[measured.index(min(measured))], "segments; the square root of 36 is 6")
 
+# %% folded="Plot: 36 equal blocks, in segments"
 figure, axes = new_figure()
 axes.plot(ks, measured, "o-", color=COLORS["blue"], label="live at the peak, measured")
 axes.plot(ks, counted, "s", color=COLORS["orange"], label="saved at the turn, counted")
@@ -1284,7 +1291,7 @@ Slide the number of segments and watch the hills. The black line is the formula.
 """
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: a step of 36 blocks, in segments"
 def draw_hills(segments):
     segments = int(segments)
     curve, turn = memory_of_a_step(make_blocks(COUNT), equal_segments(COUNT, segments))
@@ -1349,7 +1356,7 @@ a third more. If the weights are frozen and only the input needs a gradient, it 
 """
 
 
-# %%
+# %% folded="Measuring tool: count the products of a step"
 class CountProducts(TorchDispatchMode):
     def __init__(self):
         super().__init__()
@@ -1376,7 +1383,7 @@ for trained in (True, False):
         more = products / plain_products
         print(f"  {k:>2} segments: {products:>3} products, {more:.2f} times a plain step's")
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Measure: products and time, by segments"
 large = torch.nn.Sequential(
     *(torch.nn.Sequential(torch.nn.Linear(384, 384), torch.nn.Tanh()) for _ in range(12))
 )
@@ -2008,7 +2015,7 @@ program leaves them out.)
 On a GPU, and only there, this cell shows what is reserved for tensors at the peak, each run by itself:
 """
 
-# %% tags=["nbval-ignore-output", "recorded"]
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: the peak on a GPU, by segments"
 if torch.cuda.is_available():
     cuda_blocks = make_blocks(COUNT).cuda()
     for k in (1, 6, 36):
@@ -2081,6 +2088,7 @@ losses_plain, losses_wild = learn(run_plain), learn(FromTheWild())
 print("same loss in the first step:", losses_plain[0] == losses_wild[0])
 print(f"loss in the last step: {losses_plain[-1]:.2f} plain, {losses_wild[-1]:.2f} from the wild")
 
+# %% folded="Plot: One network, with and without checkpointing"
 figure, axes = new_figure(height=3.0)
 axes.plot(range(1, 61), losses_plain, color=COLORS["blue"], label="without checkpointing")
 axes.plot(range(1, 61), losses_wild, color=COLORS["vermilion"], label="from the wild")

@@ -15,7 +15,7 @@ After this chapter you can
 **中文**: 本章讲广播与向量化：广播规则、零步长与 expand、以广播代替平铺与拼接、运算符重载、循环与向量化的代价、批量 gather、带掩码的均值，以及静默的 (N,1) 错误。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import math
 import time
 import warnings
@@ -96,6 +96,7 @@ print(
 print("prediction:", tuple(wild_model(x).shape), "  target:", tuple(y.shape))
 print("difference:", tuple((wild_model(x) - y).shape))
 
+# %% folded="Plot: A line that stays flat"
 figure, axes = new_figure(height=3.0)
 axes.plot(x[:, 0], y, ".", ms=4, color=COLORS["sky"], label="points")
 ends = torch.tensor([[-2.0], [2.0]])
@@ -129,7 +130,7 @@ Write the two shapes below each other, **aligned at the right**. Where the short
 """
 
 
-# %%
+# %% folded="Plot: two shapes and their broadcast"
 def draw_rule(first, second):
     """Draw two shapes and their broadcast, aligned at the right."""
     try:
@@ -176,6 +177,8 @@ show(
     draw_rule((5, 1, 4), (3, 1)),
     alt="Three rows of boxes, aligned at the right. First: 5, 1, 4. Second: an empty box with 1, then 3 and 1. Result: 5, 3, 4. Boxes whose 1 is repeated are orange: the middle one of the first, the first and the last of the second.",
 )
+
+# %%
 for first, second in (
     ((2, 1), (2,)),
     ((200, 1), (200,)),
@@ -196,7 +199,7 @@ Type two shapes, with a semicolon between them.
 """
 
 
-# %%
+# %% folded="Try it: two shapes"
 def draw_typed(text):
     parts = [part.replace("(", "").replace(")", "").split(",") for part in text.split(";")]
     try:
@@ -648,7 +651,7 @@ print(
     torch.equal(expected, gather_by_gather(table, index)),
 )
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Measure: the loop, indexing, gather and a compiled loop"
 for function in (gather_by_index, gather_by_gather):
     ratio = time_ratio(lambda: gather_by_loop(table, index), lambda f=function: f(table, index))
     print(f"the loop takes {ratio} as long as {function.__name__}")

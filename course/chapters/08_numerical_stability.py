@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章讲数值稳定性：上溢与下溢、灾难性抵消、log-sum-exp 与融合损失、掩码 softmax、梯度中的 nan 及其定位。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import math
 import warnings
 
@@ -83,6 +83,7 @@ losses_fused, weights_fused = train(functional.cross_entropy)
 print("cross_entropy:", ", ".join(f"{loss:.1f}" for loss in losses_fused[:6]))
 print(f"accuracy after 60 steps: {accuracy_of(weights_fused):.2f}")
 
+# %% folded="Plot: One formula, two ways to compute it"
 figure, axes = new_figure()
 axes.plot(range(1, 61), losses_fused, label="functional.cross_entropy")
 axes.plot(range(1, 4), losses_by_the_book[:3], "o", color=COLORS["vermilion"], label="by the book")
@@ -177,7 +178,7 @@ print(
     torch.tensor(88.8).exp().item(),
 )
 
-# %%
+# %% folded="Plot: The arguments for which exp is neither 0 nor inf"
 figure, axes = new_figure(height=2.6)
 for row, dtype in enumerate(formats[1:]):
     low, high = windows[dtype]
@@ -285,7 +286,7 @@ never changes.
 """
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: exp of the largest logit"
 def draw_softmax(largest):
     logits = torch.tensor([largest, largest - 1, largest - 3])
     rows = (
@@ -673,7 +674,7 @@ for logit in (5, 10, 20, 50, 200):
     ]
     print("{:>5}{:>14.0e}{:>10.1f}{:>10.2f}{:>10.1f}{:>10.2f}".format(logit, *values))
 
-# %%
+# %% folded="Plot: The loss of a wrong answer, label 0"
 line = torch.linspace(0, 130, 400)
 figure, axes = new_figure()
 for loss_function, name, color in (
@@ -779,6 +780,7 @@ for offset in offsets:
     for name, variance in zip(errors, found, strict=True):
         errors[name].append(max(abs(variance.item() / true_variance - 1), 1e-9))
 
+# %% folded="Plot: Variance of 10,000 numbers with standard deviation 1, in float32"
 figure, axes = new_figure()
 for (name, values), color, marker in zip(errors.items(), ("vermilion", "blue"), "os", strict=True):
     axes.loglog(offsets, values, marker, linestyle="-", color=COLORS[color], ms=4, label=name)

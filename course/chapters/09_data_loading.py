@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章讲数据加载：映射式与可迭代数据集、tar 分片、工作进程与分片分配、预取、洗牌缓冲区、变长样本的填充与掩码、每个样本自己的随机数、在一个 epoch 中途停止并恢复。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import collections
 import io
 import itertools
@@ -166,6 +166,7 @@ print(len(shards), "shards of", SIZES, "pictures")
 name, content = next(read_shard(shards[1]))
 print("the first in shard 1:", name, "with label", label_in(name))
 
+# %% folded="Plot: six of the pictures"
 figure, axes = new_figure(1, 6, height=1.6)
 for number, plot in enumerate(axes):
     name = picture_name(number)
@@ -446,7 +447,7 @@ except ValueError as error:
 """
 
 
-# %%
+# %% folded="Plot: what each worker reads"
 def draw_shares(workers):
     loads = [
         sum(stop - start for _, start, stop in shards_in_turn(SIZES, w, workers))
@@ -628,6 +629,7 @@ measured = {
     for enlarge in (False, True)
 }
 
+# %% tags=["nbval-ignore-output"] folded="Plot: throughput by number of workers"
 figure, axes = new_figure(1, 2, height=3.2, sharex=True)
 for plot, enlarge, title in zip(
     axes, (False, True), ("Only decoded", "Enlarged and rotated"), strict=True
@@ -663,7 +665,7 @@ Three knobs belong here.
 - `pin_memory=True`: batches are copied into memory that the GPU can fetch from by itself. Then `batch.to("cuda", non_blocking=True)` returns at once.
 """
 
-# %% tags=["nbval-ignore-output", "recorded"]
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: what workers are worth here"
 if device == "cuda":
     batch = torch.randn(256, 3, 128, 128)
     pinned = batch.pin_memory()
@@ -721,6 +723,7 @@ def positions_after(size, count=PICTURES):
     return np.argsort(np.argsort(np.arange(count) + waiting, kind="stable"))
 
 
+# %% folded="Plot: places after shuffling"
 figure, axes = new_figure(1, 3, height=2.9, sharey=True)
 for plot, size in zip(axes, (1, 20, 100), strict=True):
     place = positions_after(size)

@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章讲可复现性：随机数的各个来源与归属、求和顺序与线程、确定性算法与 cuDNN 开关、逐一定位差异来源、带误差界的比较，以及逐位一致的断点续训。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import copy
 import io
 import json
@@ -362,6 +362,7 @@ PARTS = [2**power for power in range(11)]
 ERRORS = [abs(float(sum_in_parts(count)) - exact) for count in PARTS]
 
 
+# %% folded="Plot: the sum, by number of parts"
 def draw_parts(count):
     figure, axes = new_figure(height=3.0)
     axes.semilogx(PARTS, ERRORS, "o", color=COLORS["sky"], base=2)
@@ -431,7 +432,7 @@ def weights_along_the_way(nudge, steps=400):
     return torch.stack(seen)
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: Two trainings that began one bit apart"
 apart = (weights_along_the_way(False) - weights_along_the_way(True)).norm(dim=1)
 figure, axes = new_figure(height=3.0)
 axes.semilogy(range(1, 401), apart.clamp(min=1e-10))

@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章讲如何查看内部：显存的占用、分配与保留，nvidia-smi 报告的解析，dtype 表与类型提升，模型摘要、参数量与运算量，训练所需字节的预测，性能分析器，以及内存为何逐步增长。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import math
 import weakref
 
@@ -119,7 +119,7 @@ Here is the card as a picture. The slider frees more and more of the blocks.
 """
 
 
-# %%
+# %% folded="Plot: the blocks on the card"
 def draw_card(freed):
     card = Card(64 * MIB)
     starts = [card.allocate(8 * MIB) for _ in range(8)]
@@ -763,6 +763,7 @@ loss = net(torch.randn(1, 8)).mean()
 names = {id(p): name for name, p in net.named_parameters()}
 
 
+# %% folded="Plot: What backward will go through, from the top"
 def draw_graph(root):
     figure, axes = new_figure(height=4.4)
     places, waiting, columns = {}, [(root, 0)], {}
@@ -836,6 +837,7 @@ activations = [
 for n, size in zip(batches, activations, strict=True):
     print(f"weights {weights} bytes, activations of a batch of {n:>4}: {size:>9} bytes")
 
+# %% folded="Plot: Bytes of a training with Adam"
 figure, axes = new_figure(height=3.0)
 shares = {"weights": 1, "gradients": 1, "Adam": 2}
 for row, size in enumerate(activations):
@@ -1205,7 +1207,7 @@ A loop as it stands in many scripts. It is to report the mean loss of an epoch. 
 """
 
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Measuring tool: Alive counts the saved tensors that are still alive"
 class Alive:
     """Counts tensors that autograd has saved and that are still alive."""
 

@@ -16,7 +16,7 @@ After this chapter you can
 **中文**: 本章是综合项目：在固定的显存（字节）预算内训练三维 U-Net。用到小块与批量的取舍、实例归一化、混合精度、梯度累积、激活检查点、梯度裁剪、tar 分片读取，以及可随时中断并逐位恢复的训练。
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Imports"
 import io
 import itertools
 import math
@@ -59,7 +59,7 @@ A *volume* has 16 × 16 × 16 voxels here (real ones have some hundreds in each 
 """
 
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Data: make_volumes; measure: dice"
 def make_volumes(count, seed, side=16):
     """Return volumes and masks, float32, both of shape (count, 1, side, side, side)."""
     generator = torch.Generator().manual_seed(seed)
@@ -106,6 +106,7 @@ best = max(overlaps)
 print(f"Dice of the best threshold: {best:.2f}")
 print(f"accuracy of 'no ball anywhere': {1 - unseen_masks.mean().item():.1%}, its Dice: 0.00")
 
+# %% folded="Plot: slices of four volumes"
 figure, axes = new_figure(1, 4, height=2.4)
 for place, plot in enumerate(axes):
     shown, mask = unseen[place, 0], unseen_masks[place, 0]
@@ -919,7 +920,7 @@ for name, peak in lever_peaks.items():
         told = "the same gradient" if error < 1e-4 else "off by rounding to 8 bits"
     print(f"{name:<32}{peak / 1e6:>5.1f} MB  {told}")
 
-# %% tags=["nbval-ignore-output", "recorded"]
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: memory and time of each lever"
 lever_times = {
     name: time_ratio(lever_step(name), lever_step("4 at once"), pairs=3, seconds=0.6)
     for name in LEVERS
@@ -965,7 +966,7 @@ The line is the **frontier** of the ways that give the same gradient. Among thes
 """
 
 
-# %%
+# %% folded="Plot: the ways that fit into a budget"
 def draw_budget(budget):
     figure, axes = new_figure(height=3.8)
     shown = sorted(lever_peaks, key=lever_peaks.get)
@@ -997,7 +998,7 @@ To choose by trial is dangerous: whoever tries what does not fit has already lef
 """
 
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Measuring tool: measure_needs"
 def measure_needs(network, loss_function, side=16):
     """Return ``needs(samples, checkpointed)``: the bytes of passes with so many volumes.
 
@@ -1410,7 +1411,7 @@ for budget, ours in COURSE_DICE.items():
     ahead = "both" if kept and abs(yours - ours) <= 0.005 else ahead
     print(f"{budget:>4} MB {peak / 1e6:>13.2f} {yours:>8.2f} {ours:>15.2f} {ahead:>16}")
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Plot: slices of four unseen volumes"
 if runs:
     figure, axes = new_figure(1, 4, height=2.4)
     guesses, _ = runs[1.6]

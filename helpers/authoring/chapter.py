@@ -18,6 +18,7 @@ import jupytext
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
+from helpers.authoring.folding import fold_cell
 from helpers.reading.cells import digest, parse
 
 _FILE_NAME = re.compile(r"(\d\d)_([a-z0-9_]+)\.py")
@@ -28,16 +29,35 @@ _PROPERTY = re.compile(r"^\s*with check\.property\(", re.MULTILINE)
 _SUMMARY_IN_MARKDOWN = re.compile(r"<summary>(?:(?!</summary>).)*`")
 _STAGES = 3
 
+_FOLDED_NOTE = (
+    "*Folded to one line each: set-up, imports, data, plots and checks. Click on such a line to "
+    "look inside (on Colab: on “Show code”; VS Code shows these cells open).*"
+)
+# The name in the address of a repository whose owner has not set it is told apart from a network
+# that is out of reach: the one does not pass by waiting.
+_SETUP_TITLE = "Set-up: installs the course's helpers on Colab, does nothing elsewhere"
 _SETUP = """\
-# On Colab this installs the course's helpers and leaves torch as it is; elsewhere it does nothing.
 import subprocess
 import sys
 
 if "google.colab" in sys.modules:
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "git+{repository}"]
+    if "/YOUR_ORG/" in pip[-1]:
+        raise RuntimeError("{unset}")
     if subprocess.run(pip, capture_output=True).returncode != 0:
         raise RuntimeError("The helpers could not be fetched: wait a minute, run this cell again.")
     print("The course's helpers are installed. PyTorch is Colab's own.")
+"""
+_ADDRESS_UNSET = (
+    "This copy does not say where the helpers are: whoever shared it has to set the address of "
+    "the course's repository and share it again. Running this cell again does not help."
+)
+# Of this error alone IPython shows the sentence, and no traceback.
+_TOO_EARLY = """\
+if "Check" not in globals():
+    from IPython.core.error import UsageError
+
+    raise UsageError("Run the cells at the top of this chapter first: this check needs them.")
 """
 
 
@@ -100,7 +120,7 @@ def read_chapter(text: Path, repository: str) -> tuple[NotebookNode, dict]:
     written = jupytext.read(text, fmt="py:percent")
     reader = _Reader(text)
     cells = [reader.convert(index, cell) for index, cell in enumerate(written.cells)]
-    cells.insert(1, _setup_cell(repository))  # below the title and the chapter's card
+    cells[1:1] = _setup_cells(repository)  # below the title and the chapter's card
     reader.require_complete()
     _give_ids(cells)
     notebook = nbformat.v4.new_notebook(
@@ -148,14 +168,17 @@ class _Reader:
             raise ChapterError(f"{where}: <summary> is HTML, in which code is <code>, not `code`")
         if cell.cell_type == "markdown":
             return nbformat.v4.new_markdown_cell(cell.source)
+        if "folded" in metadata:
+            _require_title(where, metadata["folded"], cell.source)
         return self._ordinary_cell(metadata, cell.source)
 
     def _ordinary_cell(self, metadata: dict, source: str) -> NotebookNode:
-        tags = list(metadata.get("tags", []))
+        tags, title = list(metadata.get("tags", [])), metadata.get("folded", "")
         if "needed" not in tags:
-            return _code_cell(source, [*tags, "demo"])
+            return _code_cell(source, [*tags, "demo"], folded=title)
         self._needed += 1
-        return _code_cell(source, tags, _nbgrader(f"needed-{self._needed}", locked=True))
+        grading = _nbgrader(f"needed-{self._needed}", locked=True)
+        return _code_cell(source, tags, grading, folded=title)
 
     def _card_cell(self, where: str, metadata: dict, source: str) -> NotebookNode:
         card = _read_card(where, metadata, source, number=len(self.cards) + 1)
@@ -189,7 +212,8 @@ class _Reader:
         card.visible = len(_PROPERTY.findall(visible))
         card.hidden = len(_PROPERTY.findall(source)) - card.visible
         grading = _nbgrader(f"test-{name}", locked=True, points=card.points)
-        return _code_cell(source, ["exercise"], grading)
+        title = f"Check: {card.title}"
+        return _code_cell(_TOO_EARLY + source, ["exercise"], grading, folded=title)
 
     def _add_part(self, where: str, name: str, part: str) -> Card:
         if name not in self.cards:
@@ -233,6 +257,13 @@ def _read_card(where: str, metadata: dict, source: str, number: int) -> Card:
     return card
 
 
+def _require_title(where: str, title: object, source: str) -> None:
+    if not (isinstance(title, str) and title.strip()) or "\n" in title:
+        raise ChapterError(f'{where}: folded="..." is the title, one line, that stays in sight')
+    if source.startswith("%%"):
+        raise ChapterError(f"{where}: a folded cell begins with its title, so with no cell magic")
+
+
 def _card_text(card: Card, source: str) -> str:
     facts = f"*{card.points:g} points · {card.minutes} minutes · difficulty {card.difficulty} of 3*"
     text = _HINT.sub("", source).strip()
@@ -256,16 +287,22 @@ def _nbgrader(
     return metadata if points is None else {**metadata, "points": points}
 
 
-def _code_cell(source: str, tags: list[str], nbgrader: dict | None = None) -> NotebookNode:
+def _code_cell(
+    source: str, tags: list[str], nbgrader: dict | None = None, folded: str = ""
+) -> NotebookNode:
     cell = nbformat.v4.new_code_cell(source)
     cell.metadata["tags"] = sorted(tags)
     if nbgrader is not None:
         cell.metadata["nbgrader"] = nbgrader
+    if folded:
+        fold_cell(cell, folded)
     return cell
 
 
-def _setup_cell(repository: str) -> NotebookNode:
-    return _code_cell(_SETUP.format(repository=repository).rstrip(), ["setup"])
+def _setup_cells(repository: str) -> list[NotebookNode]:
+    note = nbformat.v4.new_markdown_cell(_FOLDED_NOTE, metadata={"tags": ["setup"]})
+    source = _SETUP.format(repository=repository, unset=_ADDRESS_UNSET).rstrip()
+    return [note, _code_cell(source, ["setup"], folded=_SETUP_TITLE)]
 
 
 def _names_defined(source: str) -> list[str]:

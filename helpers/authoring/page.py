@@ -7,6 +7,7 @@ notebook gives what a student sees of an exercise. A hidden test reaches the pag
 from __future__ import annotations
 
 import base64
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from helpers import bit_explorer
+from helpers.authoring.folding import split_title
 from helpers.authoring.launches import LaunchError, find_launches
 from helpers.authoring.mathml import FormulaError, convert_math
 from helpers.authoring.outputs import OutputError, render_outputs
@@ -144,7 +146,8 @@ def _exercise_blocks(
 ) -> Iterator[str]:
     if not cell.metadata.nbgrader.get("solution"):
         # Stored outputs of a check come from a run with the hidden tests and may name them.
-        yield _fold("The check", "check", _code(visible.source, where))
+        title, source = split_title(visible.source)
+        yield _fold(html.escape(title or "The check"), "check", _code(source, where))
         return
     yield '<p class="code-label">Your code</p>\n\n' + _code(visible.source, where)
     if fold_solutions:
@@ -154,7 +157,9 @@ def _exercise_blocks(
 
 
 def _code_blocks(cell: NotebookNode, where: str) -> Iterator[str]:
-    yield _code(cell.source, where)
+    title, source = split_title(cell.source)
+    code = _code(source, where)
+    yield _fold(html.escape(title), "folded", code) if title else code
     if outputs := render_outputs(cell.outputs):
         yield outputs
 
