@@ -21,7 +21,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from helpers import progress_store, report
+from helpers import progress_store, report, start_page
 from helpers.calling import describe_error
 from helpers.catalogue import Exercise, find_exercise
 from helpers.comparison import find_difference
@@ -280,6 +280,7 @@ def _show_and_record(exercise: Exercise, results: list[report.Result], points: f
     # Whoever runs all cells has not begun with the exercises that stand there empty.
     if not any(result.not_written for result in results):
         progress_store.record(exercise, sum(report.count_points(exercise, results)))
+        start_page.refresh_start_page()
 
 
 def _copy_arguments(args: Iterable, kwargs: dict[str, Any]) -> tuple[list, dict[str, Any]]:

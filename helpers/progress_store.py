@@ -79,12 +79,7 @@ class ProgressStore:
 
 def record(exercise: Exercise, points: float) -> None:
     """Note that a check gave ``points`` for ``exercise``; the best result stays."""
-    from helpers.start_page import write_start_page
-
-    workspace = current_workspace()
-    _store_of(workspace).note_check(exercise, points)
-    if workspace is not None:
-        write_start_page(workspace)
+    current_store().note_check(exercise, points)
 
 
 def record_hint(exercise: Exercise, stage: int) -> None:
@@ -109,10 +104,7 @@ def current_workspace() -> Path | None:
 
 def current_store() -> ProgressStore:
     """Return the store of the student's folder that the current directory lies in."""
-    return _store_of(current_workspace())
-
-
-def _store_of(workspace: Path | None) -> ProgressStore:
+    workspace = current_workspace()
     # A file is read afresh each time: another notebook's kernel may have written to it.
     return _store_of_this_process() if workspace is None else ProgressStore.of(workspace)
 

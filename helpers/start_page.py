@@ -11,7 +11,7 @@ from pathlib import Path
 
 from helpers.catalogue import Chapter, Exercise, load_chapters
 from helpers.files import write_atomically
-from helpers.progress_store import ProgressStore, count_points
+from helpers.progress_store import ProgressStore, count_points, current_workspace
 
 START_PAGE = "START.md"
 _MARK = (
@@ -36,6 +36,13 @@ def write_start_page(workspace: Path) -> None:
     with contextlib.suppress(OSError):
         if not page.exists() or page.read_bytes().startswith(_MARK.encode()):
             write_atomically(page, render(load_chapters(), store).encode())
+
+
+def refresh_start_page() -> None:
+    """Write the page anew for the student's folder that the current directory lies in, if any."""
+    workspace = current_workspace()
+    if workspace is not None:
+        write_start_page(workspace)
 
 
 def render(chapters: tuple[Chapter, ...], store: ProgressStore) -> str:

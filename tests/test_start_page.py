@@ -11,7 +11,13 @@ from helpers import catalogue, progress_store, start_page
 from helpers.catalogue import Chapter, Exercise
 from helpers.lab import find_first_page
 from helpers.progress_store import ProgressStore
-from helpers.start_page import START_PAGE, find_next, render, write_start_page
+from helpers.start_page import (
+    START_PAGE,
+    find_next,
+    refresh_start_page,
+    render,
+    write_start_page,
+)
 
 
 def exercise(chapter: str, number: int) -> Exercise:
@@ -54,6 +60,7 @@ def test_at_first_it_leads_to_the_first_chapter(workspace: Path) -> None:
 def test_after_a_check_it_shows_what_is_solved_and_leads_on(workspace: Path) -> None:
     progress_store.record(EXERCISES["warm-up-1"], 4.0)
     progress_store.record(EXERCISES["long-sums-2"], 4.0)
+    refresh_start_page()
     assert "| ●○○ 1 of 3 | 4 of 12 |" in page(workspace)
     assert "| ○●○ 1 of 3 | 4 of 12 |" in page(workspace)
     assert "Go on: [01 · Long sums, exercise 3: About long-sums-3]" in page(workspace)
