@@ -582,11 +582,11 @@ def test_a_tensor_is_shown_with_the_digits_in_which_it_differs(
     check = Check("double")
     with check.property("the squares"):
         check.close(
-            check.call(lambda: torch.tensor([1.0, 4, 1024.01])), torch.tensor([1.0, 4, 1024])
+            check.call(lambda: torch.tensor([1.0, 4, 1024.02])), torch.tensor([1.0, 4, 1024])
         )
     check.score()
     shown = capsys.readouterr().out
-    assert "came back  float32 tensor of shape (3,): [1, 4, 1024.01]" in shown
+    assert "came back  float32 tensor of shape (3,): [1, 4, 1024.02]" in shown
     assert "expected   float32 tensor of shape (3,): [1, 4, 1024]" in shown
 
 

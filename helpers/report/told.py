@@ -90,7 +90,7 @@ def tell_rows(
     return Told(
         claim,
         outcome,
-        problem,
+        one_line(problem),
         shows=[row for row in rows if row[0] in _OPEN and row[1] != problem],
         inputs=[row for row in rows if row[0] not in (*_OPEN, *_VALUES, "problem")],
         values=values,
