@@ -65,7 +65,7 @@ def make_frame(place: Place, label: str, code: str) -> Frame | None:
     # IPython leaves out the empty lines at the top of a cell before it counts.
     left_out = next((i for i, line in enumerate(lines) if line.strip()), 0)
     number = place.line + left_out
-    if not 1 <= number <= len(lines):
+    if place.line < 1 or number > len(lines):
         return None
     return Frame(label, number, place.function, one_line(lines[number - 1]))
 

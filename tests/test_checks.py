@@ -333,6 +333,16 @@ def test_what_fails_in_the_same_way_is_marked_and_not_told_again() -> None:
     assert "7 came back" not in page
 
 
+def test_what_is_withheld_is_not_taken_for_the_same_failure() -> None:
+    results = [failing_result(f"hidden {name}", "said") for name in ("one", "two")]
+    for result in results:
+        result.withheld, result.fed = True, [("x", "1")]
+    told = report.as_text(DOUBLE, results, 0.0)
+    assert told.count("it does not hold") == 2
+    assert "same way" not in told
+    assert "said" not in told
+
+
 def test_a_report_is_at_most_a_screen() -> None:
     words = ("red", "green", "blue", "gray", "pink", "black", "white", "gold", "cyan", "lime")
     results = [failing_result(f"claim {word}", f"the {word} one " * 90) for word in words]

@@ -108,8 +108,10 @@ def arrange(told: Iterable[Told]) -> Order:
     for each in told:
         if each.outcome == "failed":
             kind = _NUMBER.sub("N", each.problem), *(value for _, value in each.shows[:1])
-            each = each if kind not in kinds else _following(each)
-            kinds.add(kind)
+            if kind in kinds:
+                each = _following(each)
+            elif each.inputs or each.shows:  # what is withheld has one sentence for many failures
+                kinds.add(kind)
         by_outcome[each.outcome].append(each)
     failed = sorted(by_outcome["failed"], key=lambda each: each.follows)
     return Order(
