@@ -72,7 +72,7 @@ def _properties(order: told.Order) -> Iterator[str]:
         if failed.inputs:
             yield _rows_folded(f"fed in: {failed.input_names}", failed.inputs)
         if failed.values:
-            yield _rows_folded("what came back, what was expected", failed.values)
+            yield _rows_folded(failed.values_named, failed.values)
     for failed in order.waiting:
         yield _claim(failed) + _div("under", html.escape(failed.problem))
     yield from _claims_folded("failed", told.more_fail(order), order.more)

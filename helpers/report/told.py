@@ -53,6 +53,12 @@ class Told:
         fed = [value.partition(" = ")[0] for heading, value in self.inputs if heading == "fed in"]
         return one_line(", ".join(fed))
 
+    @property
+    def values_named(self) -> str:
+        """Return what the values are."""
+        has_expected = any(heading == "expected" for heading, _ in self.values)
+        return "what came back, and what was expected" if has_expected else "what came back"
+
 
 @dataclass(frozen=True)
 class Order:

@@ -162,7 +162,7 @@ def _tell(tried: PropertyResult) -> told.Told:
 def _property(each: told.Told) -> dict[str, Any]:
     folds = [(f"fed in: {each.input_names}", each.inputs)] if each.inputs else []
     if each.values:
-        folds.append(("what came back, what was expected", each.values))
+        folds.append((each.values_named, each.values))
     return {
         "claim": one_line(each.claim, 500),
         "kind": each.outcome.replace(" ", "-"),
