@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from helpers.frames import Frame, Place, find_places
 from helpers.guard import WALL_FACTOR, CallTimeoutError, guarded_call
 from helpers.plain import NotPlainError, one_line, plain_copy
 from helpers.process_state import students_defaults
@@ -28,6 +29,8 @@ class Answer:
         by_the_wall: whether it was stopped by the wall's clock, and not for what it computed.
         printed: what it wrote, up to a limit.
         warned: its warnings, one line each.
+        places: where in the notebook's cells it ended, if it did not return; the innermost last.
+        frames: the same, with the lines' text, as far as they are the student's.
     """
 
     value: Any = None
@@ -37,6 +40,8 @@ class Answer:
     by_the_wall: bool = False
     printed: str = ""
     warned: list[str] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
 
     def describe_kind(self) -> str:
         """Return what kind of problem it is, in words that the called code cannot choose."""
@@ -65,6 +70,7 @@ def call_here(function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:
     except CallTimeoutError as end:
         answer.value, answer.timed_out, answer.by_the_wall = None, True, end.by_the_wall
         answer.problem = describe_timeout(SECONDS_PER_CALL, end.by_the_wall)
+        answer.places = find_places(end)
     if noise is not None:
         answer.printed, answer.warned = noise.printed, noise.warned
     return answer
@@ -110,3 +116,4 @@ def _fill(answer: Answer, function: Callable, args: list, kwargs: dict) -> None:
     except BaseException as error:
         answer.is_stub = is_from_stub(error)
         answer.problem = f"raised {describe_error(error)}"
+        answer.places = find_places(error)

@@ -24,7 +24,7 @@ from typing import Any
 from helpers import progress_store, report, start_page
 from helpers.calling import describe_error
 from helpers.catalogue import Exercise, find_exercise
-from helpers.comparison import find_difference
+from helpers.comparison import compare
 from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
 from helpers.lending import Lent, Stream, is_lent
@@ -156,6 +156,7 @@ class Check:
         result.warned += answer.warned
         if answer.problem:
             result.not_written = answer.is_stub
+            result.frames = answer.frames
             raise _PropertyFailedError(answer.problem, answer.describe_kind())
         self._last_call.has_returned, self._last_call.value = True, answer.value
         return answer.value
@@ -176,14 +177,13 @@ class Check:
         where it is not the whole of what came back.
         """
         result = self._inside_property()
-        difference = find_difference(got, expected, rtol=rtol, atol=atol)
-        if difference is None:
+        found = compare(got, expected, rtol=rtol, atol=atol)
+        if found is None:
             return
-        result.came_back = describe(got)
-        result.expected = describe(expected)
+        result.show_difference(got, expected, found)
         differs = "kind" if kind_of(got) != kind_of(expected) else "value"
         told = f"what came back is of another {differs} than expected"
-        raise _PropertyFailedError(f"{what}: {difference}" if what else difference, told)
+        raise _PropertyFailedError(f"{what}: {found.sentence}" if what else found.sentence, told)
 
     def equal(self, got: Any, expected: Any, *, what: str = "") -> None:
         """Require that ``got`` is ``expected`` to the last bit."""
@@ -252,7 +252,7 @@ class Check:
                     result.wait(self._results[0].reason)
         points, _ = report.count_points(self.exercise, self._results)
         self._publish(self.exercise, self._results, points)
-        return points
+        return report.Points(points)
 
     def _wait_if_doubtful(self, result: report.Result) -> None:
         doubt = next(iter(self._process.read().doubts), None)

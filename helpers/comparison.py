@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from helpers.apart import FEWEST_DIGITS, bits_apart, digits_apart, tell_apart
 from helpers.plain import describe, kind_of, with_article
 
 # Relative and absolute tolerance: a few roundings of the format, not more.
@@ -23,15 +25,41 @@ _PYTHON_TOLERANCE = (1e-10, 1e-12)
 _MOST_KEYS_SORTED = 100
 
 
+@dataclass(frozen=True)
+class Difference:
+    """How one value differs from another.
+
+    Attributes:
+        sentence: what differs most: where, what came back, what was expected.
+        digits: how many of a number's it takes to see it.
+        bits: of what came back and of what was expected, where they tell more; () elsewhere.
+    """
+
+    sentence: str
+    digits: int = FEWEST_DIGITS
+    bits: tuple[str, ...] = ()
+
+
 def find_difference(
+    got: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None
+) -> str | None:
+    """Return one sentence that tells how ``got`` differs from ``expected``, or None.
+
+    Both are compared as ``compare`` does.
+    """
+    found = compare(got, expected, rtol=rtol, atol=atol)
+    return found.sentence if found else None
+
+
+def compare(
     got: Any,
     expected: Any,
     *,
     rtol: float | None = None,
     atol: float | None = None,
     where: str = "",
-) -> str | None:
-    """Return one sentence that tells how ``got`` differs from ``expected``, or None.
+) -> Difference | None:
+    """Return how ``got`` differs from ``expected``, or None.
 
     Types are compared exactly, then device, shape and dtype, then values within
     ``atol + rtol * |expected|``; where ``expected`` is nan or inf, ``got`` must be the same.
@@ -50,15 +78,15 @@ def find_difference(
     if isinstance(expected, float):
         return _float_difference(got, expected, rtol, atol, where)
     if got != expected:
-        return f"{_at(where)}{describe(got)} came back, expected {describe(expected)}"
+        return Difference(f"{_at(where)}{describe(got)} came back, expected {describe(expected)}")
     return None
 
 
-def _wrong_kind(got: Any, expected: Any, where: str) -> str:
+def _wrong_kind(got: Any, expected: Any, where: str) -> Difference:
     came, wanted = (with_article(kind_of(value)) for value in (got, expected))
     is_one_number = isinstance(got, torch.Tensor | np.ndarray) and got.shape == ()
     mend = ": `.item()` returns a Python number" if is_one_number and _is_number(expected) else ""
-    return f"{_at(where)}{came} came back, expected {wanted}{mend}"
+    return Difference(f"{_at(where)}{came} came back, expected {wanted}{mend}")
 
 
 def _is_number(value: Any) -> bool:
@@ -75,10 +103,10 @@ def _tensor_difference(
     rtol: float | None,
     atol: float | None,
     where: str,
-) -> str | None:
+) -> Difference | None:
     if got.device != expected.device:
         came, wanted = (_place(tensor.device) for tensor in (got, expected))
-        return f"{_at(where)}a tensor on {came} came back, expected one on {wanted}"
+        return Difference(f"{_at(where)}a tensor on {came} came back, expected one on {wanted}")
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return _wrong_kind(got, expected, where)
     if expected.is_meta:  # a shape and a dtype, and no numbers
@@ -97,7 +125,8 @@ def _tensor_difference(
         )
     if not wrong.any():
         return None
-    return _worst_element(got, expected, wrong, where)
+    is_exact = rtol == 0.0 and atol == 0.0
+    return _worst_element(got, expected, wrong, where, is_exact)
 
 
 def _place(device: torch.device) -> str:
@@ -105,8 +134,8 @@ def _place(device: torch.device) -> str:
 
 
 def _worst_element(
-    got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor, where: str
-) -> str:
+    got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor, where: str, is_exact: bool
+) -> Difference:
     # A nan or an inf where none belongs says more than the largest gap between two numbers.
     gap = torch.zeros(got.shape, dtype=torch.float64, device="cpu")
     gap[wrong] = (got[wrong].to(torch.complex128) - expected[wrong].to(torch.complex128)).abs()
@@ -115,15 +144,18 @@ def _worst_element(
     place = f"{where}[{', '.join(map(str, index))}]" if index else where
     count = f"{int(wrong.sum())} of {got.numel()} values differ; " if got.numel() > 1 else ""
     came, wanted = got[index].item(), expected[index].item()
-    shown = describe(came), describe(wanted)
-    if shown[0] == shown[1]:  # only their last digits differ
-        shown = repr(came), repr(wanted)
-    return f"{count}{_at(place)}{shown[0]} came back, expected {shown[1]}"
+    shown = tell_apart(came, wanted)
+    bits = bits_apart(got[index], expected[index]) if is_exact else None
+    return Difference(
+        f"{count}{_at(place)}{shown[0]} came back, expected {shown[1]}",
+        digits_apart(came, wanted),
+        bits or (),
+    )
 
 
 def _array_difference(
     got: np.ndarray, expected: np.ndarray, rtol: float | None, atol: float | None, where: str
-) -> str | None:
+) -> Difference | None:
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return _wrong_kind(got, expected, where)
     as_tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in (got, expected))
@@ -132,7 +164,7 @@ def _array_difference(
 
 def _float_difference(
     got: float, expected: float, rtol: float | None, atol: float | None, where: str
-) -> str | None:
+) -> Difference | None:
     rtol = _PYTHON_TOLERANCE[0] if rtol is None else rtol
     atol = _PYTHON_TOLERANCE[1] if atol is None else atol
     both_nan = math.isnan(got) and math.isnan(expected)
@@ -140,20 +172,22 @@ def _float_difference(
         return None
     if math.isfinite(expected) and abs(got - expected) <= atol + rtol * abs(expected):
         return None
-    return f"{_at(where)}{got!r} came back, expected {expected!r}"
+    came, wanted = tell_apart(got, expected)
+    digits = digits_apart(got, expected)
+    return Difference(f"{_at(where)}{came} came back, expected {wanted}", digits)
 
 
 def _dict_difference(
     got: dict, expected: dict, rtol: float | None, atol: float | None, where: str
-) -> str | None:
+) -> Difference | None:
     if got.keys() != expected.keys():
-        return (
+        return Difference(
             f"{_at(where)}a dict with the keys {_describe_keys(got)} came back, "
             f"expected the keys {_describe_keys(expected)}"
         )
     for key in expected:
         inside = f"{where}[{key!r}]"
-        difference = find_difference(got[key], expected[key], rtol=rtol, atol=atol, where=inside)
+        difference = compare(got[key], expected[key], rtol=rtol, atol=atol, where=inside)
         if difference:
             return difference
     return None
@@ -169,12 +203,12 @@ def _sequence_difference(
     rtol: float | None,
     atol: float | None,
     where: str,
-) -> str | None:
+) -> Difference | None:
     if len(got) != len(expected):
-        return f"{_at(where)}{len(got)} items came back, expected {len(expected)}"
+        return Difference(f"{_at(where)}{len(got)} items came back, expected {len(expected)}")
     for index, (one, other) in enumerate(zip(got, expected, strict=True)):
         inside = f"{where}[{index}]"
-        difference = find_difference(one, other, rtol=rtol, atol=atol, where=inside)
+        difference = compare(one, other, rtol=rtol, atol=atol, where=inside)
         if difference:
             return difference
     return None

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 
 
 def show(
-    text: str, html: str, live: dict[str, dict] | None = None, metadata: dict | None = None
+    text: str,
+    html: str,
+    live: dict[str, dict] | None = None,
+    metadata: dict | None = None,
+    terminal: str = "",
 ) -> None:
     """Show ``html`` where there is a display for it, else ``text``.
 
@@ -15,9 +20,10 @@ def show(
         html: for the others.
         live: what a front end that can shows instead: data by their MIME type.
         metadata: kept with the output, shown nowhere.
+        terminal: the text with colors, for a terminal.
     """
     if not _in_ipython():
-        print(text)
+        print(terminal if terminal and sys.stdout.isatty() else text)
         return
     from IPython.display import display
 

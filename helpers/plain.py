@@ -154,10 +154,13 @@ def _find_numbers_of_numpy() -> list[tuple[type, type]]:
 _NUMBERS_OF_NUMPY = _find_numbers_of_numpy()
 
 
-def describe(value: Any) -> str:
-    """Return one line that tells what ``value`` is: short values whole, large ones summarized."""
+def describe(value: Any, digits: int | None = None) -> str:
+    """Return one line that tells what ``value`` is: short values whole, large ones summarized.
+
+    ``digits`` is how many of a number count; without it, six of one and five of one in a tensor.
+    """
     text = ""
-    for piece in _pieces(value):
+    for piece in _pieces(value, digits):
         text += piece
         if len(text) > 2 * _MOST_CHARACTERS:  # what follows would not be shown
             break
@@ -171,7 +174,7 @@ def one_line(text: str) -> str:
     return line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + "…"
 
 
-def _pieces(value: Any, level: int = 0) -> Iterator[str]:
+def _pieces(value: Any, digits: int | None, level: int = 0) -> Iterator[str]:
     """Give the description of ``value`` bit by bit: nobody walks over more than is shown."""
     if level > MOST_LEVELS:
         yield "…"
@@ -179,31 +182,31 @@ def _pieces(value: Any, level: int = 0) -> Iterator[str]:
         items = itertools.islice(value.items(), _MOST_ELEMENTS_SHOWN)
         for number, (key, item) in enumerate(items):
             yield (", " if number else "{") + f"{_text_of_key(key)}: "
-            yield from _pieces(item, level + 1)
+            yield from _pieces(item, digits, level + 1)
         yield ("" if value else "{") + (", …}" if len(value) > _MOST_ELEMENTS_SHOWN else "}")
     elif isinstance(value, list | tuple):
         opening, closing = ("[", "]") if isinstance(value, list) else ("(", ")")
         yield opening
         for number, item in enumerate(value[:_MOST_ELEMENTS_SHOWN]):
             yield ", " if number else ""
-            yield from _pieces(item, level + 1)
+            yield from _pieces(item, digits, level + 1)
         only = "," if isinstance(value, tuple) and len(value) == 1 else ""
         yield only + (", …" if len(value) > _MOST_ELEMENTS_SHOWN else "") + closing
     else:
-        yield _describe_one(value)
+        yield _describe_one(value, digits)
 
 
 def _text_of_key(key: Any) -> str:
     return key[:_MOST_CHARACTERS] if isinstance(key, str) else _describe_one(key)
 
 
-def _describe_one(value: Any) -> str:
+def _describe_one(value: Any, digits: int | None = None) -> str:
     if isinstance(value, torch.Tensor):
-        return _describe_tensor(value)
+        return _describe_tensor(value, digits or 5)
     if isinstance(value, np.ndarray):
-        return _describe_array(value)
+        return _describe_array(value, digits or 5)
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.{digits or 6}g}"
     if isinstance(value, int) and value.bit_length() > _MOST_BITS_SHOWN:
         # Python takes the square of their number for the digits, or refuses to write them.
         return f"(an integer of {value.bit_length()} bits)"
@@ -237,34 +240,34 @@ def _shape(shape: Any) -> str:
     return "(" + ", ".join(str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
 
 
-def _describe_tensor(tensor: torch.Tensor) -> str:
+def _describe_tensor(tensor: torch.Tensor, digits: int) -> str:
     try:
-        return f"{kind_of(tensor)}: {_describe_values(tensor.detach().cpu())}"
+        return f"{kind_of(tensor)}: {_describe_values(tensor.detach().cpu(), digits)}"
     except RuntimeError:  # it holds no numbers, or none that can be read from here
         return kind_of(tensor)
 
 
-def _describe_array(array: np.ndarray) -> str:
+def _describe_array(array: np.ndarray, digits: int) -> str:
     try:
         values = torch.from_numpy(np.ascontiguousarray(array))
     except (TypeError, ValueError):  # of texts or objects, or its bytes in another order
         return kind_of(array)
-    return f"{kind_of(array)}: {_describe_values(values)}"
+    return f"{kind_of(array)}: {_describe_values(values, digits)}"
 
 
-def _describe_values(values: torch.Tensor) -> str:
+def _describe_values(values: torch.Tensor, digits: int) -> str:
     if values.numel() == 0:
         return "no elements"
     if values.numel() <= _MOST_ELEMENTS_SHOWN:
-        return _nested(values.tolist())
+        return _nested(values.tolist(), digits)
     if values.dtype == torch.bool:
         return f"{int(values.sum())} of {values.numel()} are True"
     if values.is_complex():
         return f"{values.numel()} complex numbers"
-    return _describe_range(values)
+    return _describe_range(values, digits)
 
 
-def _describe_range(values: torch.Tensor) -> str:
+def _describe_range(values: torch.Tensor, digits: int) -> str:
     lowest, highest = math.inf, -math.inf
     odd = {"nan": 0, "inf": 0, "-inf": 0}
     for part in values.reshape(-1).split(_ELEMENTS_AT_ONCE):
@@ -277,11 +280,13 @@ def _describe_range(values: torch.Tensor) -> str:
             odd["nan"] += int(torch.isnan(numbers).sum())
             odd["inf"] += int(torch.isposinf(numbers).sum())
             odd["-inf"] += int(torch.isneginf(numbers).sum())
-    parts = [f"from {lowest:.4g} to {highest:.4g}"] if lowest <= highest else []
+    parts = (
+        [f"from {lowest:.{digits - 1}g} to {highest:.{digits - 1}g}"] if lowest <= highest else []
+    )
     return ", ".join(parts + [f"{count} {name}" for name, count in odd.items() if count])
 
 
-def _nested(values: Any) -> str:
+def _nested(values: Any, digits: int) -> str:
     if isinstance(values, list):
-        return "[" + ", ".join(_nested(value) for value in values) + "]"
-    return f"{values:.5g}" if isinstance(values, float) else str(values)
+        return "[" + ", ".join(_nested(value, digits) for value in values) + "]"
+    return f"{values:.{digits}g}" if isinstance(values, float) else str(values)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from helpers.calling import Answer, call_here
 from helpers.catalogue import Exercise, find_chapter
+from helpers.frames import Frame, Place, make_frame
 from helpers.random_numbers import seed_globals
 
 if TYPE_CHECKING:  # code is read where a check asks for it, and seldom before
@@ -62,7 +63,9 @@ class OwnProcess:
 
     def call(self, function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:
         """Call ``function`` here."""
-        return call_here(function, args, kwargs)
+        answer = call_here(function, args, kwargs)
+        answer.frames = _frames_at(answer.places, self._exercise)
+        return answer
 
     def restart(self) -> None:
         """Seed the global generators, as those of a new process are."""
@@ -73,6 +76,22 @@ class OwnProcess:
         if self._reading is None:
             self._reading = _read_history(self._exercise)
         return self._reading
+
+
+def _frames_at(places: Sequence[Place], exercise: Exercise) -> list[Frame]:
+    """Return what stands at ``places``, without the course's cells: the check's own is one."""
+    if not places:
+        return []
+    from helpers.reading import history
+
+    typed, ours = history.inputs(), find_chapter(exercise.chapter).cells
+    running = len(typed) - 1
+    frames = [
+        make_frame(place, f"cell [{place.cell}]", typed[place.cell])
+        for place in places
+        if place.cell < running and history.digest(typed[place.cell]) not in ours
+    ]
+    return [frame for frame in frames if frame is not None]
 
 
 def _read_history(exercise: Exercise) -> Reading:

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import Check, calling, catalogue, probes, report
 from helpers.catalogue import Chapter, Exercise
-from helpers.comparison import find_difference
+from helpers.comparison import compare, find_difference
 
 DOUBLE = Exercise(
     name="double",
@@ -73,7 +73,7 @@ def test_a_right_answer_gets_all_points(capsys: pytest.CaptureFixture) -> None:
 
 def test_points_are_a_plain_float_as_nbgrader_wants_it() -> None:
     points = run_check(double)
-    assert type(points) is float
+    assert isinstance(points, float)
     assert float(repr(points)) == 4.0
 
 
@@ -94,8 +94,7 @@ def test_while_the_first_property_fails_nothing_else_counts(
     # Twice a large number and twice one without its fraction are close; the first is not.
     assert run_check(lambda numbers: 2 * numbers.trunc()) == 0.0
     shown = capsys.readouterr().out
-    assert shown.count("  –") == 2
-    assert "tried once the first one holds" in shown
+    assert "  – not tried until this holds: 2 more" in shown
 
 
 def test_a_failure_tells_what_was_fed_in_came_back_and_was_expected(
@@ -284,6 +283,94 @@ def test_a_folder_that_is_gone_costs_the_record_alone(tmp_path: Path) -> None:
     os.chdir(folder)
     folder.rmdir()
     assert run_check(double) == 4.0
+
+
+FAILS = report.Result(
+    "is right",
+    1.0,
+    fed=[("x", "float32 tensor of shape (2,): [1, 2]"), ("dim", "0")],
+    came_back="[1, 2]",
+    expected="[1, 3]",
+    again='failing("double")',
+)
+FAILS.fail("1 of 2 values differ; at [1]: 2 came back, expected 3")
+
+
+def failing_result(claim: str, reason: str) -> report.Result:
+    result = report.Result(claim, 1.0)
+    result.fail(reason)
+    return result
+
+
+def test_the_problem_comes_first_and_what_shows_it_after() -> None:
+    told = report.as_text(DOUBLE, [report.Result("holds", 1.0, "passed"), FAILS], 2.0)
+    lines = [line.strip() for line in told.splitlines()[1:]]
+    assert [line.split("  ")[0] for line in lines] == [
+        "✗ is right",
+        "problem",
+        "fed in",
+        "came back",
+        "expected",
+        "✓ holds",
+        'Try this case again: failing("double")',
+        'Stuck? Run hint("double") in a cell of your own.',
+    ]
+    page = report.as_html(DOUBLE, [report.Result("holds", 1.0, "passed"), FAILS], 2.0)
+    places = [page.index(part) for part in ("is right", "2 came back", "<details>", "holds")]
+    assert places == sorted(places)
+    assert "\x1b[1;31m      problem" in report.as_text(DOUBLE, [FAILS], 0.0, colored=True)
+
+
+def test_what_fails_in_the_same_way_is_marked_and_not_told_again() -> None:
+    again = failing_result("is right, too", "1 of 5 values differ; at [4]: 7 came back, expected 8")
+    other = failing_result("keeps the dtype", "a list came back, expected a tuple")
+    told = report.as_text(DOUBLE, [FAILS, again, other], 0.0)
+    assert "✗ is right, too (fails in the same way)" in told
+    assert "7 came back" not in told
+    assert "a list came back, expected a tuple" in told
+    page = report.as_html(DOUBLE, [FAILS, again, other], 0.0)
+    assert "1 more fails in the same way" in page
+    assert "7 came back" not in page
+
+
+def test_what_is_withheld_is_not_taken_for_the_same_failure() -> None:
+    results = [failing_result(f"hidden {name}", "said") for name in ("one", "two")]
+    for result in results:
+        result.withheld, result.fed = True, [("x", "1")]
+    told = report.as_text(DOUBLE, results, 0.0)
+    assert told.count("it does not hold") == 2
+    assert "same way" not in told
+    assert "said" not in told
+
+
+def test_a_report_is_at_most_a_screen() -> None:
+    words = ("red", "green", "blue", "gray", "pink", "black", "white", "gold", "cyan", "lime")
+    results = [failing_result(f"claim {word}", f"the {word} one " * 90) for word in words]
+    for result in results:
+        result.fed = [("x", "y" * 400)] * 12
+        result.printed = "loud\n" * 1000
+        result.warned = [f"{result.claim} " * 500]
+    told = report.as_text(DOUBLE, results, 0.0)
+    assert len(told.splitlines()) <= 40
+    assert max(map(len, told.splitlines())) <= 420
+
+
+def test_hints_stand_in_the_report_each_inside_the_one_before() -> None:
+    page = report.as_html(DOUBLE, [FAILS], 0.0)
+    first, second, third = (page.index(f"Hint {stage} of 3") for stage in (1, 2, 3))
+    assert first < page.index("a first hint") < second < page.index("a second hint") < third
+    assert page.count("</details></div></details></div></details>") == 1
+    assert "<script" not in page
+    assert "Hint" not in report.as_html(DOUBLE, [report.Result("holds", 1.0, "passed")], 4.0)
+
+
+def test_the_value_of_a_test_cell_is_seen_by_nbgrader_alone() -> None:
+    from IPython.core.formatters import DisplayFormatter
+
+    shown, _ = DisplayFormatter().format(report.Points(2.5))
+    assert shown == report.Points(2.5).as_output()
+    assert float(shown["text/plain"]) == 2.5
+    assert shown["text/html"].startswith("<!--")
 
 
 def test_a_stub_is_told_as_such(capsys: pytest.CaptureFixture) -> None:
@@ -477,10 +564,69 @@ def test_what_was_fed_in_goes_by_the_names_it_has_where_it_ends_up() -> None:
     assert "steps = [('state',)]" in told
 
 
-def test_numbers_that_look_alike_are_shown_to_their_last_digit() -> None:
-    assert find_difference(torch.tensor([40493.2]), torch.tensor([40493.203]), rtol=0.0) == (
-        "at [0]: 40493.19921875 came back, expected 40493.203125"
-    )
+@pytest.mark.parametrize(
+    ("got", "expected", "told"),
+    [
+        (
+            torch.tensor([40493.2]),
+            torch.tensor([40493.203]),
+            "40493.199 came back, expected 40493.203",
+        ),
+        ([1.0, 4.0, 1024.003], [1.0, 4.0, 1024.0], "at [2]: 1024.003 came back, expected 1024"),
+        (1.0000049, 1.0000051, "1.0000049 came back, expected 1.0000051"),
+        (0.5, 1.25, "0.5 came back, expected 1.25"),
+        (1e308, -1e308, "1e+308 came back, expected -1e+308"),
+        (0.1 + 0.2, 0.3, "0.30000000000000004 came back, expected 0.29999999999999999"),
+        (torch.tensor(1 + 2j), torch.tensor(1 + 3j), "(1+2j) came back, expected (1+3j)"),
+    ],
+)
+def test_as_many_digits_are_shown_as_it_takes_to_see_the_difference(
+    got: object, expected: object, told: str
+) -> None:
+    assert find_difference(got, expected, rtol=0.0, atol=0.0).endswith(told)
+
+
+def test_a_tensor_is_shown_with_the_digits_in_which_it_differs(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    check = Check("double")
+    with check.property("the squares"):
+        check.close(
+            check.call(lambda: torch.tensor([1.0, 4, 1024.02])), torch.tensor([1.0, 4, 1024])
+        )
+    check.score()
+    shown = capsys.readouterr().out
+    assert "came back  float32 tensor of shape (3,): [1, 4, 1024.02]" in shown
+    assert "expected   float32 tensor of shape (3,): [1, 4, 1024]" in shown
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "bits"),
+    [
+        (
+            torch.tensor([1 + 2.0**-10], dtype=torch.float16),
+            torch.tensor([1.0], dtype=torch.float16),
+            ("0 01111 0000000001 = 0x3c01", "0 01111 0000000000 = 0x3c00"),
+        ),
+        (
+            torch.tensor([-2.5], dtype=torch.float8_e4m3fn),
+            torch.tensor([-3.5], dtype=torch.float8_e4m3fn),
+            ("1 1000 010 = 0xc2", "1 1000 110 = 0xc6"),
+        ),
+        (torch.tensor([16257]), torch.tensor([16256]), ("0x3f81", "0x3f80")),
+        (torch.tensor([7]), torch.tensor([8]), ()),
+        (torch.tensor([1.5]), torch.tensor([2.5]), ()),
+        (torch.tensor([1j]), torch.tensor([2j]), ()),
+        (torch.tensor([True]), torch.tensor([False]), ()),
+    ],
+)
+def test_bits_are_told_where_they_tell_the_difference(
+    got: torch.Tensor, expected: torch.Tensor, bits: tuple[str, ...]
+) -> None:
+    found = compare(got, expected, rtol=0.0, atol=0.0)
+    assert all(shown.endswith(end) for shown, end in zip(found.bits, bits, strict=True))
+    rounded = compare(got, expected)  # within rounding, nobody asks for the last bit
+    assert rounded is None or rounded.bits == ()
 
 
 def test_the_students_copies_have_the_stub_that_checks_know() -> None:

@@ -186,6 +186,18 @@ def test_honest_words_are_shown_all_the_same(assignment: Assignment) -> None:
     assert softmax.points == softmax.most
 
 
+@pytest.mark.needs_system("bubblewrap")
+def test_a_crash_points_to_the_students_line_but_not_in_a_hidden_test(
+    assignment: Assignment,
+) -> None:
+    wrong = "\n\ndef helper(x):\n    return x.nothing\n\n\ndef safe_log(x):\n    return helper(x)\n"
+    hidden = at_hidden("raise ValueError('once')")
+    pages = students_pages(judge_it({"safe-log": wrong, "softmax": hidden}, assignment))
+    assert "line 4, in helper: return x.nothing" in pages
+    assert "line 8, in safe_log: return helper(x)" in pages
+    assert ", in softmax" not in pages
+
+
 def test_tables_for_learning_platforms_say_nothing_of_what_code_said() -> None:
     tried = PropertyResult("c", 1.0, "failed", "SECRET", (("fed in", "SECRET"),), True, "told")
     first, *others = all_right().exercises

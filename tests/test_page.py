@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_ce
 from helpers.authoring.folding import fold_cell
 from helpers.authoring.outputs import OutputError, plain_text, render_outputs
 from helpers.authoring.page import Chapter, PageError, render_page
+from helpers.catalogue import find_exercise
 
 REPOSITORY = "https://github.com/an-owner/a-course"
 
@@ -281,3 +282,13 @@ def test_graded_prose_is_an_error(render):
     prose = new_markdown_cell("### BEGIN SOLUTION", metadata=cell.metadata)
     with pytest.raises(PageError, match="an answer in prose"):
         render([prose])
+
+
+def test_hints_stand_in_folds_one_inside_the_other_and_the_solution_in_the_last(render):
+    page = render()
+    hints = find_exercise("softmax").hints
+    parts = [f"<summary>Hint {n} of 3</summary>\n\n{hint}" for n, hint in enumerate(hints, 1)]
+    places = [page.index(part) for part in (*parts, "<summary>A solution</summary>")]
+    assert places == sorted(places)
+    end = page[places[-1] :].split("```\n\n", 1)[1]
+    assert end.startswith("</details>\n\n" * 4)

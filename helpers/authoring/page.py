@@ -21,6 +21,7 @@ from helpers.authoring.folding import split_title
 from helpers.authoring.launches import LaunchError, find_launches
 from helpers.authoring.mathml import FormulaError, convert_math
 from helpers.authoring.outputs import OutputError, render_outputs
+from helpers.catalogue import find_exercise
 
 _CHAPTER_NAME = re.compile(r"\d{2}-(?P<topic>[a-z0-9]+(?:-[a-z0-9]+)*)")
 _SOLUTION_MARKER = re.compile(r"^[ \t]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
@@ -150,10 +151,27 @@ def _exercise_blocks(
         yield _fold(html.escape(title or "The check"), "check", _code(source, where))
         return
     yield '<p class="code-label">Your code</p>\n\n' + _code(visible.source, where)
+    solution = ""
     if fold_solutions:
         shown = cell.copy()
         shown.source = _SOLUTION_MARKER.sub("", cell.source).rstrip()
-        yield _fold("A solution", "solution", "\n\n".join(_code_blocks(shown, where)))
+        solution = _fold("A solution", "solution", "\n\n".join(_code_blocks(shown, where)))
+    yield from _with_hints(cell.metadata.nbgrader["grade_id"], solution, where)
+
+
+def _with_hints(exercise: str, solution: str, where: str) -> Iterator[str]:
+    """Yield the hints in folds, each inside the one before, and the solution in the last."""
+    try:
+        hints = find_exercise(exercise).hints
+    except KeyError:  # of a course whose catalogue is not ours
+        hints = ()
+    inside = solution
+    for stage in range(len(hints), 0, -1):
+        hint = convert_math(hints[stage - 1], where)
+        body = f"{hint}\n\n{inside}" if inside else hint
+        inside = _fold(f"Hint {stage} of {len(hints)}", "hint", body)
+    if inside:
+        yield inside
 
 
 def _code_blocks(cell: NotebookNode, where: str) -> Iterator[str]:

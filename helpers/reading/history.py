@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 from helpers.reading.cells import Cell, digest, parse
 
-__all__ = ["cells_run", "digest", "reading"]
+__all__ = ["cells_run", "digest", "inputs", "reading"]
 
 _given: ContextVar[list[Cell] | None] = ContextVar("cells_to_read", default=None)
 
@@ -22,8 +22,8 @@ def cells_run() -> list[Cell]:
     given = _given.get()
     if given is not None:
         return list(given)
-    inputs = enumerate(_inputs())
-    last = {code: number for number, code in inputs if code.strip() and parse(code) is not None}
+    typed = enumerate(inputs())
+    last = {code: number for number, code in typed if code.strip() and parse(code) is not None}
     return [Cell(code, f"cell [{last[code]}]") for code in sorted(last, key=last.__getitem__)]
 
 
@@ -37,7 +37,7 @@ def reading(cells: Sequence[Cell]) -> Iterator[None]:
         _given.reset(token)
 
 
-def _inputs() -> Sequence[str]:
+def inputs() -> Sequence[str]:
     """Return what was typed, by the numbers in ``In``; the text at 0 is empty."""
     interactive_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = interactive_shell() if interactive_shell else None

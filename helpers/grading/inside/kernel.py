@@ -142,6 +142,10 @@ def rehearse(shell: InteractiveShell) -> None:
     shell.reset()
 
 
+# What the judge calls each cell, by the number that it ran under here.
+_numbers: dict[int, int] = {}
+
+
 def serve(channel: socket.socket, shell: InteractiveShell) -> None:
     """Answer messages on ``channel`` until it is closed."""
     lender = _Lender(channel)
@@ -192,8 +196,9 @@ def _begin(shell: InteractiveShell, seed: int) -> bytes:
     return _encode({})
 
 
-def _run(shell: InteractiveShell, code: str, seconds: float) -> bytes:
+def _run(shell: InteractiveShell, code: str, seconds: float, number: int = -1) -> bytes:
     outputs, stream = Outputs(), CappedText()
+    _numbers[shell.execution_count] = number
     shell.outputs = shell.display_pub.outputs = shell.displayhook.outputs = outputs
     error, timed_out = None, False
     shell.user_ns[wanting.NAME] = wanting.Wanting
@@ -245,6 +250,11 @@ def _answer(answer: Answer) -> bytes:
             "by_the_wall": answer.by_the_wall,
             "printed": answer.printed,
             "warned": answer.warned,
+            "places": [
+                [_numbers[place.cell], place.line, place.function]
+                for place in answer.places
+                if place.cell in _numbers
+            ],
         }
     )
 

@@ -33,6 +33,7 @@ from helpers.grading.judge.warm import WarmProcessLostError
 from helpers.grading.settings import Settings
 from helpers.grading.soundness import MalformedError
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
+from helpers.reading.cells import Cell
 
 _ATTEMPTS = 3
 _MOST_NOTES = 5
@@ -224,7 +225,7 @@ class _Judging:
                     )
                     run.add(name, judgment)
                 else:
-                    run.take(session, self._cells[place], self._notebook.python(place))
+                    run.take(session, self._cells[place], self._notebook.cell(place))
             self._waited |= session.waited
         return run
 
@@ -312,9 +313,9 @@ class _Run:
             self.late.append(name)
         self._has_seen_hidden |= judgment.fed_hidden_inputs
 
-    def take(self, session: Session, cell: NotebookNode, code: str) -> None:
-        """Run ``cell``, whose text as Python is ``code``, and write down its outputs."""
-        run = session.run(code)
+    def take(self, session: Session, cell: NotebookNode, read: Cell) -> None:
+        """Run ``cell``, which is ``read`` as Python, and write down its outputs."""
+        run = session.run(read)
         outputs = written.write_outputs(run.outputs)
         if run.cause:
             outputs.append(written.write_end(run.cause, run.message))

@@ -75,12 +75,16 @@ class Notebook:
             for place, cell in enumerate(cells)
             if cell.cell_type == "code"
         ]
-        self._texts = {code.place: code.cell.code for code in self._code}
+        self._by_place = {code.place: code.cell for code in self._code}
         self.tests = {c.name.removeprefix(TEST): c.place for c in self._code if c.is_test}
 
     def python(self, place: int) -> str:
         """Return the cell at ``place`` as Python, without magics and shell lines."""
-        return self._texts[place]
+        return self.cell(place).code
+
+    def cell(self, place: int) -> Cell:
+        """Return the cell at ``place``, as ``python`` gives it, with what people call it."""
+        return self._by_place[place]
 
     def students_cells(self, places: Iterable[int]) -> tuple[Cell, ...]:
         """Return the student's own cells among those at ``places``."""

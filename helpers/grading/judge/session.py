@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.calling import SECONDS_PER_CALL, Answer, describe_timeout
+from helpers.frames import MOST_FRAMES, Frame, Place, make_frame
 from helpers.grading.assignment import Assignment
 from helpers.grading.characters import clean
 from helpers.grading.inside.wire import WireError
@@ -22,6 +23,7 @@ from helpers.grading.judge.warm import Kernel, KernelEndedError, KernelLimits, W
 from helpers.grading.settings import Settings
 from helpers.lending import is_lent
 from helpers.plain import one_line
+from helpers.reading.cells import Cell
 
 # A kernel stops a cell or a call itself when its time is over; if it does not, it is ended.
 _SECONDS_OF_GRACE = 2.0
@@ -29,6 +31,7 @@ _SECONDS_OF_GRACE = 2.0
 _SAID_OF_MEMORY = ("raised MemoryError", "can't allocate memory")
 _MOST_TEXT = 10_000
 _MOST_WARNINGS = 100
+_MOST_NAME = 60
 
 
 @dataclass
@@ -66,7 +69,8 @@ class Session:
         self._exercise = total
         self._warm: WarmProcess | None = None
         self._kernel: Kernel | None = None
-        self._ran: list[str] = []
+        self._ran: list[int] = []
+        self._cells: list[Cell] = []
         self.causes: list[str] = []
         self.waited = False
 
@@ -74,11 +78,13 @@ class Session:
         """Start the time of one exercise's test."""
         self._exercise = Budget(self._settings.exercise_seconds)
 
-    def run(self, code: str) -> CellRun:
+    def run(self, cell: Cell) -> CellRun:
         """Run one cell of the submission; a cell that ends the kernel is not replayed."""
+        number = len(self._cells)
+        self._cells.append(cell)
         try:
             seconds = self._seconds(self._settings.cell_seconds, self._total)
-            message = {"do": "run", "code": code, "seconds": seconds}
+            message = {"do": "run", "code": cell.code, "seconds": seconds, "number": number}
             answer = self._ask(message, seconds, [self._total])
         except KernelEndedError as end:
             self._note(end)
@@ -91,7 +97,7 @@ class Session:
             self.waited |= by_the_wall
             message = f"it {describe_timeout(seconds, by_the_wall)}"
             return CellRun(outputs, "timed out", message)
-        self._ran.append(code)
+        self._ran.append(number)
         return CellRun(outputs)
 
     def call(self, function: Proxy, args: list, kwargs: dict[str, Any]) -> Answer:
@@ -118,6 +124,7 @@ class Session:
             return Answer(problem=str(end), timed_out=end.cause == "timed out")
         except WireError as error:
             raise CourseError(f"a test cell passes on what is not plain data: {error}") from error
+        answer.frames = list(self._frames_at(answer.places))
         if answer.timed_out:
             self.causes.append("timed out")
             self.waited |= answer.by_the_wall
@@ -138,6 +145,16 @@ class Session:
         if self._warm is not None:
             self._pool.give_back(self._warm)
         self._kernel = self._warm = None
+
+    def _frames_at(self, places: Sequence[Place]) -> Iterator[Frame]:
+        """Yield what the submission has at ``places``: a process can point, and put in no words."""
+        for place in places:
+            cell = self._cells[place.cell] if place.cell < len(self._cells) else None
+            if cell is None or cell.is_course:
+                continue
+            frame = make_frame(place, cell.label, cell.code)
+            if frame is not None:
+                yield frame
 
     def _note(self, end: KernelEndedError) -> None:
         self.causes.append(end.cause)
@@ -183,18 +200,19 @@ class Session:
         A cell can end the kernel now that did not the first time, or not so that it was seen.
         It is not given a third time, and nobody is blamed for it who did not write it.
         """
-        for code in self._ran:
+        for number in self._ran:
+            code = self._cells[number].code
             try:
                 seconds = self._seconds(self._settings.cell_seconds, self._total)
             except KernelEndedError:
                 kernel.close()
                 raise
-            message = {"do": "run", "code": code, "seconds": seconds}
+            message = {"do": "run", "code": code, "seconds": seconds, "number": number}
             try:
                 with _spending(kernel, seconds, [self._total]) as clock:
                     kernel.request(message, clock)
             except KernelEndedError:
-                self._ran.remove(code)
+                self._ran.remove(number)
                 return False
         self._kernel = kernel
         return True
@@ -299,4 +317,13 @@ def _read_answer(answer: dict[str, Any]) -> Answer:
         by_the_wall=answer.get("by_the_wall") is True,
         printed=text(answer.get("printed")),
         warned=[text(warning) for warning in warned],
+        places=list(_read_places(answer.get("places"))),
     )
+
+
+def _read_places(places: Any) -> Iterator[Place]:
+    for place in places[-MOST_FRAMES:] if isinstance(places, list) else ():
+        match place:
+            case [int(cell), int(line), str(function)] if cell >= 0 and line >= 1:
+                is_name = function.isascii() and function.isidentifier()
+                yield Place(cell, line, function[:_MOST_NAME] if is_name else "<module>")

@@ -16,6 +16,7 @@ from nbformat import from_dict
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.characters import clean
+from helpers.report import Points
 
 _MOST_TEXT = 20_000
 _MOST_OUTPUTS = 80
@@ -81,7 +82,7 @@ def write_report(text: str, html: str, points: float) -> list[NotebookNode]:
     """
     return [
         _make("display_data", data={"text/plain": clean(text), "text/html": clean(html)}),
-        _make("execute_result", data={"text/plain": repr(points)}, execution_count=None),
+        _make("execute_result", data=Points(points).as_output(), execution_count=None),
     ]
 
 

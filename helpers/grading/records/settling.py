@@ -10,6 +10,7 @@ import nbformat.v4
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Verdict
+from helpers.report import Points
 
 REFUSED = "a person has looked at it, and it does not count"
 _TEST = "test-"
@@ -107,7 +108,7 @@ def _told_outputs(
         if output.output_type == "execute_result":
             # nbgrader takes a test cell's value for its score.
             told.append(_person_says(before, after))
-            output = nbformat.from_dict({**output, "data": {"text/plain": repr(after.points)}})
+            output = nbformat.from_dict({**output, "data": Points(after.points).as_output()})
         told.append(output)
     return told
 

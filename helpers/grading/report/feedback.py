@@ -8,9 +8,10 @@ said of that.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from helpers.catalogue import find_exercise
 from helpers.grading.markdown import render_markdown
 from helpers.grading.report import pages
 from helpers.grading.report.marks import Mark, Marks
@@ -18,6 +19,7 @@ from helpers.grading.report.tables import Row, number
 from helpers.grading.shown import embed_picture, one_line, printed, visible
 from helpers.grading.verdicts import PropertyResult, Verdict
 from helpers.grading.waiting import count
+from helpers.report import told
 
 _MOST_CODE = 30_000
 _MOST_OUTPUTS = 20
@@ -35,7 +37,6 @@ LOOKS = {
     Verdict.MISSING: ("wrong", "✗", "missing"),
 }
 _UNJUDGED = ("", "", "")
-_SIGNS = {"passed": "✓", "failed": "✗", "not tried": "–", "waiting": "?"}
 
 
 def render_feedback(
@@ -115,27 +116,68 @@ def _exercise(mark: Mark, title: str, banner: str) -> dict[str, Any]:
         "comment": mark.comment,
         "message": "" if banner or message in told_below else visible(message),
         "held": _tell_why_all_waits(mark),
-        "properties": [_property(each, mark) for each in tried],
+        "properties": _properties(tried, mark),
+        "hints": _hints(mark.name) if kind in ("partly", "wrong") and tried else [],
     }
 
 
-def _property(tried: PropertyResult, mark: Mark) -> dict[str, Any]:
-    is_waiting = tried.outcome == "waiting"
-    details = [] if tried.is_withheld or is_waiting else tried.details
+def _hints(exercise: str) -> list[str]:
+    try:
+        return list(find_exercise(exercise).hints)
+    except KeyError:  # of a course that is not ours
+        return []
+
+
+def _properties(tried: Sequence[PropertyResult], mark: Mark) -> dict[str, Any]:
+    """Return the properties in the order in which a check tells them in the student's notebook."""
+    order = told.arrange(_tell(each) for each in tried)
+    waiting = {each.claim: each for each in tried if each.outcome == "waiting"}
+    open_ones = [_property(each) for each in (*order.failures, *order.more)]
+    open_ones += [
+        _property(each) | {"held": _tell_why_it_waits(waiting[each.claim], mark)}
+        for each in order.waiting
+    ]
+    folds = [(told.not_tried(order), order.not_tried)]
+    if order.failures:
+        folds.append((f"{len(order.passed)} hold", order.passed))
+    else:
+        open_ones += map(_property, order.passed)
     return {
-        "claim": one_line(tried.claim, 500),
-        "kind": tried.outcome.replace(" ", "-"),
-        "outcome": tried.outcome,
-        "sign": _SIGNS.get(tried.outcome, "–"),
-        "hidden": tried.hidden,
-        "reason": "" if is_waiting else visible(tried.for_student()),
-        "held": _tell_why_it_waits(tried, mark) if is_waiting else "",
-        "details": [
-            (one_line(heading), visible(value))
-            for heading, value in details
-            if value != tried.reason
+        "open": open_ones,
+        "folds": [
+            {"summary": summary, "each": [_property(each) for each in claims]}
+            for summary, claims in folds
+            if claims
         ],
     }
+
+
+def _tell(tried: PropertyResult) -> told.Told:
+    rows = [] if tried.is_withheld else tried.details
+    if tried.outcome == "failed":
+        rows = [("problem", tried.for_student()), *(r for r in rows if r[1] != tried.reason)]
+    return told.tell_rows(tried.claim, tried.outcome, rows, hidden=tried.hidden)
+
+
+def _property(each: told.Told) -> dict[str, Any]:
+    folds = [(f"fed in: {each.input_names}", each.inputs)] if each.inputs else []
+    if each.values:
+        folds.append((each.values_named, each.values))
+    return {
+        "claim": one_line(each.claim, 500),
+        "kind": each.outcome.replace(" ", "-"),
+        "outcome": each.outcome,
+        "sign": told.SIGNS[each.outcome],
+        "hidden": each.hidden,
+        "reason": visible(each.problem) if each.outcome == "failed" else "",
+        "held": "",
+        "shows": _rows(each.shows) if each.outcome == "failed" else [],
+        "folds": [(one_line(summary), _rows(rows)) for summary, rows in folds],
+    }
+
+
+def _rows(rows: told.Rows) -> list[tuple[str, str]]:
+    return [(one_line(heading), visible(value)) for heading, value in rows]
 
 
 def _tell_why_it_waits(tried: PropertyResult, mark: Mark) -> str:

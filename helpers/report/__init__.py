@@ -1,0 +1,24 @@
+"""What a student reads after a check: the problem first, then what shows it.
+
+``Result`` is what one property came to, ``told`` puts what is told of all of them in order,
+``text`` and ``page`` write it down.
+"""
+
+from __future__ import annotations
+
+from helpers import display
+from helpers.catalogue import Exercise
+from helpers.report.page import as_html
+from helpers.report.result import Points, Result, count_points
+from helpers.report.text import as_text
+
+__all__ = ["Points", "Result", "as_html", "as_text", "count_points", "show"]
+
+
+def show(exercise: Exercise, results: list[Result], points: float) -> None:
+    """Show the report: text everywhere, HTML where there is a display for it."""
+    display.show(
+        as_text(exercise, results, points),
+        as_html(exercise, results, points),
+        terminal=as_text(exercise, results, points, colored=True),
+    )

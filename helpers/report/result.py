@@ -1,0 +1,124 @@
+"""What one property of a check came to, and what all of them are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from helpers.calling import STUB_MESSAGE
+from helpers.catalogue import Exercise
+from helpers.comparison import Difference
+from helpers.frames import Frame
+from helpers.plain import describe
+
+_NOT_WRITTEN = f"{STUB_MESSAGE}: replace the line that raises NotImplementedError"
+
+
+class Points(float):
+    """The value of a test cell, from which nbgrader takes its score.
+
+    nbgrader reads the text (nbgrader 0.9.6, ``utils.determine_grade``); a person reads the points
+    in the report above it, so where there is HTML nothing more is shown.
+    """
+
+    HTML = "<!-- the points, for nbgrader -->"
+
+    def _repr_html_(self) -> str:
+        return self.HTML
+
+    def as_output(self) -> dict[str, str]:
+        """Return what a kernel makes of it: data by their MIME types."""
+        return {"text/plain": repr(self), "text/html": self.HTML}
+
+
+@dataclass
+class Result:
+    """What one property of a check came to."""
+
+    claim: str
+    weight: float
+    outcome: str = "failed"  # "passed", "failed", "not tried" or "waiting" for a person
+    reason: str = ""
+    fed: list[tuple[str, str]] = field(default_factory=list)
+    calls: int = 0
+    came_back: str = ""
+    expected: str = ""
+    # Of both, where these tell more than digits.
+    bits: tuple[str, ...] = ()
+    # The student's own lines that a call of it ended in, the innermost last.
+    frames: list[Frame] = field(default_factory=list)
+    printed: str = ""
+    warned: list[str] = field(default_factory=list)
+    not_written: bool = False
+    # The call that gives the student this case again: 'failing("softmax")'; "" if none does.
+    again: str = ""
+    # Whether it holds for plain code alone: a probe was asked, or the code was read.
+    rests_on_code: bool = False
+    # Whether students may read nothing of what their code said: it was fed a hidden test's input.
+    withheld: bool = False
+    told: str = ""
+
+    def fail(self, reason: str, told: str = "") -> None:
+        """Mark the property as failed, for one sentence's ``reason``.
+
+        ``told`` is one that holds nothing of what the student's code said.
+        """
+        self.outcome = "failed"
+        self.reason = _NOT_WRITTEN if self.not_written else reason
+        self.told = _NOT_WRITTEN if self.not_written else told or "it does not hold"
+
+    def wait(self, doubt: str) -> None:
+        """Mark the property as one whose points wait for a person, because of ``doubt``."""
+        self.outcome = "waiting"
+        self.reason = doubt
+
+    def show_difference(self, got: object, expected: object, found: Difference) -> None:
+        """Keep what came back and what was expected, with the digits that it takes."""
+        came, wanted = describe(got, found.digits), describe(expected, found.digits)
+        if came != wanted:  # two large tensors can have the same range
+            self.came_back, self.expected = came, wanted
+        self.bits = found.bits
+
+    def details(self) -> list[tuple[str, str]]:
+        """Return the rows under a failed property: a heading and a value each."""
+        if self.outcome == "waiting":
+            return [("", f"it holds; a person will look at {self.reason} before its points count")]
+        if self.outcome != "failed":
+            return []
+        if self.not_written:
+            return [("", self.reason)]
+        expected = [("expected", self.expected)] if self.expected else []
+        return [("problem", self.reason), *self._shows_it(), *self.seen(), *expected]
+
+    def shown(self) -> list[tuple[str, str]]:
+        """Return those of the ``details`` that a student may read."""
+        if self.withheld and self.outcome == "failed":
+            return [("", self.told)]
+        return self.details()
+
+    def seen(self) -> list[tuple[str, str]]:
+        """Return what was fed in and what came back, in rows as ``details`` has them."""
+        rows = []
+        if self.calls > 1:  # what was fed in may hold what came back before
+            rows.append(("call", f"number {self.calls} of this property"))
+        rows += [("fed in", f"{name} = {value}") for name, value in self.fed]
+        return rows + ([("came back", self.came_back)] if self.came_back else [])
+
+    def _shows_it(self) -> list[tuple[str, str]]:
+        """Return the rows from which the cause can be seen: lines of code, or bits."""
+        rows = [(name, bits) for name, bits in zip(("bits", "not"), self.bits, strict=False)]
+        frames = [str(frame) for frame in reversed(self.frames)]
+        return rows + list(zip(("at", *("called at",) * len(frames)), frames, strict=False))
+
+
+def count_points(exercise: Exercise, results: Iterable[Result]) -> tuple[float, float]:
+    """Return the points that ``results`` come to, and those that wait for a person."""
+    results = list(results)
+    total = sum(result.weight for result in results)
+
+    def points_of(*outcomes: str) -> float:
+        share = sum(r.weight for r in results if r.outcome in outcomes) / total if total else 0.0
+        return round(float(exercise.points) * share, 2)
+
+    points = points_of("passed")
+    return points, round(points_of("passed", "waiting") - points, 2)

@@ -1,0 +1,123 @@
+"""A crash is told with the student's own lines, and with nobody else's."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+
+import pytest
+from course_files import find_cell, release
+from jupyter_client.manager import start_new_kernel
+
+from helpers.catalogue import find_exercise
+from helpers.frames import MOST_FRAMES, Frame, Place, make_frame
+from helpers.grading.judge.session import _read_answer
+
+EXERCISE = find_exercise("safe-log")
+CRASHES = """
+
+
+def root(x, times):
+    # deeper and deeper
+    return root(x, times - 1) if times else x.no_such_method()
+
+def safe_log(x):
+    return root(
+        x, {times}
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Return a function that runs a cell in a kernel, and returns what it shows as text."""
+    manager, client = start_new_kernel(cwd=str(tmp_path_factory.mktemp("student")))
+
+    def execute(code: str) -> str:
+        shown: list[str] = []
+
+        def keep(message: dict) -> None:
+            content = message["content"]
+            shown.append(content.get("text") or content.get("data", {}).get("text/plain", ""))
+
+        client.execute_interactive(code, timeout=60, output_hook=keep)
+        return "\n".join(shown)
+
+    cells = release(EXERCISE.chapter).cells
+    needed = (c.source for c in cells if c.metadata.get("nbgrader", {}).get("locked"))
+    execute(next(needed))
+    yield execute
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def check() -> str:
+    return find_cell(release(EXERCISE.chapter), f"test-{EXERCISE.name}").source
+
+
+@pytest.mark.timeout(120)
+def test_a_crash_is_told_with_its_line_and_the_students_own_frames(
+    run: Callable[[str], str],
+) -> None:
+    run(CRASHES.format(times=0))
+    rows = [line.split() for line in run(check()).splitlines()]
+    at = next(row for row in rows if row[:1] == ["at"])
+    called = next(row for row in rows if row[:2] == ["called", "at"])
+    # The line as its author counts, with the empty ones above it.
+    assert " ".join(at[3:]) == "line 6, in root: " + CRASHES.splitlines()[5].strip()
+    assert " ".join(called[4:]) == "line 9, in safe_log: return root("
+    assert at[1:3] == called[2:4]
+    assert [row for row in rows if row[1:3] == at[1:3] or row[2:4] == at[1:3]] == [at, called]
+
+
+@pytest.mark.timeout(120)
+def test_of_a_deep_recursion_the_innermost_lines_are_told(run: Callable[[str], str]) -> None:
+    run(CRASHES.format(times=200))
+    told = run(check())
+    assert sum("in root: " in line for line in told.splitlines()) <= MOST_FRAMES
+    assert "has no attribute 'no_such_method'" in told
+
+
+@pytest.mark.timeout(120)
+def test_a_wrong_call_of_ours_shows_no_frame(run: Callable[[str], str]) -> None:
+    run("def safe_log():\n    return 1\n")
+    told = run(check())
+    assert "takes 0 positional arguments" in told
+    assert "line " not in told
+
+
+def test_a_process_can_point_at_a_line_and_put_in_no_words() -> None:
+    places = [
+        [0, 1, "f"],
+        [-1, 1, "f"],
+        [1, 0, "f"],
+        [1, 1, 2],
+        ["1", 1, "f"],
+        [1, 2, "f", 3],
+        {"a": 1},
+        None,
+        [2**70, 7, "<script>" * 1000],
+        [3, 4, "g" * 10_000],
+    ]
+    answers = [_read_answer({"places": [place]}).places for place in places]
+    assert answers == [
+        [Place(0, 1, "f")],
+        *[[]] * 7,
+        [Place(2**70, 7, "<module>")],
+        [Place(3, 4, "g" * 60)],
+    ]
+    assert len(_read_answer({"places": [[0, 1, "f"]] * 10_000}).places) == MOST_FRAMES
+    for odd in (None, "abc", 7, {"0": [0, 1, "f"]}):
+        assert _read_answer({"places": odd}).places == []
+
+
+def test_a_place_that_a_cell_does_not_have_is_no_frame() -> None:
+    code = textwrap.dedent("""\
+
+        def f():
+            return \x1b[31m1
+    """)
+    assert make_frame(Place(1, 2, "f"), "cell 1", code) == Frame("cell 1", 3, "f", "return �[31m1")
+    for line in (-5, -1, 0, 4, 10**30):
+        assert make_frame(Place(1, line, "f"), "cell 1", code) is None
+    assert str(Frame("cell 1", 3, "<module>", "x = 1")) == "cell 1, line 3: x = 1"
