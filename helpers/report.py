@@ -30,6 +30,8 @@ class Result:
     printed: str = ""
     warned: list[str] = field(default_factory=list)
     not_written: bool = False
+    # Whether the call that it failed at was kept for ``failing``.
+    can_be_had: bool = False
     # Whether it holds for plain code alone: a probe was asked, or the code was read.
     rests_on_code: bool = False
     # Whether students may read nothing of what their code said: it was fed a hidden test's input.
@@ -111,6 +113,8 @@ def _closing_lines(exercise: Exercise, results: list[Result]) -> list[str]:
     lines = []
     if any(result.outcome == "failed" for result in results):
         lines.append(f'Stuck? Run hint("{exercise.name}") in a cell of your own.')
+        if any(result.can_be_had for result in results) and _is_students_copy(exercise, results):
+            lines.append(f'Try this case again: failing("{exercise.name}")')
     elif _is_students_copy(exercise, results):
         lines.append(
             f"Every property shown here holds; {exercise.hidden} more will be tried "
