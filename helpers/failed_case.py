@@ -119,7 +119,7 @@ class Case:
     @property
     def problem(self) -> str:
         """Why it failed."""
-        return self._failure.problem
+        return self._failure.problem or "it was stopped before it came to its end"
 
     @property
     def call(self) -> int:
@@ -158,8 +158,9 @@ class Case:
         """Make the call once more, on the code as it is now, and return what comes back.
 
         Of a property with several calls, this is the one that it failed at, with the very inputs of
-        then. There is no time limit, nothing that is printed is caught, and an exception goes on.
-        What the check handed to a probe goes to the probe again.
+        then: where they hold what earlier calls returned, they hold what those returned then. What
+        the check handed to a probe goes to the probe again. There is no time limit, nothing that is
+        printed is caught, and an exception goes on.
 
         Raises:
             ReplayError: if the property makes no call, or its check's cell cannot be run again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -161,3 +162,15 @@ def test_of_two_the_one_saved_last_is_meant(clone: Path) -> None:
     assert found(clone / "course" / "release", clone / "work", None) == (other, second)
     os.utime(second, (0, 0))
     assert found(clone / "course" / "release", clone / "work", None) == (CHAPTER, first)
+
+
+def test_a_students_copy_says_that_it_is_not_there(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "helpers.grading" else find(name)
+    )
+    status, shown = run("00")
+    assert status == 1
+    assert "bits mark is not in the students' copy of the course: use the repository" in shown
