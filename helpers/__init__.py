@@ -22,6 +22,7 @@ _MODULES = {
     "by_value": "processes",
     "digits": "data",
     "explore_bits": "bit_explorer",
+    "failing": "failed_case",
     "first_draws": "random_numbers",
     "hint": "hints",
     "new_figure": "plotting",

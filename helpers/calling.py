@@ -66,7 +66,7 @@ def call_here(function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:
     noise = None
     try:
         with students_defaults(), guarded_call(SECONDS_PER_CALL) as noise:
-            _fill(answer, function, args, kwargs)
+            fill(answer, function, args, kwargs)
     except CallTimeoutError as end:
         answer.value, answer.timed_out, answer.by_the_wall = None, True, end.by_the_wall
         answer.problem = describe_timeout(SECONDS_PER_CALL, end.by_the_wall)
@@ -102,7 +102,8 @@ def is_from_stub(error: BaseException) -> bool:
     return type(error) is NotImplementedError and error.args == (STUB_MESSAGE,)
 
 
-def _fill(answer: Answer, function: Callable, args: list, kwargs: dict) -> None:
+def fill(answer: Answer, function: Callable, args: list, kwargs: dict) -> None:
+    """Call ``function`` as it is, and write into ``answer`` what came of it."""
     # All that can fail because of the student's code stays inside the guard, the copying of
     # what came back included.
     try:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -32,6 +33,7 @@ from helpers.plain import describe, kind_of, plain_copy
 from helpers.process_state import course_defaults
 from helpers.random_numbers import globals_kept, seed_globals
 from helpers.students_process import OwnProcess, StudentsProcess
+from helpers.tape import Call, NoTape, Recording, Tape
 
 
 class _PropertyFailedError(Exception):
@@ -47,24 +49,6 @@ class _PropertyFailedError(Exception):
 
 class _NotTriedError(Exception):
     """Ends a property's block where an earlier failure makes it pointless."""
-
-
-class _Call:
-    """A call of the student's code, kept to be described if the property fails: describing takes
-    longer than most calls.
-    """
-
-    def __init__(self, function: Callable, args: list, kwargs: dict[str, Any]) -> None:
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.has_returned = False
-        self.value: Any = None
-
-    def tell(self, result: report.Result) -> None:
-        result.fed = _describe_arguments(self.function, self.args, self.kwargs)
-        if self.has_returned and not result.came_back:
-            result.came_back = _describe_safely(self.value)
 
 
 def _is_probe(function: Callable) -> bool:
@@ -84,6 +68,7 @@ class Check:
         process: StudentsProcess | None = None,
         publish: Callable[[Exercise, list[report.Result], float], None] | None = None,
         tries_hidden: bool = True,
+        tape: Tape | None = None,
     ) -> None:
         """Start a check of ``exercise``, with inputs drawn afresh unless ``seed`` is given.
 
@@ -93,6 +78,8 @@ class Check:
             process: where the student's code is; in this process if None.
             publish: what is done with the report; it is shown and recorded if there is nothing.
             tries_hidden: whether the properties of the hidden tests are tried.
+            tape: what is kept of the properties; if None, what ``failing`` needs where the
+                student's code is in this process, and else nothing.
 
         Raises:
             KeyError: if the course has no such exercise.
@@ -104,7 +91,17 @@ class Check:
         self._tries_hidden = tries_hidden
         self._results: list[report.Result] = []
         self._current: report.Result | None = None
-        self._last_call: _Call | None = None
+        self._last_call: Call | None = None
+        self._compared: tuple[Any, Any] | None = None
+        if tape is None:
+            here = process is None
+            tape = Recording(self.exercise, self.draw, sys._getframe(1)) if here else NoTape()
+        self._tape = tape
+
+    @property
+    def results(self) -> tuple[report.Result, ...]:
+        """What the properties that were tried so far have come to."""
+        return tuple(self._results)
 
     @contextlib.contextmanager
     def property(self, claim: str, weight: float = 1.0) -> Iterator[None]:
@@ -115,7 +112,11 @@ class Check:
         result = report.Result(claim, weight, withheld=self._is_hidden())
         self._current = result
         try:
-            with course_defaults(), globals_kept():
+            with (
+                course_defaults(),
+                globals_kept(),
+                self._tape.running(len(self._results), self.draw),
+            ):
                 yield
             result.outcome = "passed"
             if result.rests_on_code:
@@ -135,9 +136,13 @@ class Check:
             if self._is_blocked():
                 result.outcome = "not tried"
             if result.outcome in ("failed", "waiting") and self._last_call is not None:
-                self._last_call.tell(result)
+                _tell_of(self._last_call, result)
+            if result.outcome == "failed" and not result.withheld:
+                is_kept = self._tape.keep(result.claim, result.reason, self._compared)
+                if is_kept and not result.not_written:
+                    result.again = f'failing("{self.exercise.name}")'
             self._results.append(result)
-            self._current = self._last_call = None
+            self._current = self._last_call = self._compared = None
 
     def call(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the student's ``function``, or a probe with it, and return a plain copy.
@@ -150,7 +155,8 @@ class Check:
             raise _NotTriedError
         result.calls += 1
         result.rests_on_code |= _is_probe(function)
-        self._last_call = _Call(function, *_copy_arguments(args, kwargs))
+        made = self._last_call = Call(function, *_copy_arguments(args, kwargs))
+        self._tape.take(made)
         answer = self._process.call(function, *_copy_arguments(args, kwargs))
         result.printed += answer.printed
         result.warned += answer.warned
@@ -158,7 +164,7 @@ class Check:
             result.not_written = answer.is_stub
             result.frames = answer.frames
             raise _PropertyFailedError(answer.problem, answer.describe_kind())
-        self._last_call.has_returned, self._last_call.value = True, answer.value
+        made.has_returned, made.value = True, answer.value
         return answer.value
 
     def close(
@@ -180,6 +186,7 @@ class Check:
         found = compare(got, expected, rtol=rtol, atol=atol)
         if found is None:
             return
+        self._compared = got, expected
         result.show_difference(got, expected, found)
         differs = "kind" if kind_of(got) != kind_of(expected) else "value"
         told = f"what came back is of another {differs} than expected"
@@ -251,6 +258,7 @@ class Check:
                 if result.outcome == "passed":
                     result.wait(self._results[0].reason)
         points, _ = report.count_points(self.exercise, self._results)
+        self._tape.finish()
         self._publish(self.exercise, self._results, points)
         return report.Points(points)
 
@@ -292,6 +300,13 @@ def _copy_argument(value: Any) -> Any:
     return value if callable(value) or is_lent(value) else plain_copy(value)
 
 
+def _tell_of(call: Call, result: report.Result) -> None:
+    # Only now: describing takes longer than most calls.
+    result.fed = _describe_arguments(call.function, call.args, call.kwargs)
+    if call.has_returned and not result.came_back:
+        result.came_back = _describe_safely(call.value)
+
+
 def _describe_safely(value: Any) -> str:
     try:
         return describe(value)
@@ -300,11 +315,11 @@ def _describe_safely(value: Any) -> str:
 
 
 def _describe_arguments(function: Callable, args: list, kwargs: dict) -> list[tuple[str, str]]:
-    named = [*_name_arguments(function, args), *kwargs.items()]
+    named = [*name_arguments(function, args), *kwargs.items()]
     return [(name, describe(value)) for name, value in named]
 
 
-def _name_arguments(function: Callable, args: list) -> list[tuple[str, Any]]:
+def name_arguments(function: Callable, args: list) -> list[tuple[str, Any]]:
     """Return the arguments that are data, each by the name that it has where it ends up."""
     if not (args and callable(args[0])) or is_lent(args[0]):
         return _pair(_positional_names(function), args)
@@ -313,7 +328,7 @@ def _name_arguments(function: Callable, args: list) -> list[tuple[str, Any]]:
     students, *given = args
     own = _positional_names(function)[1:]
     if not own:
-        return _name_arguments(students, given)
+        return name_arguments(students, given)
     kept, handed_on = given[: len(own)], given[len(own) :]
     return _pair(own, kept) + _pair(_positional_names(students)[1:], handed_on)
 

@@ -20,6 +20,7 @@ from helpers import __version__
 
 if TYPE_CHECKING:
     from helpers.grading.engine.engine import Progress as GradingProgress
+    from helpers.grading.own.marking import Progress as MarkingProgress
 
 
 class _Side(NamedTuple):
@@ -35,6 +36,7 @@ class _Side(NamedTuple):
 
 _SIDES = (
     _Side("As a student", ("lab", "progress", "hint"), "helpers", "lab", "make lab"),
+    _Side("As one who learns alone", ("mark",), "helpers.grading", "instructor", "make staff"),
     _Side(
         "As an instructor",
         ("publish", "staff", "collect", "grade", "review", "report", "demo"),
@@ -297,7 +299,7 @@ def grade(
 
 
 @contextlib.contextmanager
-def _grading_bar() -> Iterator[Callable[[GradingProgress], None]]:
+def _grading_bar() -> Iterator[Callable[[GradingProgress | MarkingProgress], None]]:
     """Show how far it has come, on a terminal only; the estimate leaves out what was known."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -307,11 +309,35 @@ def _grading_bar() -> Iterator[Callable[[GradingProgress], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         task = bars.add_task("judging", total=None)
 
-        def show(progress: GradingProgress) -> None:
+        def show(progress: GradingProgress | MarkingProgress) -> None:
             left_out = progress.known
             bars.update(task, total=progress.all - left_out, completed=progress.done - left_out)
 
         yield show
+
+
+@main.command(short_help="Judge your own notebook, with the hidden tests, too.")
+@click.argument("chapter", required=False)
+@click.option("--no-open", is_flag=True, help="Do not open the page.")
+def mark(chapter: str | None, no_open: bool) -> None:
+    """Judge your own notebook of CHAPTER as a class's are judged, and open the feedback page.
+
+    CHAPTER is a name or a number, like 08; the notebook that you saved last if not given. It is the
+    one in work/, or if there is none, the one in course/release. The hidden tests are tried, too,
+    in a sandbox where there is one. No gradebook is made or touched.
+    """
+    from helpers.grading.startup import leave_out_address_grammar
+
+    leave_out_address_grammar()
+    from helpers.grading.own.marking import mark as mark_own
+    from helpers.grading.own.marking import summarize
+    from helpers.lab import has_display
+
+    with _unknown_names_told(), _grading_bar() as report:
+        outcome = mark_own(_root(), chapter, Path.cwd(), report)
+    click.echo("\n".join(summarize(outcome)))
+    if has_display() and not no_open:
+        click.launch(str(outcome.page))
 
 
 @main.command(short_help="Look at points that wait for a person, and decide.")

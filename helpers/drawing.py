@@ -23,6 +23,14 @@ class Draw:
         # Named in every draw: a notebook may have set another default device.
         self._own: dict[str, Any] = {"generator": generator, "device": "cpu"}
 
+    def read_state(self) -> torch.Tensor:
+        """Return the state of the generator."""
+        return self._own["generator"].get_state()
+
+    def put_back_state(self, state: torch.Tensor) -> None:
+        """Go on from what ``read_state`` has returned: what is drawn now was drawn then."""
+        self._own["generator"].set_state(state)
+
     def normal(
         self,
         *sizes: int,

@@ -21,16 +21,26 @@ def globals_kept() -> Iterator[None]:
     Nothing here initializes a device. If the body does, that device's generator stays as the body
     leaves it.
     """
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    states = read_globals()
     put_back_devices = _keep_devices()
     try:
         yield
     finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        torch.set_rng_state(states[2])
+        put_back_globals(states)
         for put_back in put_back_devices:
             put_back()
+
+
+def read_globals() -> tuple:
+    """Return the states of Python's, NumPy's and torch's global generators on the CPU."""
+    return random.getstate(), np.random.get_state(), torch.get_rng_state()
+
+
+def put_back_globals(states: tuple) -> None:
+    """Go on from what ``read_globals`` has returned."""
+    random.setstate(states[0])
+    np.random.set_state(states[1])
+    torch.set_rng_state(states[2])
 
 
 def _keep_devices() -> list[Callable[[], None]]:

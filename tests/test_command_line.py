@@ -95,6 +95,7 @@ def test_the_installed_command_answers() -> None:
     [
         (["grade", CHAPTER], "nbgrader", "make staff"),
         (["demo"], "nbgrader", "make staff"),
+        (["mark", CHAPTER], "nbgrader", "make staff"),
         (["build", "--check"], "jupytext", "make setup"),
     ],
 )

@@ -35,7 +35,7 @@ def test_what_students_use_imports_neither_authoring_nor_grading(file: Path) -> 
 
 
 # In the order in which work goes through them.
-STAGES = ("intake", "sandbox", "judge", "records", "engine", "report", "review", "demo")
+STAGES = ("intake", "sandbox", "judge", "records", "engine", "report", "review", "own", "demo")
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -25,7 +25,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from helpers import COLORS, Check, hint, new_figure, play, probes, progress, show
+from helpers import COLORS, Check, failing, hint, new_figure, play, probes, progress, show
 
 # With tensors as small as here, threads wait longer than they compute.
 torch.set_num_threads(1)

@@ -26,6 +26,7 @@ from helpers import (
     Check,
     digits,
     explore_bits,
+    failing,
     hint,
     new_figure,
     probes,

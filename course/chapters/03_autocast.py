@@ -26,6 +26,7 @@ from helpers import (
     COLORS,
     Check,
     digits,
+    failing,
     hint,
     new_figure,
     play,

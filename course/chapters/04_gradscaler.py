@@ -22,7 +22,7 @@ import warnings
 import torch
 from torch.nn import functional
 
-from helpers import COLORS, Check, digits, hint, new_figure, play, probes, progress, show
+from helpers import COLORS, Check, digits, failing, hint, new_figure, play, probes, progress, show
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 

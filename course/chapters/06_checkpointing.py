@@ -36,6 +36,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 from helpers import (
     COLORS,
     Check,
+    failing,
     hint,
     new_figure,
     play,

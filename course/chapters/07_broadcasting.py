@@ -29,6 +29,7 @@ from helpers import (
     COLORS,
     Check,
     ask,
+    failing,
     hint,
     new_figure,
     probes,

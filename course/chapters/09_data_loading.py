@@ -39,6 +39,7 @@ from helpers import (
     Check,
     by_value,
     digits,
+    failing,
     first_draws,
     hint,
     new_figure,

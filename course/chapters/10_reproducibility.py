@@ -37,6 +37,7 @@ from helpers import (
     COLORS,
     Check,
     digits,
+    failing,
     first_draws,
     hint,
     new_figure,

@@ -27,6 +27,7 @@ from torch.nn import functional
 from helpers import (
     COLORS,
     Check,
+    failing,
     hint,
     new_figure,
     play,

@@ -33,6 +33,7 @@ from torch.utils.checkpoint import checkpoint
 from helpers import (
     COLORS,
     Check,
+    failing,
     first_draws,
     hint,
     new_figure,

@@ -27,7 +27,7 @@ from helpers.reading.words import words
 __all__ = ["find_loop", "find_named"]
 
 # The course's own functions that are given an exercise's name.
-_ABOUT_EXERCISES = words("Check display hint print progress")
+_ABOUT_EXERCISES = words("Check display failing hint print progress")
 # What writes on figures and into logs: it keeps a text, and finds nothing by it.
 _LABELING = words("""
     annotate bar barh debug error hist info label legend loglog plot scatter semilogx semilogy

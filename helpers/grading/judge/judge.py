@@ -51,13 +51,19 @@ class JudgingError(Exception):
     """A submission could not be judged, through no fault of its own; the text says why."""
 
 
-def judge_submission(content: bytes, assignment: Assignment, settings: Settings) -> Judged:
+def judge_submission(
+    content: bytes,
+    assignment: Assignment,
+    settings: Settings,
+    tell: Callable[[str], None] = lambda exercise: None,
+) -> Judged:
     """Judge one submission; it can be called from several threads.
 
     Args:
         content: the notebook as it was handed in.
         assignment: what it is held to.
         settings: how it is run.
+        tell: called with an exercise's name each time that it has been judged, which may be again.
 
     Raises:
         SandboxError: there is no sandbox here.
@@ -73,7 +79,7 @@ def judge_submission(content: bytes, assignment: Assignment, settings: Settings)
         total = Budget(settings.total_seconds)
         open_session = functools.partial(running, _pool(), assignment, settings, total)
         try:
-            return _Judging(assignment, sanitized, trusted, open_session).judge()
+            return _Judging(assignment, sanitized, trusted, open_session, tell).judge()
         except WarmProcessLostError:
             continue
     raise JudgingError(
@@ -128,12 +134,14 @@ class _Judging:
         sanitized: Sanitized,
         trusted: TrustedCells,
         open_session: Callable[[], contextlib.AbstractContextManager[Session]],
+        tell: Callable[[str], None],
     ) -> None:
         self._assignment = assignment
         self._sanitized = sanitized
         self._cells = sanitized.notebook.cells
         self._trusted = trusted
         self._open_session = open_session
+        self._tell = tell
         stubs = {cell.name: cell.source for cell in assignment.cells if cell.solution}
         self._defines = {name: defined_names(stubs[name]) for name in assignment.exercises}
         self._notebook = Notebook(self._cells, self._defines, sanitized.missing, sanitized.places)
@@ -224,6 +232,7 @@ class _Judging:
                         tries_hidden=tries_hidden,
                     )
                     run.add(name, judgment)
+                    self._tell(name)
                 else:
                     run.take(session, self._cells[place], self._notebook.cell(place))
             self._waited |= session.waited

@@ -73,6 +73,17 @@ def register(course: Path, assignment: str) -> Assignment:
     return wanted
 
 
+def read_assignment(course: Path, assignment: str) -> Assignment:
+    """Return ``assignment`` as ``source/`` has it; no gradebook is made, read or written.
+
+    Raises:
+        RegistrationError: there is no such assignment, or it cannot be read.
+    """
+    directory = open_course(course)
+    _check_source(directory, assignment)
+    return _generate(directory, assignment)
+
+
 def open_course(course: Path) -> CourseDirectory:
     """Return nbgrader's view of ``course``: its folders, its ``ignore``, its gradebook's address.
 

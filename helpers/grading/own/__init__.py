@@ -1,0 +1,1 @@
+"""One's own work, judged as a class's is, by nobody but oneself."""
