@@ -72,7 +72,8 @@ def alternatives(node: ast.expr, names: Collection[str]) -> Iterator[ast.expr]:
     elif isinstance(node, ast.BoolOp):
         yield _changed(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
         for i in range(len(node.values)):
-            yield _changed(node, values=_without(node.values, i))
+            left = _without(node.values, i)
+            yield _changed(node, values=left) if len(left) > 1 else left[0]
     elif isinstance(node, ast.IfExp):
         yield _changed(node, test=ast.UnaryOp(ast.Not(), node.test))
     elif isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Load):
