@@ -10,7 +10,7 @@ BASE ?=
 MINUTES ?= 10
 TORCH ?=
 
-.PHONY: staff demo setup build book book-serve check test fuzz bench format release
+.PHONY: staff demo setup build book book-serve check test fuzz mutants bench format release
 
 staff: ## for instructors: set up, open JupyterLab with nbgrader's formgrader
 	@$(BOOTSTRAP) instructor
@@ -67,6 +67,10 @@ endif
 fuzz: ## for maintainers: search for what grading cannot take or is slow with; MINUTES=10 each
 	@$(BOOTSTRAP) maintainer
 	@$(BIN)/python -m pytest -q -s -n 0 tests/test_fuzz.py --fuzz-minutes $(MINUTES) $(PYTEST_ARGS)
+
+mutants: ## for maintainers: which changed solutions a check lets pass; ARGS='07 --visible-only'
+	@$(BOOTSTRAP) maintainer
+	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
 
 bench: ## for maintainers: how fast a class is graded, in build/bench; ARGS='--most 100'
 	@$(BOOTSTRAP) maintainer

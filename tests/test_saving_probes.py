@@ -52,6 +52,23 @@ def test_a_counter_leaves_out_what_it_is_told_to() -> None:
     assert probes.counted(count, layers, X, left_out=["parameters", "data"]) == 48
 
 
+def test_what_a_counter_leaves_in_memory_is_seen() -> None:
+    def keep_the_graph(run: Callable, left_out: list[torch.Tensor]) -> int:
+        kept = []
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            kept.append(tensor)
+            return tensor.detach()
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            run()
+        return len(kept)
+
+    layers = [["Linear", 5, 4], ["Sigmoid"]]
+    assert probes.counted_and_freed(count, layers, X) == {"count": 60 + 48, "kept": 0}
+    assert probes.counted_and_freed(keep_the_graph, layers, X)["kept"] >= 48
+
+
 def test_rounds_are_forward_passes_whose_results_are_dropped() -> None:
     passes = []
 

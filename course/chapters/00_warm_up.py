@@ -652,7 +652,7 @@ def fits(coefficients, low, high, what):
     coefficients = torch.tensor(coefficients, dtype=torch.float64)
     count = 60 + check.draw.integer(0, 30)
     x = check.draw.uniform(count, low=low, high=high)
-    x[:2] = torch.tensor([low, high])
+    x[:3] = torch.tensor([low, high, 0.0])
     exponents = range(len(coefficients) - 1, -1, -1)
     y = sum(c * x.double() ** k for c, k in zip(coefficients, exponents, strict=True)).float()
     got = check.call(fit_polynomial, x, y, len(coefficients) - 1)

@@ -397,6 +397,8 @@ with check.property("a few zeros weigh more than many subnormal gradients"):
 with check.property("scales far from 1"):
     gives({-90: 1 + check.draw.integer(0, 9)}, 0, 76)
     gives({60: 1 + check.draw.integer(0, 9)}, 3, -49)
+    gives({-94: 1 + check.draw.integer(0, 9)}, 0, 80)
+    gives({91: 1 + check.draw.integer(0, 9)}, 3, -80)
 ### END HIDDEN TESTS
 check.score()
 

@@ -391,6 +391,7 @@ Write `count_saved(run, left_out)`, the counter that the last two cells used.
 - Each storage counts **once**, and with **all of its bytes**, also if the tensor that is saved shows a part of it only, or shows it several times over.
 - The storages of the tensors of `left_out` do not count.
 - What is saved counts even if it is freed before `run` ends. (A storage that is freed may leave its place in memory to another one.)
+- Afterwards nothing that was saved stays in memory.
 - `saved_bytes` of the helpers does this. Use neither it nor another counter of the helpers: if you do, nothing else counts.
 
 The check makes a stack of `layers`; `run` sends `data` through it. The function below tells storages apart. It returns a number, the place of the storage in memory, and the storage's bytes.
@@ -469,6 +470,12 @@ with check.property("only what is in left_out is left out"):
     got = counted_as([["LayerNorm", a]], x, left_out=("data",))
     expected = saved_bytes(lambda: norm(x), except_for=[x]).bytes
     check.equal(got, expected, what="a norm saves its weight; it is not left out")
+with check.property("afterwards nothing that was saved stays in memory", weight=0.5):
+    x, layers = check.draw.normal(rows, a), [["Linear", a, b], ["Sigmoid"], ["Linear", b, c]]
+    got = check.call(probes.counted_and_freed, count_saved, layers, x)
+    check.equal(got["count"], 4 * rows * (a + b))
+    told = f"{got['kept']} bytes are still there, of {got['count']} that were saved"
+    check.true(got["kept"] == 0, told)
 with check.property("where nothing is saved the count is 0"):
     x = check.draw.normal(rows, a)
     cases = [([["Tanh"], ["GELU"]], 0), ([["Tanh"], ["Linear", a, b]], 4 * rows * a)]

@@ -377,7 +377,7 @@ Write the class `Merge`, a linear layer over several inputs that broadcast.
 
 - `Merge(sizes, outputs, activation=None)`: `sizes` is a list of the inputs' numbers of features, one or more; `activation` is a function of a tensor, or None for none.
 - The parameters are `weight`, of shape (outputs, sum of the sizes), and `bias`, of shape (outputs,): those of the one linear layer that would follow on the concatenation, in the order of the inputs. So its `state_dict` can be loaded into
-  `nn.Linear(sum(sizes), outputs)`, and the other way round. With which numbers they begin is up to you.
+  `nn.Linear(sum(sizes), outputs)`, and the other way round. With which numbers they begin is up to you, but no two outputs may begin with the same weights, because they would always stay alike.
 - `forward(*inputs)`: as many tensors, the last axis of each as long as its size says. The axes before it broadcast, by the rule. The result has the shape that these give together, then `outputs`: what concatenation, linear layer and activation
   would give.
 - Nothing is tiled: what is saved for the way back are the inputs themselves, and what the activation keeps. Autograd goes through, to the inputs, the weight and the bias.
@@ -457,6 +457,9 @@ with check.property("weight and bias are those of the one linear layer"):
     (parameters,) = check.call(probes.module, Merge, [4, 2, 3], 5, steps=[("parameters",)])
     shapes = {name: list(value.shape) for name, value in parameters.items()}
     check.equal(shapes, {"weight": [5, 9], "bias": [5]})
+    different = len(parameters["weight"].unique(dim=0))
+    told = f"the weights of the 5 outputs begin as {different} different ones"
+    check.true(different == 5, told)
 with check.property("leading axes broadcast", weight=2):
     merges([3, 5], 4, (6, 7), (6, 1))
     merges([2, 4], 3, (5, 1), (1, 8))

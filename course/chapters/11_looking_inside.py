@@ -321,6 +321,7 @@ with check.property("what a card does not tell is None"):
             {"index": 1, "fan.speed": None, "utilization.gpu": busy, "temperature.gpu": None},
         ],
     )
+    reads(["name", "uuid"], [["[half", "open]"]], [{"name": "[half", "uuid": "open]"}])
 with check.property("any blanks, any unit; versions are text"):
     warm, clock = check.draw.integer(20, 90), check.draw.integer(300, 2000)
     version = f"{check.draw.integer(400, 600)}.{check.draw.integer(10, 200)}.05"
@@ -1163,6 +1164,7 @@ with check.property("linear layers"):
 with check.property("rows are all axes before the last"):
     x = check.draw.normal(2, 11, a)
     flops_of([["Linear", a, b, False]], x, {"0": 2 * 22 * a * b})
+    flops_of([["Linear", a, 1]], x, {"0": 2 * 22 * a})
 with check.property("convolutions, with stride and padding", weight=2):
     layers = [["Conv2d", 3, a, 3], ["ReLU"], [["Conv2d", a, b, 5, 2, 2]]]
     expected = {"0": 2 * 4 * a * 6 * 8 * 27, "2.0": 2 * 4 * b * 3 * 4 * a * 25}

@@ -43,7 +43,7 @@ from helpers.probes.runs import (
     writes,
     writes_watched,
 )
-from helpers.probes.saving import bytes_kept, counted, there_and_back
+from helpers.probes.saving import bytes_kept, counted, counted_and_freed, there_and_back
 from helpers.probes.scaling import scaled_steps, scaler_steps, scheduled_steps
 from helpers.probes.shards import shard_runs
 from helpers.probes.training import (
@@ -72,6 +72,7 @@ __all__ = [
     "bytes_kept",
     "captured_states",
     "counted",
+    "counted_and_freed",
     "deterministic_results",
     "fold",
     "folder_items",

@@ -43,6 +43,19 @@ def counted(
     return counter(run, [tensor for name in left_out for tensor in there[name]])
 
 
+@testimony
+def counted_and_freed(counter: Callable, layers: list, data: torch.Tensor) -> dict[str, Any]:
+    """Do what ``counted`` does, with the parameters left out, and count the bytes that stay.
+
+    Returns:
+        ``"count"``, what the counter returned; ``"kept"``, how many bytes that the passes made are
+        still there afterwards.
+    """
+    with Made() as made:
+        count = counted(counter, layers, data, left_out=["parameters"])
+    return {"count": count, "kept": sum(made.sizes_alive(except_for=data).values())}
+
+
 def there_and_back(
     function: Callable,
     layers: list,

@@ -234,3 +234,18 @@ class Merge(nn.Module):
         for x, block in zip(inputs[1:], blocks[1:], strict=True):
             merged = merged + x.detach() @ block.T
         return merged if self.activation is None else self.activation(merged)
+
+
+# %% wrong: every weight begins with the same number, so all outputs stay alike
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.full((outputs, sum(sizes)), 1 / sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        merged = self.bias
+        for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            merged = merged + x @ block.T
+        return merged if self.activation is None else self.activation(merged)
