@@ -232,6 +232,24 @@ def slope_at(formula, x):
     return check.call(probes.with_formula, derivative, formula, x)
 
 
+def stays_as_it_is(formula, slope, *sizes, dtype):
+    """Ask with a plain x, with the same one again, and with an x that requires a gradient."""
+    factor, x = check.draw.number(0.5, 1.5), check.draw.normal(*sizes, dtype=dtype)
+    name = formula[0][0]
+    first, second = check.call(probes.with_formula_twice, derivative, formula, x, factor)
+    check.close(first, slope(x), what=f"the derivative of {name}")
+    check.close(second, slope(factor * x), what=f"the derivative of {name} at other numbers")
+    factors, left_over = (check.draw.normal(*sizes, dtype=dtype) for _ in range(2))
+    given = formula, x, factors, left_over
+    seen = check.call(probes.with_formula_on_a_leaf, derivative, *given)
+    check.close(seen["output"], slope(x), what=f"the derivative of {name}")
+    # What came back counts as a constant.
+    leaf = x.clone().requires_grad_(True)
+    (more,) = torch.autograd.grad((factors * leaf.square() * slope(x)).sum(), leaf)
+    what = "x.grad, once the sum of factor * x² * (what came back) was backpropagated"
+    check.close(seen["gradient"], left_over + more, what=what)
+
+
 with check.property("the derivative at every entry"):
     x = check.draw.normal(7, dtype=torch.float64)
     got = slope_at([["sin"], ["times", 3.0]], x)
@@ -251,21 +269,12 @@ with check.property("as exact as autograd: no differences", weight=2):
     x = check.draw.uniform(6, low=1.0, high=2.0, dtype=torch.float64)
     got = slope_at([["square"], ["square"]], x)
     check.close(got, 4.0 * x**3, rtol=1e-12, atol=1e-12, what="the derivative of x to the fourth")
+with check.property("x may require a gradient, and stays as it is"):
+    stays_as_it_is([["exp"]], torch.exp, check.draw.integer(3, 9), dtype=torch.float64)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("x may require a gradient, and stays as it is"):
-    size, factor = check.draw.integer(3, 9), check.draw.number(0.5, 1.5)
-    x = check.draw.normal(size, dtype=torch.float64)
-    first, second = check.call(probes.with_formula_twice, derivative, [["exp"]], x, factor)
-    check.close(first, x.exp(), what="the derivative of exp")
-    check.close(second, (factor * x).exp(), what="the derivative of exp at other numbers")
-    factors, left_over = (check.draw.normal(size, dtype=torch.float64) for _ in range(2))
-    given = [["exp"]], x, factors, left_over
-    seen = check.call(probes.with_formula_on_a_leaf, derivative, *given)
-    check.close(seen["output"], x.exp(), what="the derivative of exp")
-    expected = left_over + 2.0 * factors * x * x.exp()  # the derivative counts as a constant
-    what = "x.grad, once the sum of factor * x² * (what came back) was backpropagated"
-    check.close(seen["gradient"], expected, what=what)
+with check.property("an x of two axes, in float32, stays as it is as well"):
+    stays_as_it_is([["sin"]], torch.cos, 2, check.draw.integer(3, 9), dtype=torch.float32)
 with check.property("where f is flat the derivative is 0"):
     x = check.draw.normal(5, dtype=torch.float64)
     check.close(slope_at([["times", 0.0], ["cos"]], x), torch.zeros_like(x))
@@ -326,8 +335,8 @@ The sum is smallest where both are about equal: $h^3 \approx \epsilon$. That is 
 
 Write `difference_errors(f, x, steps)`: how far the central differences of `f` are from its derivative.
 
-- **In**: `f` as in the exercise before; `x`, a float64 tensor of shape (n,); `steps`, a list of positive floats.
-- **Out**: a list of floats, one for each step: the *largest* absolute difference, over the entries of `x`, between the central difference and the derivative by autograd.
+- **In**: `f` as in the exercise before; `x`, a float64 tensor of shape (n,); `steps`, a list of positive floats, some of them perhaps far too small.
+- **Out**: a list of floats, one for each step, in the order of the steps: the *largest* absolute difference, over the entries of `x`, between the central difference and the derivative by autograd.
 
 Your `derivative` is welcome, once its own check is green. When it is written, draw its result for other functions in a cell of your own: the curve turns for each of them.
 
@@ -374,8 +383,6 @@ with check.property("errors are positive, on whichever side the difference lies"
     check.close(
         errors_of([["sin"], ["times", -1.0]], x, [h]), [expected], rtol=1e-8, what="for -sin"
     )
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("steps in any order, and one that is far too small"):
     x = check.draw.uniform(3, low=1.0, high=2.0, dtype=torch.float64)
     got = errors_of([["square"], ["square"]], x, [1e-13, 0.1, 1e-4])
@@ -384,6 +391,17 @@ with check.property("steps in any order, and one that is far too small"):
     )
     check.close(got[1], 4 * 0.1**2 * x.max().item(), rtol=1e-9, what="the error at a step of 0.1")
     check.true(got[2] < 1e-6, f"at a step of 1e-4 the error is small, {got[2]:.1g} came back")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("steps in another order, the one that is far too small among them"):
+    x = check.draw.uniform(6, low=1.0, high=2.0, dtype=torch.float64)
+    steps = [0.125, 1e-13, 0.5, 0.25]
+    for h, error in zip(steps, errors_of([["power", 3]], x, steps), strict=True):
+        if h > 1e-3:
+            check.close(error, h * h, rtol=1e-9, what=f"the error at a step of {h}")
+        else:
+            told = f"at a step of {h} rounding leaves an error, {error:.1g} came back"
+            check.true(error > 1e-6, told)
 with check.property("no steps, no errors"):
     check.equal(errors_of([["exp"]], check.draw.normal(3, dtype=torch.float64), []), [])
 ### END HIDDEN TESTS
@@ -675,9 +693,10 @@ def draw_coefficients(*sizes):
 with check.property("the curve of this chapter, and its like"):
     fits([5.0, 0.0, 3.0], -10.0, 10.0, "5 x² + 3")
     fits(draw_coefficients(5.0, 20.0, 300.0), -10.0, 10.0, "degree 2, from -10 to 10")
-with check.property("lines and cubics"):
+with check.property("constants, lines and cubics"):
     fits(draw_coefficients(2.0, 3.0), -4.0, 3.0, "degree 1, from -4 to 3")
     fits(draw_coefficients(1.0, 2.0, 5.0, 8.0), -3.0, 2.0, "degree 3, from -3 to 2")
+    fits(draw_coefficients(9.0), -3.0, 7.0, "degree 0, from -3 to 7")
 with check.property("x up to 100", weight=2):
     fits(draw_coefficients(1e-3, 0.1, 9.0), -100.0, 60.0, "degree 2, from -100 to 60")
     fits(draw_coefficients(1e-4, 1e-2, 1.0, 90.0), -100.0, 100.0, "degree 3, from -100 to 100")
@@ -770,7 +789,7 @@ Write the class `Linear`, for $y = xW^\mathsf{T} + b$.
 
 - `Linear(inputs, outputs, bias=True)`. The parameters are `weight`, of shape (outputs, inputs), and `bias`, of shape (outputs,). Both are float32 and begin with independent random numbers, uniform between $-1/\sqrt{\text{inputs}}$ and $1/\sqrt{\text{inputs}}$.
 - With `bias=False` there is no such parameter: `layer.bias` is None, and the `state_dict` holds the weight alone.
-- `forward(x)`: `x` of shape (..., inputs), with any number of axes before, none included. The result has the shape (..., outputs).
+- `forward(x)`: `x` of shape (..., inputs), with any number of axes before, none included. The result has the shape (..., outputs). Gradients reach `x` and both parameters.
 - Its `state_dict` can be loaded into `nn.Linear`, and the other way round. `.to(torch.float64)` converts it.
 - **Not allowed**: `nn.Linear`, `functional.linear` and their relatives, for whatever purpose. The check reads your code for their names; if it finds one, nothing else counts.
 
@@ -812,8 +831,31 @@ def drawn_state(inputs, outputs, dtype=torch.float32):
 
 
 def by_definition(x, state):
-    product = x.double() @ state["weight"].double().T
-    return (product + state.get("bias", torch.zeros(1)).double()).to(x.dtype)
+    return functional.linear(x.double(), *(value.double() for value in state.values())).to(x.dtype)
+
+
+def require_gradients(*rows, bias=True):
+    state, x, grad_output = (
+        drawn_state(5, 3),
+        check.draw.normal(*rows, 5),
+        check.draw.normal(*rows, 3),
+    )
+    state = state if bias else {"weight": state["weight"]}
+    steps = [("load", state), ("gradient", x, grad_output)]
+    _, got = check.call(probes.module, Linear, 5, 3, bias=bias, steps=steps)
+    leaves = [value.double().requires_grad_(True) for value in (x, *state.values())]
+    slopes = torch.autograd.grad(functional.linear(*leaves), leaves, grad_output.double())
+    by_x, *by_parameters = (slope.float() for slope in slopes)
+    check.close(got["gradient"], by_x, atol=1e-5, what="by x")
+    expected = dict(zip(state, by_parameters, strict=True))
+    check.close(got["parameters"], expected, atol=1e-5, what="by the parameters")
+
+
+def require_float64(*rows):
+    state, x = drawn_state(5, 3, torch.float64), check.draw.normal(*rows, 5, dtype=torch.float64)
+    steps = [("to", "float64"), ("load", state), ("call", x)]
+    *_, got = check.call(probes.module, Linear, 5, 3, steps=steps)
+    check.close(got, by_definition(x, state), rtol=1e-12)
 
 
 with check.property("x Wᵀ + b, and neither nn.Linear nor functional.linear"):
@@ -860,24 +902,20 @@ with check.property("inputs with any number of axes in front"):
         x = check.draw.normal(*shape)
         _, got = check.call(probes.module, Linear, 4, 6, steps=[("load", state), ("call", x)])
         check.close(got, by_definition(x, state), what=f"for x of shape {shape}")
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("gradients reach weight, bias and input"):
-    state, x, grad_output = drawn_state(5, 3), check.draw.normal(7, 5), check.draw.normal(7, 3)
-    steps = [("load", state), ("gradient", x, grad_output)]
-    _, got = check.call(probes.module, Linear, 5, 3, steps=steps)
-    check.close(got["gradient"], grad_output @ state["weight"], atol=1e-5, what="by x")
-    expected = {"weight": grad_output.T @ x, "bias": grad_output.sum(dim=0)}
-    check.close(got["parameters"], expected, atol=1e-5, what="by the parameters")
+    require_gradients(7)
 with check.property("two layers begin with different numbers; float64 stays float64"):
     first, second = (
         check.call(probes.module, Linear, 30, 20, steps=[("state",)])[0] for _ in range(2)
     )
     check.true(not torch.equal(first["weight"], second["weight"]), "two layers begin alike")
-    state, x = drawn_state(5, 3, torch.float64), check.draw.normal(4, 5, dtype=torch.float64)
-    steps = [("to", "float64"), ("load", state), ("call", x)]
-    *_, got = check.call(probes.module, Linear, 5, 3, steps=steps)
-    check.close(got, by_definition(x, state), rtol=1e-12)
+    require_float64(4)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("gradients through several axes, without a bias"):
+    require_gradients(2, 4, bias=False)
+with check.property("float64 with several axes"):
+    require_float64(2, 1, 4)
 ### END HIDDEN TESTS
 check.score()
 
@@ -906,7 +944,7 @@ Write `count_parameters(model)`.
 
 - **In**: an `nn.Module` with any modules inside; some parameters may be frozen, some tied.
 - **Out**: a tuple of two integers: how many entries are *trained*, and how many are *frozen*. A parameter that is used in several places counts once. Buffers do not count.
-- The model stays as it is.
+- The model stays as it is, and so does the mode of each module in it.
 
 <!-- hint: Which method of a module walks through all modules inside, and names each parameter once? -->
 <!-- hint: `model.parameters()` gives every parameter once, also a tied one, and no buffers. Each has a flag that tells whether it is trained. -->
@@ -932,11 +970,13 @@ def counts(layers, *expected, **options):
     check.equal(got, expected, what="trained and frozen entries")
 
 
-def leaves_alone(training):
+def leaves_alone(modes):
     """Count, and let the model learn afterwards: it does so as if nobody had counted."""
     model = nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.Dropout(0.3), nn.Linear(b, 2))
     state = {n: check.draw.uniform(*v.shape, low=0.1) for n, v in model.state_dict().items()}
     state["1.num_batches_tracked"] = torch.tensor(check.draw.integer(3, 90))
+    for part, mode in zip(model.modules(), modes, strict=True):
+        part.training = mode
     inputs, slope = check.draw.normal(c, a), check.draw.normal(c, 2)
     seed, frozen = check.draw.integer(0, 2**31), ["0.weight", "3.bias"]
     got = check.call(
@@ -944,11 +984,11 @@ def leaves_alone(training):
         count_parameters,
         [["Linear", a, b], ["BatchNorm1d", b], ["Dropout", 0.3], ["Linear", b, 2]],
         **{"inputs": inputs, "slope": slope, "seed": seed},
-        **{"state": state, "training": [training] * 5, "frozen": frozen},
+        **{"state": state, "training": modes, "frozen": frozen},
     )
     check.equal(got["output"], (5 * b, a * b + 2), what="trained and frozen entries")
     model.load_state_dict(state)
-    output = check.with_seed(seed, model.train(training), inputs)
+    output = check.with_seed(seed, model, inputs)
     (output * slope).sum().backward()
     check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what="what it returns then")
     expected = dict(model.state_dict())
@@ -974,16 +1014,20 @@ with check.property("buffers do not count"):
 with check.property("a tied parameter counts once", weight=2):
     layers = [["Embedding", c, a], ["Linear", a, b], ["Linear", b, a], ["Linear", a, c]]
     counts(layers, c * a + 2 * a * b + b + a + c, 0, tied=[("0.weight", "3.weight")])
-with check.property("the model stays as it is: it learns afterwards as before"):
-    leaves_alone(training=True)
+with check.property("equal sizes or equal values do not make parameters tied"):
+    counts([["Linear", a, a], ["Linear", a, a]], 2 * (a * a + a), 0)
+    counts([["BatchNorm1d", b], ["BatchNorm1d", b]], 4 * b, 0)
+with check.property("the model stays as it is, all modes too: it learns afterwards as before"):
+    # The model itself, then its layers: a BatchNorm in eval mode, all others in training.
+    leaves_alone([True, True, False, True, True])
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a model in eval mode stays so, and its frozen parameters stay frozen"):
-    leaves_alone(training=False)
-with check.property("equal sizes or equal values do not make parameters tied; frozen and tied"):
+    leaves_alone([False] * 5)
+with check.property("equal sizes and values, frozen and tied"):
     layers = [["Linear", a, a], ["Linear", a, a], ["Linear", a, a]]
     counts(layers, 3 * (a * a + a), 0)
-    counts([["BatchNorm1d", b], ["BatchNorm1d", b]], 4 * b, 0)
+    counts([["LayerNorm", c], ["Tanh"], ["LayerNorm", c]], 4 * c, 0)
     tied = [("0.weight", "2.weight")]
     counts(layers, a * a + 3 * a, a * a, tied=tied, frozen=["0.weight"])
 with check.property("a model without parameters"):
@@ -1212,13 +1256,14 @@ with check.property("what was in .grad before does not count; optimizers with mo
     plays(3, [0.2, 0.3], momentum=0.6)
 with check.property("both networks can be trained afterwards, in the mode that they had"):
     # With rates of 0 nobody moves, whatever dropout leaves out.
-    plays(1, [0.0, 0.0], dropout=[["Dropout", 0.5]])
+    for training in (True, False):
+        plays(1, [0.0, 0.0], training=training, dropout=[["Dropout", 0.5]])
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a discriminator that stands still, and a longer game"):
     plays(2, [0.5, 0.0], left_over=-3.0)
     plays(6, [0.2, 0.2])
-with check.property("networks that were handed over in eval mode stay so"):
+with check.property("networks that were handed over in eval mode stay so, step by step"):
     plays(2, [0.3, 0.3], training=False, dropout=[["Dropout", 0.5]])
 ### END HIDDEN TESTS
 check.score()

@@ -386,9 +386,9 @@ check = Check("normalize")
 
 
 def normalized_in_float64(x, axes, eps=1e-5):
-    x = x.double()
-    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
-    return (x - mean) / (variance + eps).sqrt()
+    last = tuple(range(-len(axes), 0))
+    moved = x.double().movedim(axes, last)
+    return functional.layer_norm(moved, moved.shape[-len(axes) :], eps=eps).movedim(last, axes)
 
 
 def require_no_norm():
@@ -433,8 +433,6 @@ with check.property("the gradient goes through mean and variance", weight=2):
     leaf = x.clone().requires_grad_(True)
     (slope,) = torch.autograd.grad(normalized_in_float64(leaf, (0, 2)), leaf, grad_output)
     check.close(got["gradient"], slope, rtol=1e-9, atol=1e-10, what="the gradient")
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("a group of equal numbers gives 0, and a finite gradient"):
     x = check.draw.normal(3, 8)
     x[check.draw.integer(0, 3)] = 2.0
@@ -444,15 +442,26 @@ with check.property("a group of equal numbers gives 0, and a finite gradient"):
     leaf = x.double().requires_grad_(True)
     (slope,) = torch.autograd.grad(normalized_in_float64(leaf, (-1,)), leaf, grad_output.double())
     check.close(got["gradient"], slope.float(), rtol=1e-4, atol=1e-3, what="the gradient")
-with check.property("takes another eps"):
-    x, eps = check.draw.normal(5, 2, 4), check.draw.number(0.2, 0.5)
-    got = check.call(normalize, x, (0, -1), eps)
-    check.close(got, normalized_in_float64(x, (0, -1), eps).float(), atol=1e-5)
 with check.property("leaves x as it is", weight=0.5):
     x = check.draw.normal(check.draw.integer(5, 12), 4, mean=3.0)
     seen = check.call(probes.after_call, normalize, x, (0,))
     check.close(seen["output"], normalized_in_float64(x, (0,)).float(), rtol=1e-4, atol=1e-4)
     check.equal(seen["arguments"][0], x, what="x after the call")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("several groups of equal numbers, over two axes, in float64"):
+    x, grad_output = (check.draw.normal(3, 5, 4, dtype=torch.float64) for _ in range(2))
+    x[:, check.draw.permutation(5)[:2]] = (-4.0, 0.0, 7.0)[check.draw.integer(0, 3)]
+    got = check.call(probes.gradient, normalize, x, (2, 0), grad_output=grad_output)
+    leaf = x.clone().requires_grad_(True)
+    output = normalized_in_float64(leaf, (2, 0))
+    (slope,) = torch.autograd.grad(output, leaf, grad_output)
+    check.close(got["output"], output.detach(), atol=1e-9, what="the value")
+    check.close(got["gradient"], slope, rtol=1e-8, atol=1e-8, what="the gradient")
+with check.property("takes another eps"):
+    x, eps = check.draw.normal(5, 2, 4), check.draw.number(0.2, 0.5)
+    got = check.call(normalize, x, (0, -1), eps)
+    check.close(got, normalized_in_float64(x, (0, -1), eps).float(), atol=1e-5)
 ### END HIDDEN TESTS
 check.score()
 
@@ -575,6 +584,29 @@ def require_no_norm():
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
 
 
+def require_gradients(names, x, *given):
+    """Compare the gradients by x, the weight or the bias with those of torch's own function."""
+    weight, bias = (check.draw.normal(x.shape[1], dtype=x.dtype) for _ in range(2))
+    grad_output = check.draw.normal(*x.shape, dtype=x.dtype)
+    values = {"x": x, "the weight": weight, "the bias": bias}
+    for name in names:
+        got = check.call(
+            probes.gradient,
+            group_norm,
+            *(x, *given, weight, bias),
+            wrt={"x": 0, "the weight": 2, "the bias": 3}[name],
+            grad_output=grad_output,
+        )
+        leaves = {n: v.double().clone().requires_grad_(True) for n, v in values.items()}
+        leaf, *learned = leaves.values()
+        output = functional.group_norm(leaf, *given, *learned)
+        (slope,) = torch.autograd.grad(output, leaves[name], grad_output.double())
+        expected = output.detach().to(x.dtype)
+        check.close(got["output"], expected, rtol=1e-4, atol=1e-5, what="the value")
+        what = f"the gradient by {name}"
+        check.close(got["gradient"], slope.to(x.dtype), rtol=1e-3, atol=1e-3, what=what)
+
+
 with check.property("2 and 3 groups, by definition, without torch's own norms"):
     x = check.draw.normal(4, 6, 5, 3, mean=1.0)
     weight, bias = check.draw.normal(6), check.draw.normal(6)
@@ -604,6 +636,8 @@ with check.property("a mean of ten thousand leaves the digits of the rest; anoth
         got = check.call(group_norm, x, 2, unit, zero, eps=eps)
         expected = group_norm_in_float64(x, 2, unit, zero, eps)
         check.close(got, expected, rtol=0.0, atol=5e-3, what=f"eps={eps}")
+with check.property("the gradient by x, and by the weight"):
+    require_gradients(("x", "the weight"), check.draw.normal(3, 4, 5), 2)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("all digits of float64, with another eps too"):
@@ -614,21 +648,9 @@ with check.property("all digits of float64, with another eps too"):
         got = check.call(group_norm, x, 3, weight, bias, eps=eps)
         expected = group_norm_in_float64(x, 3, weight, bias, eps)
         check.close(got, expected, rtol=1e-9, atol=1e-9, what=f"eps={eps}")
-with check.property("the gradient by x, and by the weight"):
-    x, grad_output = check.draw.normal(3, 4, 5), check.draw.normal(3, 4, 5)
-    weight, bias = check.draw.normal(4), check.draw.normal(4)
-    for wrt in (0, 2):
-        got = check.call(
-            probes.gradient, group_norm, x, 2, weight, bias, wrt=wrt, grad_output=grad_output
-        )
-        leaves = [x.double(), weight.double()]
-        leaves[wrt // 2].requires_grad_(True)
-        output = functional.group_norm(leaves[0], 2, leaves[1], bias.double())
-        (slope,) = torch.autograd.grad(output, leaves[wrt // 2], grad_output.double())
-        name = ("x", "the weight")[wrt // 2]
-        check.close(
-            got["gradient"], slope.float(), rtol=1e-3, atol=1e-4, what=f"the gradient by {name}"
-        )
+with check.property("the gradient by x, and by the bias, for pictures in float64"):
+    x = check.draw.normal(2, 6, 5, 3, dtype=torch.float64)
+    require_gradients(("x", "the bias"), x, 2 + check.draw.integer(0, 2))
 ### END HIDDEN TESTS
 check.score()
 
@@ -707,6 +729,29 @@ def require_no_norm():
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
 
 
+def require_gradients(names, x, *given):
+    """Compare the gradients by x, the weight or the bias with those of torch's own function."""
+    weight, bias = (check.draw.normal(*given[0], dtype=x.dtype) for _ in range(2))
+    grad_output = check.draw.normal(*x.shape, dtype=x.dtype)
+    values = {"x": x, "the weight": weight, "the bias": bias}
+    for name in names:
+        got = check.call(
+            probes.gradient,
+            layer_norm,
+            *(x, *given, weight, bias),
+            wrt={"x": 0, "the weight": 2, "the bias": 3}[name],
+            grad_output=grad_output,
+        )
+        leaves = {n: v.double().clone().requires_grad_(True) for n, v in values.items()}
+        leaf, *learned = leaves.values()
+        output = functional.layer_norm(leaf, *given, *learned)
+        (slope,) = torch.autograd.grad(output, leaves[name], grad_output.double())
+        expected = output.detach().to(x.dtype)
+        check.close(got["output"], expected, rtol=1e-4, atol=1e-5, what="the value")
+        what = f"the gradient by {name}"
+        check.close(got["gradient"], slope.to(x.dtype), rtol=1e-3, atol=1e-3, what=what)
+
+
 with check.property("each token has its own statistics, without torch's own norms"):
     x, weight, bias = (
         check.draw.normal(3, 5, 8, mean=2.0),
@@ -737,18 +782,12 @@ with check.property("a mean of ten thousand leaves the digits of the rest"):
     x, unit, zero = check.draw.normal(4, 30, mean=1e4), torch.ones(30), torch.zeros(30)
     got = check.call(layer_norm, x, (30,), unit, zero)
     check.close(got, layer_norm_in_float64(x, (30,), unit, zero), rtol=0.0, atol=5e-3)
+with check.property("the gradient by x, finite in a row of zeros, and by the weight"):
+    x = check.draw.normal(2, 5, 6)
+    x[1, check.draw.integer(0, 5)] = 0.0
+    require_gradients(("x", "the weight"), x, (6,))
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("a token of zeros, as padding has, gives the bias and a finite gradient"):
-    x, weight, bias = check.draw.normal(2, 5, 6), check.draw.normal(6), check.draw.normal(6)
-    x[1, check.draw.integer(0, 5)] = 0.0
-    grad_output = check.draw.normal(2, 5, 6)
-    got = check.call(probes.gradient, layer_norm, x, (6,), weight, bias, grad_output=grad_output)
-    leaf = x.double().requires_grad_(True)
-    output = functional.layer_norm(leaf, (6,), weight.double(), bias.double())
-    (slope,) = torch.autograd.grad(output, leaf, grad_output.double())
-    check.close(got["output"], output.detach().float(), rtol=1e-4, atol=1e-5, what="the value")
-    check.close(got["gradient"], slope.float(), rtol=1e-3, atol=1e-3, what="the gradient")
 with check.property("float64 keeps its digits, without leading axes too, and eps is taken"):
     for sizes, shape in (((4, 2, 5), (2, 5)), ((7,), (7,))):
         x = check.draw.normal(*sizes, dtype=torch.float64)
@@ -757,6 +796,10 @@ with check.property("float64 keeps its digits, without leading axes too, and eps
         got = check.call(layer_norm, x, shape, weight, bias, eps=0.1)
         expected = layer_norm_in_float64(x, shape, weight, bias, 0.1)
         check.close(got, expected, rtol=1e-9, atol=1e-9, what=f"shape {sizes}")
+with check.property("the gradient over two axes, beside a row of equal numbers"):
+    x = check.draw.normal(5, 4, 2)
+    x[check.draw.integer(0, 5)] = 3.0
+    require_gradients(("x", "the bias"), x, (4, 2))
 ### END HIDDEN TESTS
 check.score()
 
@@ -832,9 +875,7 @@ check = Check("rms-norm")
 
 
 def rms_norm_in_float64(x, weight, eps=1e-6):
-    wide = x.double()
-    mean_square = wide.square().mean(dim=-1, keepdim=True)
-    return (wide / (mean_square + eps).sqrt() * weight.double()).to(x.dtype)
+    return functional.rms_norm(x.double(), x.shape[-1:], weight.double(), eps).to(x.dtype)
 
 
 def require_no_norm():
@@ -842,6 +883,27 @@ def require_no_norm():
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
+
+
+def require_gradient(name, x, weight):
+    grad_output = check.draw.normal(*x.shape, dtype=x.dtype)
+    wrt = {"x": 0, "the weight": 1}[name]
+    got = check.call(probes.gradient, rms_norm, x, weight, wrt=wrt, grad_output=grad_output)
+    leaves = [value.double().clone().requires_grad_(True) for value in (x, weight)]
+    output = functional.rms_norm(leaves[0], x.shape[-1:], leaves[1], 1e-6)
+    (slope,) = torch.autograd.grad(output, leaves[wrt], grad_output.double())
+    expected = output.detach().to(x.dtype)
+    check.close(got["output"], expected, rtol=1e-4, atol=1e-5, what="the value")
+    what = f"the gradient by {name}"
+    check.close(got["gradient"], slope.to(x.dtype), rtol=1e-4, atol=1e-5, what=what)
+
+
+def require_in_half_formats(x, eps):
+    for dtype in (torch.float16, torch.bfloat16):
+        rows, weight = x.to(dtype), check.draw.uniform(x.shape[-1], low=0.5, high=2.0, dtype=dtype)
+        got = check.call(rms_norm, rows, weight, eps=eps)
+        expected = rms_norm_in_float64(rows, weight, eps)
+        check.close(got, expected, what=str(dtype).removeprefix("torch."))
 
 
 with check.property("the mean stays, the root mean square goes, without torch's own norms"):
@@ -863,25 +925,21 @@ with check.property("float64 keeps its digits, and eps is taken"):
     weight = check.draw.normal(5, dtype=torch.float64)
     got = check.call(rms_norm, x, weight, eps=0.25)
     check.close(got, rms_norm_in_float64(x, weight, 0.25), rtol=1e-9)
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("half formats: small features too"):
-    for dtype in (torch.float16, torch.bfloat16):
-        x = check.draw.uniform(3, 5, low=1e-4, high=1.6e-4, dtype=dtype)
-        weight = check.draw.uniform(5, low=0.5, high=2.0, dtype=dtype)
-        got = check.call(rms_norm, x, weight, eps=1e-12)
-        expected = rms_norm_in_float64(x, weight, 1e-12)
-        check.close(got, expected, what=str(dtype).removeprefix("torch."))
+    require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4), 1e-12)
 with check.property("the gradient is right, and finite in a row of zeros"):
     x, weight = check.draw.normal(4, 6, std=2.0), check.draw.normal(6)
     x[check.draw.integer(0, 4)] = 0.0
-    grad_output = check.draw.normal(4, 6)
-    got = check.call(probes.gradient, rms_norm, x, weight, grad_output=grad_output)
-    leaf = x.double().requires_grad_(True)
-    output = leaf / (leaf.square().mean(dim=-1, keepdim=True) + 1e-6).sqrt() * weight.double()
-    (slope,) = torch.autograd.grad(output, leaf, grad_output.double())
-    check.close(got["output"], output.detach().float(), rtol=1e-4, atol=1e-5, what="the value")
-    check.close(got["gradient"], slope.float(), rtol=1e-4, atol=1e-5, what="the gradient")
+    require_gradient("x", x, weight)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("half formats: rows of every size"):
+    sizes = torch.exp2(torch.tensor([5.0, -13.0, 12.0, -6.0]))[:, None]
+    require_in_half_formats(check.draw.uniform(4, 7, low=1.0, high=1.5) * sizes, 1e-10)
+with check.property("the gradient by the weight, and in float64"):
+    require_gradient("the weight", check.draw.normal(5, 3, 4), check.draw.normal(4))
+    x, weight = (check.draw.normal(*sizes, dtype=torch.float64) for sizes in ((2, 7), (7,)))
+    require_gradient("x", x, weight)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1227,6 +1285,43 @@ def require_no_norm():
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
 
 
+def backpropagated_together(channels, *batches):
+    """Call it on one batch after another, in the modes given, and backpropagate through all."""
+    before = drawn_state(channels)
+    calls = [(mode, x, check.draw.normal(*x.shape)) for mode, x in batches]
+    last = batches[-1][1]
+    steps = [("load", before), ("together", calls), ("call", last)]
+    _, slopes, got = check.call(probes.module, BatchNorm, channels, steps=steps)
+    reference, leaves, loss = ByDefinition(before), [x.double() for _, x in batches], 0.0
+    for leaf, (mode, _, grad_output) in zip(leaves, calls, strict=True):
+        output = reference(leaf.requires_grad_(True), training=mode == "train")
+        loss = loss + (output * grad_output).sum()
+    expected = torch.autograd.grad(loss, leaves)
+    for place in reversed(range(len(batches))):
+        mode = {"train": "training", "eval": "eval mode"}[batches[place][0]]
+        what = f"the gradient by batch {place}, in {mode}, backpropagated with the other ones,"
+        slope = expected[place].float()
+        check.close(slopes[place], slope, rtol=1e-3, atol=1e-4, what=what)
+    output = reference(last, training=batches[-1][0] == "train")
+    check.close(got, output.float(), rtol=1e-3, atol=1e-4)
+
+
+def same_as_torchs(torchs, x, y):
+    """Load the state of torch's own module in float64, train on x, and call it on y in eval mode."""
+    channels, torchs = x.shape[1], torchs.double()
+    torchs(x)
+    before = {name: value.clone() for name, value in torchs.state_dict().items()}
+    options = {"eps": torchs.eps, "momentum": torchs.momentum}
+    steps = [("to", "float64"), ("load", before), ("call", x), ("state",), ("eval",), ("call", y)]
+    _, _, *got = check.call(probes.module, BatchNorm, channels, **options, steps=steps)
+    for what, seen, expected in (
+        ("the output in training", got[0], torchs(x).detach()),
+        ("the state", got[1], dict(torchs.state_dict())),
+        ("the output in eval mode", got[3], torchs.eval()(y).detach()),
+    ):
+        check.close(seen, expected, rtol=1e-8, atol=1e-9, what=what)
+
+
 with check.property("in training, mean 0 and variance 1, without torch's own norms"):
     x = check.draw.normal(5, 3, 4, 2, mean=2.0, std=3.0)
     (got,) = check.call(probes.module, BatchNorm, 3, steps=[("call", x)])
@@ -1294,32 +1389,21 @@ with check.property("the gradients go through the batch's mean and variance", we
     check.close(got["gradient"], by_x, rtol=1e-6, atol=1e-8, what="the gradient by x")
     expected = {"weight": by_weight, "bias": by_bias}
     check.close(got["parameters"], expected, rtol=1e-6, atol=1e-8, what="by the parameters")
+with check.property("no graph is kept in the buffers; gradients in eval mode"):
+    x, y = check.draw.normal(5, 2, 3), check.draw.normal(4, 2, 3, std=2.0)
+    backpropagated_together(2, ("train", x), ("eval", y))
+with check.property("takes torch's own state; float64 stays float64"):
+    x, y = (check.draw.normal(5, 6, 2, std=0.5, dtype=torch.float64) for _ in range(2))
+    same_as_torchs(nn.BatchNorm1d(6, eps=0.1, momentum=0.3), x, y)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("no graph is kept in the buffers, and eval mode has its own way back"):
-    x, y = check.draw.normal(5, 2, 3), check.draw.normal(4, 2, 3, std=2.0)
-    before = drawn_state(2)
-    calls = [(mode, z, check.draw.normal(*z.shape)) for mode, z in (("train", x), ("eval", y))]
-    steps = [("load", before), ("together", calls), ("call", y)]
-    _, slopes, got = check.call(probes.module, BatchNorm, 2, steps=steps)
-    reference, leaves, loss = ByDefinition(before), [x.double(), y.double()], 0.0
-    for leaf, (mode, _, grad_output) in zip(leaves, calls, strict=True):
-        output = reference(leaf.requires_grad_(True), training=mode == "train")
-        loss = loss + (output * grad_output).sum()
-    by_x, by_y = (slope.float() for slope in torch.autograd.grad(loss, leaves))
-    check.close(slopes[1], by_y, rtol=1e-3, atol=1e-4, what="the gradient of eval mode")
-    what = "the gradient by a batch in training, backpropagated with a later one in eval mode,"
-    check.close(slopes[0], by_x, rtol=1e-3, atol=1e-4, what=what)
-    check.close(got, reference(y, training=False).float(), rtol=1e-3, atol=1e-4)
-with check.property("takes another eps and momentum, and torch's own state; float64 stays float64"):
-    torchs = nn.BatchNorm1d(6, eps=0.1, momentum=0.3).double()
-    x = check.draw.normal(5, 6, 2, std=0.5, dtype=torch.float64)
-    torchs(x)
-    before = {name: value.clone() for name, value in torchs.state_dict().items()}
-    steps = [("to", "float64"), ("load", before), ("call", x), ("state",)]
-    *_, got, state = check.call(probes.module, BatchNorm, 6, eps=0.1, momentum=0.3, steps=steps)
-    check.close(got, torchs(x).detach(), rtol=1e-8, atol=1e-9)
-    check.close(state, dict(torchs.state_dict()), rtol=1e-8, atol=1e-9, what="the state")
+with check.property("gradients through several batches in training, and one in eval mode"):
+    batches = [check.draw.normal(rows, 3, 4) for rows in (5, 2, 6)]
+    backpropagated_together(3, *zip(("train", "train", "eval"), batches, strict=True))
+with check.property("torch's own state for pictures, in float64"):
+    x, y = (check.draw.normal(4, 3, 5, 2, mean=1.0, dtype=torch.float64) for _ in range(2))
+    eps, momentum = check.draw.number(1e-3, 1e-2), check.draw.number(0.1, 0.9)
+    same_as_torchs(nn.BatchNorm2d(3, eps=eps, momentum=momentum), x, y)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1503,8 +1587,6 @@ with check.property("linear layers, and convolutions over lines and volumes", we
     require_same_output(drawn_layer(3, 4, 2), functional.conv1d, check.draw.normal(2, 4, 6))
     volumes = check.draw.normal(2, 3, 7, 6, 5)
     require_same_output(drawn_layer(6, 3, 2, 4, 5), functional.conv3d, volumes)
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("a layer in float64 is folded with all its digits"):
     layer = drawn_layer(3, 5, 2, 4, dtype=torch.float64)
     x = check.draw.normal(2, 5, 6, 7, dtype=torch.float64)
@@ -1517,6 +1599,13 @@ with check.property("what was given in stays as it was", weight=0.5):
     require_folded(seen["output"], layer, over_pictures, x)
     for name, old, new in zip(layer, given, seen["arguments"], strict=True):
         check.equal(new, old, what=f"{name} after the call")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("volumes in float64, without bias, and a channel that has died"):
+    layer = drawn_layer(3, 4, 2, 5, 6, dtype=torch.float64) | {"conv_bias": None, "eps": 1e-2}
+    layer["running_var"][check.draw.integer(0, 3)] = 0.0
+    x = check.draw.normal(2, 4, 5, 7, 8, dtype=torch.float64)
+    require_same_output(layer, functional.conv3d, x, rtol=1e-9, atol=1e-9)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1726,13 +1815,22 @@ with check.property("text: no other token matters, the features stay"):
     try_job("text", ("text", "token", "feature"), (3, 5, 8), {2})
 with check.property("exposure: a photo's exposure does not matter, its colors stay"):
     try_job("exposure", ("photo", "channel", "row", "column"), (4, 3, 6, 5), {1, 2, 3})
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("volumes: neither the partner nor a channel's gain matters, the anatomy stays"):
     names = ("patient", "channel", "depth", "row", "column")
     try_job("volumes", names, (2, 3, 6, 5, 4), {2, 3, 4})
 with check.property("sensors: the unit does not matter, runs and times stay comparable"):
     try_job("sensors", ("run", "time", "sensor"), (4, 7, 3), {0, 1})
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("the jobs once more, in tensors of other sizes"):
+    pictures = "photo", "channel", "row", "column"
+    try_job("photos", pictures, (3, 5, 4, 6), {0, 2, 3})
+    try_job("style", pictures, (4, 6, 5, 3), {2, 3})
+    try_job("text", ("text", "token", "feature"), (5, 3, 7), {2})
+    try_job("exposure", pictures, (5, 4, 3, 7), {1, 2, 3})
+    names = ("patient", "channel", "depth", "row", "column")
+    try_job("volumes", names, (2, 4, 5, 3, 6), {2, 3, 4})
+    try_job("sensors", ("run", "time", "sensor"), (7, 5, 3), {0, 1})
 ### END HIDDEN TESTS
 check.score()
 

@@ -991,8 +991,10 @@ def require_border_of_steps(got, step, largest):
 with check.property("fp8 e4m3, whose largest number 448 has an even fraction"):
     # From 256 to 512 the numbers of e4m3 lie 32 apart.
     require_border_of_steps(check.call(first_overflow, 3, 448.0), 32, 448.0)
-with check.property("formats with 2 bits of fraction that end at 10 and at 12", weight=2):
-    # From 8 to 16 the numbers with 2 bits of fraction lie 2 apart.
+with check.property("formats with 2 bits of fraction, or 6, and an odd or an even end", weight=2):
+    # From 8 to 16 the numbers with 2 bits of fraction lie 2 apart, those with 6 an eighth.
+    require_border_of_steps(check.call(first_overflow, 6, 10.125), 0.125, 10.125)
+    require_border_of_steps(check.call(first_overflow, 6, 10.25), 0.125, 10.25)
     require_border_of_steps(check.call(first_overflow, 2, 10.0), 2, 10.0)
     require_border_of_steps(check.call(first_overflow, 2, 12.0), 2, 12.0)
 # Hidden tests run here when your work is graded.
@@ -1142,6 +1144,13 @@ with check.property("leaves its arguments as they are", weight=0.5):
     exact = sum(numbers.double() for numbers in given)
     check.close(total.double() + rest.double(), exact, rtol=1e-9, atol=0.0, what="total + rest")
     check.equal(seen["arguments"], given, what="the arguments after the call")
+with check.property("a sum of negative numbers in fp16"):
+    start = check.draw.uniform(4, low=-90.0, high=-70.0, dtype=torch.float16)
+    values = [torch.full((4,), -(2.0**-8), dtype=torch.float16)] * 60
+    total, rest = check.call(probes.fold, kahan_add, [start, torch.zeros_like(start)], values)[-1]
+    exact = summed_exactly(start, values)
+    check.close(total, exact.half(), rtol=1e-3, atol=0.0, what="the total")
+    check.close(total.double() + rest.double(), exact, rtol=0.0, atol=2e-3, what="total + rest")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("negative numbers, fp16, and a rest from before", weight=2):
@@ -1322,6 +1331,16 @@ with check.property("x and noise stay as they are", weight=0.5):
     seen = check.call(probes.after_call, round_stochastically, x, 3, noise)
     check.equal(seen["output"], expected, what="the second call")
     check.equal(seen["arguments"], [x, 3, noise], what="the arguments after the call")
+with check.property(
+    "the noise for which a number becomes the upper one is the lowest or the highest"
+):
+    x = check.draw.uniform(7, low=-60.0, high=60.0)
+    got = round_often(x, 5)
+    changes = (got.diff(dim=1) != 0).sum(dim=1)
+    told = "with growing noise {!r} goes to its other neighbor {} times, not once"
+    check.true(
+        changes.max().item() <= 1, told.format(x[changes.argmax()].item(), changes.max().item())
+    )
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("other numbers of bits, numbers of every size"):

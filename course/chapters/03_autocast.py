@@ -665,6 +665,11 @@ with check.property("gradients flow through the casts to a Parameter, with float
     check.close(got["y"], expected, atol=4e-3, what="x @ w")
     slope = x.half().double().sum(dim=0).float().unsqueeze(1).expand(5, 3)
     check.close(got["gradient"], slope, rtol=4e-3, atol=4e-3, what="the gradient by w")
+with check.property('"lower" casts tensors of the other 16-bit dtype, too'):
+    x, w = check.draw.normal(3, 5, dtype=torch.bfloat16), check.draw.normal(5, 2)
+    got = run_in_toy([("y", "matmul", ("x", "w"))], lower="float16", x=x, w=w)
+    expected = x.half().double() @ w.half().double()
+    check.close(got["y"], expected.half(), atol=4e-3, what="bfloat16 @ float32 with float16")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("another 16-bit dtype, and integers beside floats"):
@@ -2026,7 +2031,7 @@ with check.property("positions near a million, in a float16 region", weight=2):
     for given in (positions, positions.float()):
         angles_in_region(given, frequencies, lower="float16")
 with check.property("autograd goes to the frequencies, and the region is what it was"):
-    for lower in ("bfloat16", None):
+    for lower in ("bfloat16", "float16", None):
         positions = check.draw.permutation(check.draw.integer(6, 12))
         frequencies = check.draw.uniform(3, low=0.1)
         got, factors = angles_in_region(positions, frequencies, lower, wrt=1)

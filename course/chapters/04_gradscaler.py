@@ -383,6 +383,13 @@ with check.property("the headroom stays free", weight=2):
 with check.property("empty bins do not count"):
     low = check.draw.integer(-35, -25)
     gives({-2: 0, -60: 0, 9: 0, **draw_counts(low, low + 10)}, 1, -14 - low)
+with check.property("a few zeros weigh more than many subnormal gradients"):
+    shift = check.draw.integer(0, 5)
+    gives({-30 - shift: 1, -16 - shift: 10_000, -11 - shift: 5, 8 - shift: 1}, 0, 5 + shift)
+with check.property("scales far from 1"):
+    shift = check.draw.integer(0, 4)
+    gives({-88 - shift: 1 + check.draw.integer(0, 9)}, 0, 74 + shift)
+    gives({58 + shift: 1 + check.draw.integer(0, 9)}, 3, -47 - shift)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("no larger than it takes: a gap in the histogram"):
@@ -392,12 +399,12 @@ with check.property("no larger than it takes: a gap in the histogram"):
     # At -40 it can be kept (k of 15), never made normal; -18 is normal then as well.
     counts = {-40: 1 + check.draw.integer(0, 9), -18: 20, -5: 7}
     gives(counts, 0, 15)
-with check.property("a few zeros weigh more than many subnormal gradients"):
-    gives({-30: 1, -16: 10_000, -11: 5, 8: 1}, 0, 5)
-with check.property("scales far from 1"):
-    gives({-90: 1 + check.draw.integer(0, 9)}, 0, 76)
-    gives({60: 1 + check.draw.integer(0, 9)}, 3, -49)
+with check.property("a few zeros and many subnormal gradients, both with headroom"):
+    few = 1 + check.draw.integer(0, 3)
+    gives({-33: few, -19: 1000 + check.draw.integer(0, 900), 3: 2}, 2, 8)
+with check.property("the smallest and the largest scale that are needed"):
     gives({-94: 1 + check.draw.integer(0, 9)}, 0, 80)
+    gives({90: 1 + check.draw.integer(0, 9)}, 4, -80)
     gives({91: 1 + check.draw.integer(0, 9)}, 3, -80)
 ### END HIDDEN TESTS
 check.score()
@@ -772,10 +779,10 @@ with check.property("inf, -inf and nan: the step is skipped and the scale backs 
         size = check.draw.integer(2, 7)
         weights, slopes = [[check.draw.normal(size)]], draw_slopes(pattern, size)
         same_as_torch(weights, one_by_one(slopes), pattern, init_scale=scale)
-with check.property("two parameters: a bad gradient of either is enough"):
-    weights, steps = [[check.draw.normal(3), check.draw.normal(2)]], []
+with check.property("a bad gradient of either parameter is enough; one has no gradient"):
+    weights, steps = [[check.draw.normal(3), check.draw.normal(4), check.draw.normal(2)]], []
     for one, other in zip(draw_slopes("..i...m", 3), draw_slopes(".n..i..", 2), strict=True):
-        steps += [("clear",), ("backward", 0, [one, other]), ("step", 0), ("update",)]
+        steps += [("clear",), ("backward", 0, [one, None, other]), ("step", 0), ("update",)]
     same_as_torch(weights, steps, "..i...m and .n..i..", init_scale=256.0)
 with check.property(
     "growth after so many iterations in a row, each inf begins a new row", weight=2
@@ -801,6 +808,11 @@ with check.property(
         steps += [("clear",), ("backward", 0, [one]), ("backward", 1, [other])]
         steps += [("step", 0), ("step", 1), ("update",)]
     same_as_torch(weights, steps, ".i..ii. and ..i..i.", init_scale=64.0, growth_interval=2)
+with check.property("other factors, and the defaults"):
+    settings = {"init_scale": 5.0, "growth_factor": 1.5, "backoff_factor": 0.125}
+    weights, slopes = [[check.draw.normal(4)]], draw_slopes("...i....", 4)
+    same_as_torch(weights, one_by_one(slopes), "...i....", growth_interval=2, **settings)
+    same_as_torch(weights, one_by_one(slopes[:4]), "...i")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("several parameters and losses, a parameter without a gradient"):
@@ -819,7 +831,7 @@ with check.property("gradients that overflow by the scale itself, until it is sm
     weights = [[check.draw.normal(3)]]
     settings = {"init_scale": 2.0**14, "growth_interval": 3}
     same_as_torch(weights, one_by_one(slopes), learning_rate=2.0**-118, **settings)
-with check.property("other factors, an interval of 1, and the defaults"):
+with check.property("an interval of 1, with factors of another size, and the defaults again"):
     settings = {"init_scale": 9.0, "growth_factor": 3.0, "backoff_factor": 0.25}
     weights, slopes = [[check.draw.normal(2)]], draw_slopes("..i...in.", 2)
     same_as_torch(weights, one_by_one(slopes), growth_interval=1, **settings)
@@ -1037,6 +1049,23 @@ def clipped_steps(slopes, max_norm, scales=None, learning_rate=0.5, **settings):
             check.equal(one["scale"], scales[step - 1], what=f"the scale after step {step}")
 
 
+def makes_a_bad_step(which, bad):
+    """Let a scaler that is disabled make a step with one bad entry, in parameter ``which``."""
+    slopes = draw_gradient(4.0)
+    place = check.draw.integer(0, len(slopes[which]))
+    slopes[which][place] = bad
+    weights = [check.draw.normal(3), check.draw.normal(2)]
+    options = {"max_norm": 1.5, "learning_rate": 0.5, "enabled": False}
+    got = check.call(probes.scaled_steps, clipped_step, weights, [slopes], **options)
+    for number, weight in enumerate(got[0]["weights"]):
+        finite = torch.isfinite(weight)
+        if number == which:
+            told = f"the gradient held {bad}, the scaler is disabled, and the step was left out"
+            check.true(not bool(finite[place]), told)
+        expected = torch.tensor([(number, at) != (which, place) for at in range(len(weight))])
+        check.equal(finite, expected, what=f"which entries of weight {number} are finite")
+
+
 with check.property("a long gradient is clipped to max_norm, whatever the scale"):
     scale = 2.0 ** check.draw.integer(8, 20)
     clipped_steps([draw_gradient(check.draw.number(3.0, 9.0))], 1.25, [scale], init_scale=scale)
@@ -1053,6 +1082,8 @@ with check.property("inf and nan: no step, and the scale backs off", weight=2):
     clipped_steps(slopes, 1.5, [512.0, 256.0, 128.0, 128.0], init_scale=512.0)
 with check.property("a scaler that is disabled"):
     clipped_steps([draw_gradient(norm) for norm in (4.0, 0.6)], 1.5, [1.0, 1.0], enabled=False)
+with check.property("a disabled scaler leaves no step out, whatever the gradient holds"):
+    makes_a_bad_step(0, math.inf)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("the norm is that of all parameters together"):
@@ -1063,18 +1094,8 @@ with check.property("a longer run with growth, skips, short and long gradients")
     slopes[2][1][check.draw.integer(0, 2)] = -math.inf
     scales = [4.0, 8.0, 4.0, 4.0, 8.0, 8.0, 16.0]
     clipped_steps(slopes, 1.25, scales, init_scale=4.0, growth_interval=2)
-with check.property("a disabled scaler leaves no step out, whatever the gradient holds"):
-    slopes, place = draw_gradient(4.0), check.draw.integer(0, 3)
-    slopes[0][place] = math.inf
-    weights = [check.draw.normal(3), check.draw.normal(2)]
-    options = {"max_norm": 1.5, "learning_rate": 0.5, "enabled": False}
-    got = check.call(probes.scaled_steps, clipped_step, weights, [slopes], **options)
-    first, second = got[0]["weights"]
-    finite = torch.isfinite(first)
-    check.true(not bool(finite[place]), "the scaler is disabled, and the step was left out")
-    expected = torch.tensor([other != place for other in range(3)])
-    check.equal(finite, expected, what="which entries of the first weight are finite")
-    check.true(bool(torch.isfinite(second).all()), "an entry of the second weight is not finite")
+with check.property("a disabled scaler, and a bad gradient of the other parameter"):
+    makes_a_bad_step(1, -math.inf)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1163,7 +1184,7 @@ Write `follow_steps(scaler, optimizers, schedulers)`: the end of an iteration.
 - **In**: a `torch.amp.GradScaler`; a list of optimizers, none of them fused, each with one or several groups of parameters, which hold scaled gradients that nobody has unscaled yet; a list of as many
   schedulers, each for the optimizer at the same place.
 - Every optimizer makes its step by way of the scaler, or is skipped by it. The scaler is updated once.
-- The scheduler of each optimizer that **really made its step** is stepped once, after it. The others are not.
+- The scheduler of each optimizer that **really made its step** (with gradients of 0, too) is stepped once, after it. The others are not.
 - **Out**: nothing. The function is called again in the next iteration, with the same objects.
 
 <!-- hint: With two optimizers there are four cases. What does the scale do in each of them, and what should each scheduler do? -->
@@ -1256,11 +1277,13 @@ with check.property("the first is skipped, the second is not, and the other way 
     follows([".i...N.", "...I..."], decay=check.draw.number(0.5, 0.9))
 with check.property("the scale backs off once in an iteration, also if two are skipped"):
     follows([".iI.", ".i..", "...."], decay=0.8, scale=4096.0)
+with check.property("gradients of 0 are a real step, too"):
+    follows([".0.00"], decay=check.draw.number(0.5, 0.9))
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("growth and skips mixed, three optimizers"):
     follows(["...i.....", "......n..", ".........", ".......ii"], decay=0.7, scale=64.0, interval=3)
-with check.property("gradients of 0 are a real step, too"):
+with check.property("gradients of 0 beside steps that are skipped"):
     follows(["0..0", ".0i."], decay=check.draw.number(0.5, 0.9), scale=16.0)
 ### END HIDDEN TESTS
 check.score()
@@ -1972,6 +1995,10 @@ with check.property("a step that is skipped is not counted, and the scale backs 
     scales = [512.0, 512.0, 256.0, 256.0, 128.0, 64.0, 64.0]
     norms = (2.0, 0.9, 1.0, 3.0, 1.0, 1.0, 5.0)
     counts_and_steps(norms, "..i.ni.", 1.5, scales, init_scale=512.0)
+with check.property("the same where the scale grows every second step"):
+    scales = [64.0, 128.0, 64.0, 64.0, 128.0, 128.0, 256.0]
+    norms = (0.8, 3.0, 1.0, 0.9, 4.0, 1.1, 2.0)
+    counts_and_steps(norms, "..n....", 1.25, scales, init_scale=64.0, growth_interval=2)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("many steps, with growth, of which the first are skipped"):

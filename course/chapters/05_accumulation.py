@@ -531,6 +531,23 @@ def call_accumulate(model, state, pairs, loss="cross_entropy", **options):
     )
 
 
+def stays_in_eval_mode(rows, features, old=None):
+    state, fresh = draw_batch_norm(features), check.draw.normal(11, features)
+    pairs = draw_pairs(rows, features, features)
+    options = {"training": False, "afterwards": fresh}
+    if old:
+        names = ("0.weight", "0.bias")
+        options["old_gradients"] = {name: old + state[name].abs() for name in names}
+    layers = [["BatchNorm1d", features], ["Tanh"]]
+    got = call_accumulate(layers, state, pairs, **options)
+    x, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+    loss = functional.cross_entropy(with_batch_norm(state, x, training=False), y)
+    check.close(got["output"], loss.item(), rtol=1e-4, what="the loss")
+    what = "what the model makes of new rows after the call"
+    expected = with_batch_norm(state, fresh, training=False)
+    check.close(got["outputs"], expected, rtol=1e-4, atol=1e-5, what=what)
+
+
 with check.property("equal micro-batches give the loss and the gradient of the full batch"):
     (model, state), pairs = draw_network(5, 4, 3), draw_pairs([6, 6, 6], 5, 3)
     got = call_accumulate(model, state, pairs)
@@ -600,19 +617,12 @@ with check.property("each forward pass has had its backward pass before the next
         seen["waiting"] <= 1,
         f"{seen['waiting']} forward passes were waiting for their backward pass at the same time",
     )
+with check.property("a model in eval mode is used in eval mode, and stays in it"):
+    stays_in_eval_mode((1 + check.draw.permutation(6)[:2]).tolist(), 3)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("a model in eval mode is used in eval mode, and stays in it"):
-    state, fresh = draw_batch_norm(3), check.draw.normal(5, 3)
-    pairs = draw_pairs((1 + check.draw.permutation(6)[:2]).tolist(), 3, 3)
-    layers, options = [["BatchNorm1d", 3], ["Tanh"]], {"training": False, "afterwards": fresh}
-    got = call_accumulate(layers, state, pairs, **options)
-    x, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
-    loss = functional.cross_entropy(with_batch_norm(state, x, training=False), y)
-    check.close(got["output"], loss.item(), rtol=1e-4, what="the loss")
-    what = "what the model makes of new rows after the call"
-    expected = with_batch_norm(state, fresh, training=False)
-    check.close(got["outputs"], expected, rtol=1e-4, atol=1e-5, what=what)
+with check.property("a model in eval mode, many micro-batches, and old gradients"):
+    stays_in_eval_mode((1 + check.draw.permutation(9)[:5]).tolist(), 4, old=3.0)
 with check.property("a single micro-batch, and old gradients once more"):
     (model, state), pairs = draw_network(6, 3, 2), draw_pairs([5], 6, 2)
     old = {name: 2 + value.abs() for name, value in state.items()}
@@ -1097,8 +1107,9 @@ with check.property("a short last window steps, by its own number of rows", weig
     agrees_with_full_windows([4] * 7, 3, (4, 5, 3))
 with check.property("micro-batches of different sizes", weight=2):
     agrees_with_full_windows([2, 7, 1, 5, 3, 8, 1, 6], 3, (6, 4, 5))
-with check.property("fewer micro-batches than a window takes: one step"):
+with check.property("fewer micro-batches than a window takes: one step; none at all: no step"):
     agrees_with_full_windows([5, 2], 4, (3, 5, 4))
+    agrees_with_full_windows([], 2, (3, 4, 5))
 with check.property("what lies in .grad before the call does not count"):
     agrees_with_full_windows([3, 1, 4, 2], 2, (4, 6, 3), old=1.0)
 with check.property("a network with BatchNorm sees each micro-batch by itself, in training mode"):
@@ -1128,7 +1139,7 @@ with check.property("each forward pass has had its backward pass before the next
 ### BEGIN HIDDEN TESTS
 with check.property("windows of one micro-batch, and old gradients at the start"):
     agrees_with_full_windows([3, 6, 2], 1, (4, 3, 5), old=1.0)
-with check.property("an iterator that yields nothing: no step, no loss"):
+with check.property("an iterator that yields nothing, and old gradients"):
     agrees_with_full_windows([], 3, (4, 6, 2), old=0.5)
 with check.property("old gradients do not reach the first window, nor one window the next"):
     agrees_with_full_windows([4, 1, 3, 5, 2], 2, (5, 3, 4), old=2.0)
@@ -1814,10 +1825,13 @@ with check.property("each forward pass has had its backward pass before the next
         seen["waiting"] <= 1,
         f"{seen['waiting']} forward passes were waiting for their backward pass at the same time",
     )
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("the scaler may be disabled"):
     agrees_by_hand(draw_task([4, 1, 6], 3, 4, 5), 2, 0.1, schedule=(1, 0.5), enabled=False)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("a disabled scaler in a longer run, where one that is not would grow"):
+    task = draw_task([2, 5, 1, 4, 3, 6, 2], 4, 5, 3)
+    agrees_by_hand(task, 2, 0.3, growth=1, schedule=(2, 0.25), enabled=False)
 with check.property("the first and the last window are skipped, the scale grows between"):
     task = draw_task([2, 4, 1, 3, 5, 2, 3, 1, 6], 4, 5, 3)
     task[2][0][0][1, 0], task[2][8][0][2, 3] = math.nan, math.inf

@@ -205,3 +205,14 @@ def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_
     scale = weight / (running_var + eps).sqrt()
     per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
     return conv_weight * per_channel, (conv_bias - running_mean) * scale + bias
+
+
+# %% wrong: makes the new layer float32, whatever it was
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    """Return the weight and the bias of the convolution that includes the BatchNorm behind it."""
+    scale = weight / (running_var + eps).sqrt()
+    if conv_bias is None:
+        conv_bias = torch.zeros_like(running_mean)
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    bias = (conv_bias - running_mean) * scale + bias
+    return (conv_weight * per_channel).float(), bias.float()

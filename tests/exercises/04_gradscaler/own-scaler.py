@@ -892,3 +892,100 @@ class LossScaler:
             if self.loss_amp_row == self.n:
                 self.grad_scaler, self.loss_amp_row = self.grad_scaler * self.g, 0
         self.bad = {}
+
+
+# %% wrong: doubles and halves, whatever the factors are
+class LossScaler:
+    """Scales losses, unscales gradients, skips steps with inf or nan, and adapts the scale."""
+
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self._growth_factor = 2.0
+        self._backoff_factor = 0.5
+        self._growth_interval = growth_interval
+        self._steps_without_inf = 0
+        self._has_inf = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self._has_inf:
+            raise RuntimeError("unscale_() was already called since the last update()")
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        grads = [grad for grad in grads if grad is not None]
+        self._has_inf[id(optimizer)] = not all(torch.isfinite(grad).all() for grad in grads)
+        for grad in grads:
+            grad.div_(self._scale)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self._has_inf:
+            self.unscale_(optimizer)
+        if self._has_inf[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self._has_inf.values()):
+            self._scale *= self._backoff_factor
+            self._steps_without_inf = 0
+        else:
+            self._steps_without_inf += 1
+            if self._steps_without_inf == self._growth_interval:
+                self._scale *= self._growth_factor
+                self._steps_without_inf = 0
+        self._has_inf = {}
+
+
+# %% wrong: takes it that every parameter has a gradient
+class LossScaler:
+    """Scales losses, unscales gradients, skips steps with inf or nan, and adapts the scale."""
+
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._steps_without_inf = 0
+        self._has_inf = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self._has_inf:
+            raise RuntimeError("unscale_() was already called since the last update()")
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        self._has_inf[id(optimizer)] = not all(torch.isfinite(grad).all() for grad in grads)
+        for grad in grads:
+            grad.div_(self._scale)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self._has_inf:
+            self.unscale_(optimizer)
+        if self._has_inf[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self._has_inf.values()):
+            self._scale *= self._backoff_factor
+            self._steps_without_inf = 0
+        else:
+            self._steps_without_inf += 1
+            if self._steps_without_inf == self._growth_interval:
+                self._scale *= self._growth_factor
+                self._steps_without_inf = 0
+        self._has_inf = {}

@@ -550,3 +550,30 @@ def train_scaled(
         optimizer.zero_grad()
         log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
     return log
+
+
+# %% wrong: reads the scale from the state_dict, which is empty where the scaler is disabled
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    """Make one scaled, clipped step per window; return a dict of what happened in each."""
+    log = []
+    optimizer.zero_grad()
+    while window := list(itertools.islice(micro_batches, steps)):
+        total = sum(len(inputs) for inputs, _ in window)
+        mean = 0.0
+        for inputs, targets in window:
+            loss = loss_function(model(inputs), targets) * (len(inputs) / total)
+            scaler.scale(loss).backward()
+            mean += loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate, scale = optimizer.param_groups[0]["lr"], scaler.state_dict()["scale"]
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = scaler.state_dict()["scale"] >= scale
+        if stepped:
+            scheduler.step()
+        optimizer.zero_grad()
+        log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
