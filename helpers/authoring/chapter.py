@@ -52,7 +52,7 @@ _ADDRESS_UNSET = (
     "This copy does not say where the helpers are: whoever shared it has to set the address of "
     "the course's repository and share it again. Running this cell again does not help."
 )
-# Of this error alone IPython shows the sentence, and no traceback.
+# Of this error alone IPython shows the sentence, and not the lines that led to it.
 _TOO_EARLY = """\
 if "Check" not in globals():
     from IPython.core.error import UsageError
