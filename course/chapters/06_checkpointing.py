@@ -1659,7 +1659,7 @@ except RuntimeError as error:
 
 Write `checkpoint_once(block, x)`: the block, checkpointed, so that its batch norms see each batch once.
 
-- **In**: `block`, a module that holds any number of batch norms at any depth, with any momentum, None included, in training mode or in eval mode; `x`, a tensor.
+- **In**: `block`, a module that holds any number of batch norms, and perhaps other layers with buffers, at any depth, with any momentum, None included, in training mode or in eval mode; `x`, a tensor.
 - **Out**: `block(x)`. On the way back the block runs again, as with `checkpoint`.
 - After the way back all **buffers** of the block, the count of batches included, are what they are after a plain step, and the gradients are those of a plain step.
 - Modes and settings of the layers are what they were before. A second step is as right as the first, also if the block is used twice before the way back. (When the buffers are written is up to you; they are looked at
