@@ -482,9 +482,7 @@ with check.property("where nothing is saved the count is 0"):
     for place in check.draw.permutation(2):
         layers, expected = cases[place]
         check.equal(counted_as(layers, x), expected, what=" and ".join(name for name, *_ in layers))
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("integers and masks have bytes of their own size"):
+with check.property("integers have bytes of their own size", weight=0.5):
     ids = check.draw.integers(rows, low=0, high=c)
     got = counted_as([["Embedding", c, a], ["Linear", a, b]], ids)
     check.equal(got, 8 * rows + 4 * rows * a)
@@ -492,6 +490,13 @@ with check.property("what is freed before the end of run counts, too"):
     x = check.draw.normal(rows, 50)
     got = counted_as([["Linear", 50, 60], ["GELU"]], x, rounds=8)
     check.equal(got, 4 * rows * 50 + 8 * 4 * rows * 60, what="eight passes, their results dropped")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("integers, a part of a storage, and results that are dropped", weight=0.5):
+    ids, passes = check.draw.integers(rows, low=0, high=c), check.draw.integer(4, 9)
+    layers = [["Embedding", c, 50], ["Linear", 50, 60], ["Columns", 20], ["GELU"]]
+    got = counted_as(layers, ids, rounds=passes)
+    check.equal(got, 8 * rows + passes * 4 * rows * (50 + 60), what=f"{passes} passes")
 ### END HIDDEN TESTS
 check.score()
 
@@ -921,7 +926,7 @@ Write the two methods of `Checkpoint`, so that `own_checkpoint(run, *inputs)` is
 - **In**: `run`, a module or function, with or without weights of its own, that returns one tensor; `inputs`, tensors, of which at least one requires a gradient.
   They may be results of other operations, and some may be integers.
 - **Out**: what `run` returns. On the way there it runs once, saving nothing inside.
-- On the way back `run` runs **once more**, and the gradient goes through this second run. Gradients reach the weights of `run` (in `.grad`, by `backward()`; `autograd.grad` by a weight need not work) and
+- On the way back `run` runs **once more**, and the gradient goes through this second run. Gradients reach the weights of `run` (in `.grad`, where they add up, by `backward()`; `autograd.grad` by a weight need not work) and
   each input that requires one. An input that requires none gets None.
 - The second run draws the **same random numbers** as the first, from the CPU's generator. After the way back this generator stands where it would stand without checkpointing.
 - `torch.utils.checkpoint` and other checkpoints of torch are **not** to be used. If one is, nothing else counts.
@@ -1006,16 +1011,24 @@ def bilinear(x, y, weight, bias):
     return functional.bilinear(x, y, weight, bias).sin().square() * 2.0
 
 
-def plain_dropout(x, seed, grad_output):
-    """Return the output, the gradient, and two draws behind, of two dropouts that run once."""
+def plain_dropout(x, seed, grad_output, steps=1):
+    """Take steps through two dropouts that run once.
+
+    Returns:
+        the last output, the sum of the gradients, and two draws behind each step.
+    """
 
     def dropped(x):
         return functional.dropout(torch.tanh(functional.dropout(x, 0.5)), 0.3)
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        output, (slope,) = gradients_of(dropped, grad_output, x)
-        return output, slope, [torch.rand(3), torch.rand(3)]
+        slopes, drawn = [], []
+        for _ in range(steps):
+            output, (slope,) = gradients_of(dropped, grad_output, x)
+            slopes.append(slope)
+            drawn += [torch.rand(3), torch.rand(3)]
+    return output, sum(slopes), drawn
 
 
 def same_gradients(got, names, expected, atol=1e-5):
@@ -1086,15 +1099,16 @@ with check.property("dropout drops the same numbers on the way back", weight=2):
     check.close(got["output"], output, what="the output")
     check.close(got["gradients"][0], slope, what="the gradient by the input")
     check.equal(got["drawn"][0], drawn[0], what="random numbers drawn after the way there")
-with check.property("the generator goes on as if nothing had run twice"):
+with check.property("the generator goes on as if nothing had run twice, in two steps"):
     rows = check.draw.integer(10, 20)
     x, grad_output = check.draw.normal(rows, 9), check.draw.normal(rows, 9)
     seed = check.draw.integer(0, 1_000_000)
-    output, slope, drawn = plain_dropout(x, seed, grad_output)
-    got = there_and_back(two_dropouts, x, state={}, grad_output=grad_output, seed=seed)
-    check.close(got["output"], output, what="the output")
-    check.close(got["gradients"][0], slope, what="the gradient by the input")
-    check.equal(got["drawn"], drawn, what="random numbers drawn after the way there, and back")
+    output, slope, drawn = plain_dropout(x, seed, grad_output, steps=2)
+    got = there_and_back(two_dropouts, x, state={}, grad_output=grad_output, seed=seed, steps=2)
+    check.close(got["output"], output, what="the output of the second step")
+    what = "the gradient by the input, of two steps"
+    check.close(got["gradients"][0], slope, atol=1e-6, what=what)
+    check.equal(got["drawn"], drawn, what="random numbers drawn after each way there, and back")
 with check.property("nothing of the inside is kept until the way back"):
     inner, rows = check.draw.integer(350, 450), check.draw.integer(7, 20)
     state, x = draw_two_layers(inner), check.draw.normal(rows, 5)
@@ -1119,8 +1133,6 @@ with check.property("nothing of the inside is kept until the way back"):
         f"at the turn {got['kept']} bytes that were made on the way there are still there; "
         f"the results of the layers inside have {bytes_inside} bytes each",
     )
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("several inputs, each with its gradient"):
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
     rows = check.draw.integer(6, 20)
@@ -1142,7 +1154,7 @@ with check.property("integers among the inputs"):
         layers, table, places, state={}, grad_output=grad_output, positions=(1.0, 3.0)
     )
     check.close(got["gradients"][0], slopes[0], atol=1e-5, what="the gradient by the floats")
-with check.property("two steps add up"):
+with check.property("the gradients of two steps add up", weight=0.5):
     rows = check.draw.integer(7, 20)
     state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), draw_slopes(rows)
     _, slopes = gradients_of(dialed(1.5), 2 * grad_output, x, *state.values())
@@ -1150,6 +1162,21 @@ with check.property("two steps add up"):
         two_layers, x, state=state, grad_output=grad_output, positions=(1.0, 1.5), steps=2
     )
     same_gradients(got, state, slopes)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("two calls and two steps, with an integer input and weights", weight=0.5):
+    table, places = check.draw.normal(6, 4), check.draw.integers(9, low=0, high=6)
+    state = {"2.weight": check.draw.normal(3, 4), "2.bias": check.draw.normal(3)}
+    grad_output = check.draw.normal(9, 3)
+
+    def looked_up(table, weight, bias):
+        return functional.linear(table[places].sin().square() * 1.5, weight, bias)
+
+    _, slopes = gradients_of(looked_up, 4 * grad_output, table, *state.values())
+    layers, options = [["Rows"], ["Dial"], ["Linear", 4, 3]], {"positions": (0.5, 1.5)}
+    inputs = {"state": state, "grad_output": grad_output}
+    got = there_and_back(layers, table, places, **inputs, **options, steps=2, uses=2)
+    same_gradients(got, state, slopes, atol=1e-4)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1647,7 +1674,7 @@ except RuntimeError as error:
 
 Write `checkpoint_once(block, x)`: the block, checkpointed, so that its batch norms see each batch once.
 
-- **In**: `block`, a module that holds any number of batch norms at any depth, with any momentum, None included, in training mode or in eval mode; `x`, a tensor.
+- **In**: `block`, a module that holds any number of batch norms, and perhaps other layers with buffers, at any depth, with any momentum, None included, in training mode or in eval mode; `x`, a tensor.
 - **Out**: `block(x)`. On the way back the block runs again, as with `checkpoint`.
 - After the way back all **buffers** of the block, the count of batches included, are what they are after a plain step, and the gradients are those of a plain step.
 - Modes and settings of the layers are what they were before. A second step is as right as the first, also if the block is used twice before the way back. (When the buffers are written is up to you; they are looked at
@@ -1746,6 +1773,19 @@ def linear_and_norm(momentum=0.1):
     return block, layers, state | draw_norm("1", 6)
 
 
+def convolution_and_norm(momentum):
+    norm = torch.nn.BatchNorm2d(3, momentum=momentum)
+    block = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), norm)
+    layers = [["Conv2d", 2, 3, 3], ["BatchNorm2d", 3, 1e-5, momentum], ["Dial"]]
+    state = {"0.weight": check.draw.normal(3, 2, 9).reshape(3, 2, 3, 3)}
+    return block, layers, state | {"0.bias": check.draw.normal(3)} | draw_norm("1", 3)
+
+
+def draw_pictures():
+    grad_output = check.draw.normal(4, 1, 12, 3).reshape(4, 3, 4, 3)
+    return check.draw.normal(4, 2, 6, 5), grad_output
+
+
 with check.property("output and gradients are those of a block that runs again"):
     block, layers, state = linear_and_norm()
     x, grad_output = draw_rows()
@@ -1777,10 +1817,13 @@ with check.property("the block is used twice before the way back"):
     )
     same_buffers(got, expected)
     same_step(got, expected)
-with check.property("batch norms at any depth, and two steps", weight=2):
-    inner = torch.nn.Sequential(torch.nn.BatchNorm1d(5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+with check.property(
+    "batch norms at any depth, each with its own momentum, and two steps", weight=2
+):
+    norm = torch.nn.BatchNorm1d(5, momentum=0.3)
+    inner = torch.nn.Sequential(norm, torch.nn.Tanh(), torch.nn.Linear(5, 3))
     block = torch.nn.Sequential(torch.nn.Linear(7, 5), inner, torch.nn.BatchNorm1d(3))
-    layers = [["Linear", 7, 5], [["BatchNorm1d", 5], ["Tanh"], ["Linear", 5, 3]]]
+    layers = [["Linear", 7, 5], [["BatchNorm1d", 5, 1e-5, 0.3], ["Tanh"], ["Linear", 5, 3]]]
     layers += [["BatchNorm1d", 3], ["Dial"]]
     state = {"0.weight": check.draw.normal(5, 7), "0.bias": check.draw.normal(5)}
     state |= {"1.2.weight": check.draw.normal(3, 5), "1.2.bias": check.draw.normal(3)}
@@ -1792,9 +1835,7 @@ with check.property("batch norms at any depth, and two steps", weight=2):
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
     same_buffers(got, expected)
     same_step(got, expected)
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("in eval mode the statistics are used and stay"):
+with check.property("in eval mode the statistics are used and stay", weight=0.5):
     block, layers, state = linear_and_norm()
     x, grad_output = draw_rows()
     options = {"positions": (1.0, 2.5), "steps": 2}
@@ -1802,13 +1843,9 @@ with check.property("in eval mode the statistics are used and stay"):
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, training=False, **options)
     same_buffers(got, expected)
     same_step(got, expected)
-with check.property("pictures, and data that need no gradient"):
-    block = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3, momentum=0.3))
-    layers = [["Conv2d", 2, 3, 3], ["BatchNorm2d", 3, 1e-5, 0.3], ["Dial"]]
-    state = {"0.weight": check.draw.normal(3, 2, 9).reshape(3, 2, 3, 3)}
-    state |= {"0.bias": check.draw.normal(3)} | draw_norm("1", 3)
-    x, grad_output = check.draw.normal(4, 2, 6, 5), check.draw.normal(4, 1, 12, 3)
-    grad_output = grad_output.reshape(4, 3, 4, 3)
+with check.property("pictures, and data that need no gradient", weight=0.5):
+    block, layers, state = convolution_and_norm(momentum=0.3)
+    x, grad_output = draw_pictures()
     expected = plain_steps(block, state, x, grad_output, (1.0, 2.0))
     got = in_norm_block(
         layers, x, state=state, grad_output=grad_output, wrt=(), positions=(1.0, 2.0)
@@ -1827,6 +1864,24 @@ with check.property("another layer that keeps notes, an instance norm"):
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, positions=(1.0, 2.0))
     same_buffers(got, expected)
     same_step(got, expected)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("pictures, a momentum of None, used twice in two steps", weight=0.5):
+    block, layers, state = convolution_and_norm(momentum=None)
+    x, grad_output = draw_pictures()
+    options = {"positions": (1.0, 2.5), "steps": 2}
+    expected = plain_steps(block, state, x, grad_output, (1.0, 2.5), steps=4)
+    got = in_norm_block(layers, x, state=state, grad_output=grad_output, uses=2, **options)
+    same_buffers(got, expected)
+    same_step(got, expected)
+with check.property("in eval mode, with data that need no gradient", weight=0.5):
+    block, layers, state = convolution_and_norm(momentum=0.2)
+    x, grad_output = draw_pictures()
+    expected = plain_steps(block.eval(), state, x, grad_output, (1.0, 1.5))
+    options = {"positions": (1.0, 1.5), "training": False, "wrt": ()}
+    got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
+    same_buffers(got, expected)
+    same_step(got, expected, by_input=False)
 ### END HIDDEN TESTS
 check.score()
 
@@ -2240,12 +2295,16 @@ with check.property("each block runs again on the way back, from its own input",
     goes_through(3, 5, 4, (0.5, check.draw.number(1.5, 2.0)))
 with check.property("dropout in a block drops the same numbers on the way back"):
     goes_through(2, 6, 5, (1.0, check.draw.number(1.5, 2.0)), dropout=True)
+with check.property(
+    "blocks learn from data that need no gradient and are changed in place later", weight=0.5
+):
+    goes_through(2, 6, 4, (1.0, 1.5), needed=False)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("blocks learn from data that need no gradient, and are changed in place later"):
-    goes_through(2, 6, 4, (1.0, 1.5), needed=False)
 with check.property("five blocks"):
     goes_through(5, 3, 4, (1.0, 0.5))
+with check.property("four blocks, and data that need no gradient", weight=0.5):
+    goes_through(4, 5, 3, (0.5, 2.0), needed=False)
 ### END HIDDEN TESTS
 check.score()
 

@@ -275,21 +275,23 @@ with check.property("sizes that do not fit give None", weight=2):
     gives((a, b), (a, c))
     gives((a, b), (a,))
     gives((4, a), (2, a))
+    gives((1,), (a,), (b,))
 with check.property("the empty shape, a shape alone, three shapes, and a size of 0"):
     gives((), (a, b))
     gives(())
     gives((a, 1, b))
     gives((a, 1, 1), (b, 1), (c,))
     gives((0, a), (1, a))
+    gives((0,), (a,))
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("three and four shapes; two of them fit and the third does not"):
-    gives((1,), (a,), (b,))
+    gives((1, 1), (b, 1), (c, 1))
     gives((1,), (a, 1), (1, 1, b), (c, 1, 1, 1))
     gives((a, 1), (1, b), (c, b))
     gives((1, b), (a, 1), (1, c))
-with check.property("sizes of 0"):
-    gives((0,), (a,))
+with check.property("sizes of 0 in other places"):
+    gives((a, 0), (a, b))
     gives((a, 0), (0,))
     gives((0, 1), (1,))
 ### END HIDDEN TESTS
@@ -861,9 +863,10 @@ with check.property("each row by its own index, without a loop"):
     gathers(3, 5, 4)
     gathers(17, 9, 6)
     check.written_without(loops=True)
-with check.property("axes behind come along", weight=2):
+with check.property("axes behind come along, whatever the dtype", weight=2):
     gathers(4, 6, 3, 5)
     gathers(3, 5, 7, 2, 4, dtype=torch.int64)
+    gathers(3, 4, 9, dtype=torch.bool)
 with check.property("more places than rows, fewer, or as many", weight=2):
     gathers(5, 5, 5)
     gathers(5, 5, 5, 5)
@@ -879,17 +882,18 @@ with check.property("the gradient adds up where a place was asked for twice"):
         for j, place in enumerate(index[i].tolist()):
             expected[i, place] += grad_output[i, j]
     check.close(got["gradient"], expected, atol=1e-6)
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("integers and Booleans, and a place that is asked for twice"):
-    gathers(4, 5, 6, 3, dtype=torch.int64)
-    gathers(3, 4, 9, dtype=torch.bool)
 with check.property("table and index stay as they are"):
     b, n = check.draw.integer(3, 7), check.draw.integer(5, 9)
     table, index = drawn(b, n, 2), drawn_index(b, 3, n)
     seen = check.call(probes.after_call, batch_gather, table, index)
     check.equal(seen["output"], one_by_one(table, index))
     check.equal(seen["arguments"], [table, index], what="table and index after the call")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("integers and Booleans, with axes behind and without"):
+    gathers(4, 5, 6, 3, dtype=torch.int64)
+    gathers(3, 4, 9, 2, dtype=torch.bool)
+    gathers(1, 5, 8, dtype=torch.bool)
 ### END HIDDEN TESTS
 check.score()
 
@@ -936,6 +940,15 @@ def text_by_text(x, mask):
     return torch.stack(means).to(x.dtype)
 
 
+def gradient_text_by_text(x, mask, dirty):
+    """Compare the gradient for ``dirty``, which is ``x`` with anything as padding."""
+    leaf = x.clone().requires_grad_(True)
+    grad_output = check.draw.normal(len(x), x.shape[2], dtype=x.dtype)
+    (expected,) = torch.autograd.grad(text_by_text(leaf, mask), leaf, grad_output)
+    got = check.call(probes.gradient, masked_mean, dirty, mask, grad_output=grad_output)
+    check.close(got["gradient"], expected, atol=1e-6, what="the gradient by x")
+
+
 with check.property("the mean over real tokens"):
     x, mask = check.draw.normal(5, 7, 3, mean=2.0), draw_mask(5, 7)
     check.close(check.call(masked_mean, x, mask), text_by_text(x, mask), rtol=1e-5, atol=1e-6)
@@ -951,21 +964,32 @@ with check.property("a text without real tokens has zeros"):
     x, mask = check.draw.normal(4, 5, 3), draw_mask(4, 5)
     mask[check.draw.integer(0, 4)] = False
     check.close(check.call(masked_mean, x, mask), text_by_text(x, mask), rtol=1e-5, atol=1e-6)
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("the gradient is 0 at padding, and finite"):
+with check.property("the gradient is 0 at padding, and finite", weight=0.5):
     x, mask = check.draw.normal(3, 5, 2), draw_mask(3, 5)
     mask[1] = False
-    dirty = torch.where(mask[:, :, None], x, torch.nan)
-    grad_output = check.draw.normal(3, 2)
-    got = check.call(probes.gradient, masked_mean, dirty, mask, grad_output=grad_output)
-    share = mask.float() / mask.sum(dim=1, keepdim=True).clamp(min=1)
-    check.close(got["gradient"], share[:, :, None] * grad_output[:, None, :], atol=1e-6)
-with check.property("float64 keeps its digits; a real nan and a real inf are not hidden"):
+    gradient_text_by_text(x, mask, torch.where(mask[:, :, None], x, torch.nan))
+with check.property(
+    "a real nan and a real inf are not hidden; float64 keeps its digits", weight=0.5
+):
     x, mask = check.draw.normal(4, 6, 5, dtype=torch.float64), draw_mask(4, 6)
     x[0, int(mask[0].long().argmax()), 1] = math.nan
     x[1, int(mask[1].long().argmax()), 2] = -math.inf
     check.close(check.call(masked_mean, x, mask), text_by_text(x, mask), rtol=1e-12, atol=1e-12)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("in float64, with everything at once, by text and feature", weight=0.5):
+    x, mask = check.draw.normal(5, 6, 3, dtype=torch.float64), draw_mask(5, 6)
+    mask[3] = False
+    dirty = torch.where(mask[:, :, None], x, -math.inf)
+    dirty[0, int(mask[0].long().argmax()), 1] = math.inf
+    dirty[4, int(mask[4].long().argmax()), 2] = math.nan
+    got = check.call(masked_mean, dirty, mask)
+    check.close(got, text_by_text(dirty, mask), rtol=1e-12, atol=1e-12)
+with check.property("the gradient by padding of inf, in float64", weight=0.5):
+    x, mask = check.draw.normal(4, 7, 3, dtype=torch.float64), draw_mask(4, 7)
+    mask[check.draw.integer(0, 4)] = False
+    dirty = torch.where(mask[:, :, None], x, math.inf)
+    gradient_text_by_text(x, mask, dirty)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1040,6 +1064,17 @@ def fits(first, second):
     check.close(got, expected, rtol=1e-5, what=f"shapes {first} and {second}")
 
 
+def same_gradients(first, second):
+    tensors = [drawn(*first), drawn(*second)]
+    leaves = [tensor.flatten().requires_grad_(True) for tensor in tensors]
+    slopes = torch.autograd.grad(functional.mse_loss(*leaves), leaves)
+    for place, name in enumerate(("prediction", "target")):
+        got = check.call(probes.gradient, squared_error, *tensors, wrt=place)
+        expected = slopes[place].reshape(tensors[place].shape)
+        what = f"shapes {first} and {second}: the gradient by the {name}"
+        check.close(got["gradient"], expected, rtol=1e-5, atol=1e-6, what=what)
+
+
 def does_not_fit(first, second):
     prediction, target = drawn(*first), drawn(*second)
     got = check.call(probes.outcome, squared_error, prediction, target)
@@ -1069,6 +1104,9 @@ with check.property("what does not fit at all is the same error"):
 with check.property("ones at the end, more than one; ones at the beginning are something else"):
     fits((n, 1, 1), (n,))
     does_not_fit((1, n), (n,))
+with check.property("the gradients are those of entries at the same place", weight=0.5):
+    same_gradients((n, 1), (n,))
+    same_gradients((n, m), (n, m))
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("ones at the end of shapes with more axes, and ones in their middle"):
@@ -1077,13 +1115,9 @@ with check.property("ones at the end of shapes with more axes, and ones in their
     does_not_fit((n, 1, m), (n, m))
     does_not_fit((n, n), (n, n, n))
     does_not_fit((n, 2, 1), (n, 3, 1))
-with check.property("the gradient is that of entries at the same place"):
-    prediction, target = check.draw.normal(n, 1), check.draw.normal(n)
-    got = check.call(probes.gradient, squared_error, prediction, target)
-    expected = 2 * (prediction - target[:, None]) / n
-    check.close(got["gradient"], expected, rtol=1e-5, atol=1e-6, what="by the prediction")
-    got = check.call(probes.gradient, squared_error, prediction, target, wrt=1)
-    check.close(got["gradient"], -expected[:, 0], rtol=1e-5, atol=1e-6, what="by the target")
+with check.property("the gradients where the target has the ones", weight=0.5):
+    same_gradients((n, m), (n, m, 1))
+    same_gradients((m,), (m, 1, 1))
 ### END HIDDEN TESTS
 check.score()
 

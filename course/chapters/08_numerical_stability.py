@@ -384,21 +384,34 @@ with check.property("a logit of -inf gets the probability 0"):
     logits[check.draw.integer(0, 6), 1:3] = -math.inf
     got = check.call(softmax, logits, dim=-1)
     check.close(got, torch.softmax(logits.double(), dim=-1).float())
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("autograd goes through it, and float64 stays float64"):
-    logits = check.draw.normal(3, 6, std=2.0, dtype=torch.float64) + 800
-    grad_output = check.draw.normal(3, 6, dtype=torch.float64)
-    got = check.call(probes.gradient, softmax, logits, dim=1, grad_output=grad_output)
-    expected = torch.softmax(logits, dim=1)
-    slope = expected * (grad_output - (grad_output * expected).sum(dim=1, keepdim=True))
-    check.close(got["output"], expected, rtol=1e-8)
+
+
+def same_gradient(logits, dim):
+    leaf, grad_output = (
+        logits.clone().requires_grad_(True),
+        check.draw.normal(*logits.shape, dtype=logits.dtype),
+    )
+    expected = torch.softmax(leaf, dim=dim)
+    (slope,) = torch.autograd.grad(expected, leaf, grad_output)
+    got = check.call(probes.gradient, softmax, logits, dim=dim, grad_output=grad_output)
+    check.close(got["output"], expected.detach(), rtol=1e-8)
     check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
+
+
+with check.property("autograd goes through it, and float64 stays float64", weight=0.5):
+    same_gradient(check.draw.normal(3, 6, std=2.0, dtype=torch.float64) + 800, 1)
 with check.property("leaves the logits as they are"):
     logits = check.draw.normal(check.draw.integer(2, 7), 7)
     seen = check.call(probes.after_call, softmax, logits, 0)
     check.close(seen["output"], torch.softmax(logits.double(), dim=0).float())
     check.equal(seen["arguments"][0], logits, what="the logits after the call")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("the gradient along other dimensions, with logits of -inf", weight=0.5):
+    logits = check.draw.normal(5, 2, 4, std=300.0, dtype=torch.float64)
+    logits[1:3, 0, check.draw.integer(0, 4)] = -math.inf
+    for dim in (0, -1):
+        same_gradient(logits, dim)
 ### END HIDDEN TESTS
 check.score()
 
@@ -539,8 +552,6 @@ with check.property("a label of 0 on a logit of -inf costs nothing", weight=2):
         logits[:, kept].double(), labels[:, kept].double(), reduction="none"
     )
     check.close(got, expected.float())
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("a label above 0 on a logit of -inf costs inf, in its own row only"):
     logits, labels = check.draw.normal(4, 3), check.draw.uniform(4, 3, low=0.1)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
@@ -548,16 +559,31 @@ with check.property("a label above 0 on a logit of -inf costs inf, in its own ro
     logits[row, 2], expected[row] = -math.inf, math.inf
     got = check.call(soft_cross_entropy, logits, labels)
     check.close(got, expected.float())
-with check.property("the gradient is right and finite, also where a logit is -inf"):
-    logits = check.draw.normal(5, 6, std=200.0, dtype=torch.float64)
-    labels = check.draw.uniform(5, 6, low=0.1, dtype=torch.float64)
-    logits[1:3, 4], labels[1:3, 4] = -math.inf, 0.0
-    grad_output = check.draw.normal(5, dtype=torch.float64)
+
+
+def same_gradient(rows, classes, std):
+    """Compare the gradient, where some classes have the logit -inf and the label 0."""
+    logits = check.draw.normal(rows, classes, std=std, dtype=torch.float64)
+    labels = check.draw.uniform(rows, classes, low=0.1, dtype=torch.float64)
+    labels[:, 0] = 0.0
+    closed = check.draw.integer(1, classes)
+    leaf = logits.clone().requires_grad_(True)
+    kept = [place for place in range(classes) if place != closed]
+    losses = functional.cross_entropy(leaf[:, kept], labels[:, kept], reduction="none")
+    grad_output = check.draw.normal(rows, dtype=torch.float64)
+    (slope,) = torch.autograd.grad(losses, leaf, grad_output)
+    logits[:, closed], labels[:, closed] = -math.inf, 0.0
     got = check.call(probes.gradient, soft_cross_entropy, logits, labels, grad_output=grad_output)
-    slope = torch.softmax(logits, dim=1) * labels.sum(dim=1, keepdim=True) - labels
-    check.close(
-        got["gradient"], slope * grad_output[:, None], rtol=1e-7, atol=1e-9, what="the gradient"
-    )
+    check.close(got["output"], losses.detach(), rtol=1e-8, what="the losses, in float64")
+    check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
+
+
+with check.property("the gradient is right and finite, also where a logit is -inf", weight=0.5):
+    same_gradient(5, 6, std=20.0)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("the gradient of logits hundreds apart, in other rows and classes", weight=0.5):
+    same_gradient(6, 9, std=300.0)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1023,17 +1049,17 @@ with check.property("the gradient is 1/x where x is positive, exactly 0 elsewher
     expected = torch.zeros_like(x)
     expected[x > 0] = grad_output[x > 0] / x[x > 0]
     check.close(got["gradient"], expected, atol=0.0, what="the gradient")
+with check.property("holds from the smallest normal number on, and for -inf, in either dtype"):
+    for dtype in (torch.float32, torch.float64):
+        smallest = torch.finfo(dtype).smallest_normal
+        x = torch.tensor([smallest, 1e-30, 1e-12, 1.0, -math.inf], dtype=dtype)
+        got = check.call(probes.gradient, safe_log, x)
+        expected = torch.tensor([math.log(value) for value in x[:4]] + [0.0], dtype=dtype)
+        check.close(got["output"], expected, what="the value")
+        slope = torch.tensor([1 / float(value) for value in x[:4]] + [0.0], dtype=dtype)
+        check.close(got["gradient"], slope, what="the gradient")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("holds from the smallest normal number on, and for -inf"):
-    x = torch.tensor([torch.finfo(torch.float32).smallest_normal, 1e-30, 1e-12, 1.0, -math.inf])
-    got = check.call(probes.gradient, safe_log, x)
-    expected = x.double().log()
-    expected[4] = 0.0
-    check.close(got["output"], expected.float(), what="the value")
-    slope = 1 / x.double()
-    slope[4] = 0.0
-    check.close(got["gradient"], slope.float(), what="the gradient")
 with check.property("float64 stays float64, in any shape"):
     x = check.draw.normal(2, 5, 3, dtype=torch.float64)
     x[0, 1], x[1, 0, 0] = 0.0, 1e-4
@@ -1179,8 +1205,6 @@ with check.property("no nan in the gradient, and exactly 0 under the mask", weig
     check.close(got["gradient"], slope.float(), what="the gradient")
     under_mask = got["gradient"][~mask]
     check.equal(under_mask, torch.zeros_like(under_mask), what="the gradient under the mask")
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 
 
 def softmax_of_kept(logits, mask):
@@ -1192,13 +1216,13 @@ def softmax_of_kept(logits, mask):
     return result
 
 
-with check.property("the mask broadcasts over leading dimensions"):
+with check.property("the mask broadcasts over leading dimensions", weight=0.5):
     logits, mask = check.draw.normal(2, 4, 3), mask_with_a_key_per_row(4, 3)
     mask[check.draw.integer(0, 4)] = False
     got = check.call(masked_softmax, logits, mask)
     expected = torch.stack([softmax_of_kept(head, mask) for head in logits])
     check.close(got, expected.float())
-with check.property("logits of thousands, in float64, value and gradient"):
+with check.property("logits of thousands, in float64, value and gradient", weight=0.5):
     logits = check.draw.normal(5, 6, std=3.0, dtype=torch.float64)
     logits = logits + torch.tensor([[2000.0], [-1e10], [900.0], [-900.0], [0.0]])
     mask = mask_with_a_key_per_row(5, 6)
@@ -1209,6 +1233,22 @@ with check.property("logits of thousands, in float64, value and gradient"):
     weights = softmax_of_kept(logits, mask)
     slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True))
     check.close(got["output"], weights, rtol=1e-8, what="the value")
+    check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("a mask for all rows and heads, and logits of thousands", weight=0.5):
+    logits, keys = check.draw.normal(2, 3, 5, mean=-3000.0), mask_with_a_key_per_row(1, 5)
+    got = check.call(masked_softmax, logits, keys[0])
+    expected = torch.stack([softmax_of_kept(head, keys.expand(3, 5)) for head in logits])
+    check.close(got, expected.float(), rtol=1e-3)
+with check.property("the gradient where a row of thousands is masked throughout", weight=0.5):
+    logits = check.draw.normal(4, 7, dtype=torch.float64)
+    logits = logits + torch.tensor([[-1e12], [1e5], [-5e3], [5e3]])
+    mask, grad_output = mask_with_a_key_per_row(4, 7), check.draw.normal(4, 7, dtype=torch.float64)
+    mask[check.draw.integer(0, 4)] = False
+    got = check.call(probes.gradient, masked_softmax, logits, mask, grad_output=grad_output)
+    weights = softmax_of_kept(logits, mask)
+    slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True))
     check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
 ### END HIDDEN TESTS
 check.score()
@@ -1343,14 +1383,21 @@ with check.property("a row of nothing but -inf keeps the maximum -inf and the to
     expected[empty] = 0.0
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, expected, rtol=1e-4, what="total")
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("very negative logits are not taken for -inf"):
+with check.property("very negative logits are not taken for -inf", weight=0.5):
     logits = check.draw.normal(4, 6, mean=-2e4, dtype=torch.float64)
     logits[1, :3] = -math.inf
     maximum, total = after_blocks_of(logits, [2, 1, 3])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-8, what="total")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("logits near the largest numbers of float32, of either sign", weight=0.5):
+    logits = check.draw.normal(5, 7)
+    logits[0], logits[1] = -3e38, 3e38
+    logits[2, 4], logits[3, 1:] = 1e38, -1e38
+    maximum, total = after_blocks_of(logits, [2, 4, 1])
+    check.equal(maximum, logits.max(dim=1).values, what="maximum")
+    check.close(total, total_of(logits), rtol=1e-4, what="total")
 with check.property("blocks of width 1 in float64 give the softmax of the whole row"):
     logits = check.draw.normal(3, 8, mean=800.0, dtype=torch.float64)
     logits[0, :2], logits[1, 3:5] = -math.inf, -math.inf
@@ -1573,6 +1620,8 @@ with check.property("points that coincide have distance 0 and gradient 0", weigh
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
     check.close(got["gradient"], slopes(a, b).float(), what="the gradient by a")
+    got = check.call(probes.gradient, distances, a, b, wrt=1)
+    check.close(got["gradient"], -slopes(a, b).float(), what="the gradient by b")
 with check.property("a distance of a millionth comes out as a millionth"):
     a, b = check.draw.normal(6, 4, std=1e-6), check.draw.normal(6, 4, std=1e-6)
     b[2] = a[2] + 1e-8

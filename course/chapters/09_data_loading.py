@@ -326,15 +326,22 @@ with check.property("a picture is read whenever it is asked for"):
 with check.property("behind the last sample is an IndexError; files in folders below do not count"):
     names = drawn_names(3)
     asked_for([*names, "below/0000-1.png"], "*.png", names, [2, 3])
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("only what fits the pattern counts", weight=2):
+with check.property("only what fits the pattern counts"):
     names = ["0004-3.png", "0002-3.png", "0001-8.png", "0003-5.jpg", "0009-3.png"]
     asked_for(names, "*-3.png", ["0004-3.png", "0002-3.png", "0009-3.png"], [0, 1, 2])
     asked_for(names, "000[1-3]-?.png", ["0001-8.png", "0002-3.png"], [0, 1])
-with check.property("alphabetical order is not that of the numbers"):
+with check.property("alphabetical order is not that of the numbers", weight=0.5):
     names = ["9-2.png", "10-1.png", "100-3.png"]
     asked_for(names, "*.png", names, [0, 1, 2])
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("other patterns, of which the beginning or the middle decides"):
+    names = ["1204-3.png", "1202-6.png", "0212-3.png", "1203-5.jpg", "1209-3.tiff"]
+    asked_for(names, "12*.png", ["1204-3.png", "1202-6.png"], [0, 1, 2])
+    asked_for(names, "*2-*", ["1202-6.png", "0212-3.png"], [1, 0])
+with check.property("numbers of different lengths, among them such with zeros", weight=0.5):
+    names = ["08-1.png", "8-4.png", "11-2.png", "0110-6.png"]
+    asked_for(names, "*.png", names, [3, 2, 1, 0])
 ### END HIDDEN TESTS
 check.score()
 
@@ -862,16 +869,14 @@ with check.property("every sample in the buffer has the same chance", weight=2):
     for run in check.draw.permutation(800)[:4].tolist():
         places = watched(drawn_samples(12), 4, seeds[run], most=12)
         check.equal(places, outs[run], what="places for the same seed for the second time")
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("what is left at the end comes out in random order"):
+with check.property("what is left at the end comes out in random order", weight=0.5):
     outs = shuffled(drawn_samples(3), 5, drawn_seeds(600))
     counts = collections.Counter(tuple(out) for out in outs)
     check.true(
         len(counts) == 6 and min(counts.values()) > 45 and max(counts.values()) < 160,
         f"orders of 3 samples in 600 runs: { ({str(order): n for order, n in sorted(counts.items())}) }",
     )
-with check.property("samples of any kind, equal ones too"):
+with check.property("samples of any kind, equal ones too", weight=0.5):
     values = check.draw.normal(20).tolist()
     samples = [torch.full((2,), value) for value in values for _ in range(2)]
     (out,) = check.call(probes.streams, shuffle_buffer, samples, 6, drawn_seeds(1))
@@ -884,6 +889,17 @@ with check.property("draws from a generator of its own, and leaves the global on
     seen = check.call(probes.global_draws, probes.streams, shuffle_buffer, *given, seed=seed)
     for name, number in first_draws(seed).items():
         check.equal(seen[name], number, what=f"the next number from the global generator of {name}")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("the last samples of a longer stream come out in random order", weight=0.5):
+    outs = shuffled(drawn_samples(5), 2, drawn_seeds(600))
+    last = sum(out[-1] == 4 for out in outs)
+    told = f"in 600 runs the last of 5 samples came out last {last} times; about 300 are expected"
+    check.true(220 < last < 380, told)
+with check.property("texts, lists and None, some of them twice", weight=0.5):
+    samples = ["a", None, [1, 2], "a", None, [1, 2], "b"]
+    for out in check.call(probes.streams, shuffle_buffer, samples, 3, drawn_seeds(4)):
+        check.equal(sorted(map(str, out)), sorted(map(str, samples)), what="what came out, sorted")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1011,23 +1027,28 @@ with check.property("short ones are filled up behind their end"):
     padded_right([6, 1], 3)
 with check.property("a real 0 is not padding, nor is a real -1", weight=2):
     padded_right([4, 2, 6, 3], 5, with_zeros=True)
-with check.property("one sample; equal lengths; samples without a row; integers"):
+with check.property("one sample; equal lengths; samples without a row; other dtypes"):
     padded_right([5], 2)
     padded_right([3, 3, 3, 3], 2)
     padded_right([3, 0, 2], 4)
     padded_right([4, 1, 2], 3, dtype=torch.int64)
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("no sample has a row"):
-    padded_right([0, 0], 3)
-with check.property("float64 and small integers keep their dtype"):
+    padded_right([4, 2], 3, dtype=torch.int8, with_zeros=True)
     padded_right([3, 5], 4, dtype=torch.float64)
-    padded_right([4, 2, 6], 3, dtype=torch.int8, with_zeros=True)
+    padded_right([0, 0], 3)
 with check.property("the samples stay as they are"):
     samples, padded, mask = drawn_batch([4, 2, check.draw.integer(1, 8)], 3)
     seen = check.call(probes.after_call, pad_batch, samples)
     is_padded(seen["output"], padded, mask)
     check.equal(seen["arguments"][0], samples, what="the samples after the call")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("more or fewer samples without a row"):
+    padded_right([0], 3)
+    padded_right([0, 0, 0, 0], 5)
+    padded_right([0, 4, 0], 2)
+with check.property("other dtypes"):
+    padded_right([3, 5], 4, dtype=torch.float16)
+    padded_right([4, 2, 6], 3, dtype=torch.int32, with_zeros=True)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1199,12 +1220,10 @@ with check.property("the global generators are left as they are", weight=0.5):
     seen = check.call(probes.global_draws, add_noise, image, *drawn_name(), seed=seed)
     for name, number in first_draws(seed).items():
         check.equal(seen[name], number, what=f"the next number from the global generator of {name}")
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("large numbers are told apart as well", weight=2):
-    powers = [0, 1, 10, 64, 100, 128, 1000, 1024, 4096, 10_000, 2**16, 100_000, 2**20, 10**6, 2**31]
-    all_unrelated([(3, epoch, index) for epoch in (0, 1, 2, 10, 100, 512) for index in powers])
-    all_unrelated([(seed, 1, index) for seed in powers for index in (0, 1, 1000, 2**16, 2**20)])
+with check.property("seeds, epochs and indices of any size are told apart"):
+    sizes = [0, 1, 10, 100, 1000, 1024, 10_000, 2**16, 10**6, 2**31]
+    all_unrelated([(7, epoch, index) for epoch in (0, 1, 10, 100) for index in sizes])
+    all_unrelated([(seed, 2, index) for seed in sizes for index in (0, 1, 1000, 2**16)])
 with check.property("the image's dtype and shape come back", weight=0.5):
     half = check.draw.normal(3, 2, dtype=torch.float16)
     got = check.call(add_noise, half, *drawn_name())
@@ -1218,6 +1237,12 @@ with check.property("the image stays as it is", weight=0.5):
     seen = check.call(probes.after_call, add_noise, image, *name)
     check.close(seen["output"], expected, atol=1e-6, what="image plus noise")
     check.equal(seen["arguments"][0], image, what="the image after the call")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("large numbers are told apart as well"):
+    powers = [0, 1, 10, 64, 100, 128, 1000, 1024, 4096, 10_000, 2**16, 100_000, 2**20, 10**6, 2**31]
+    all_unrelated([(3, epoch, index) for epoch in (0, 1, 2, 10, 100, 512) for index in powers])
+    all_unrelated([(seed, 1, index) for seed in powers for index in (0, 1, 1000, 2**16, 2**20)])
 ### END HIDDEN TESTS
 check.score()
 
@@ -1428,7 +1453,7 @@ with check.property("the order depends on the seed, and on nothing else"):
 with check.property(
     "stopped, it goes on where it was, also in a second epoch and for a second time", weight=2
 ):
-    resumed_equally(14, 4, 0, [[1], [2], [3], [6], [2, 3], [1, 5]])
+    resumed_equally(14, 4, 0, [[0], [1], [2], [3], [6], [2, 3], [1, 5]])
 with check.property("batches that were only drawn ahead do not count as done", weight=2):
     resumed_equally(29, 4, 5, [[1], [3], [5]])
 with check.property("fetch may read ahead, and its batches are handed on as they come"):
@@ -1438,15 +1463,6 @@ with check.property("fetch may read ahead, and its batches are handed on as they
         [4, 5, 6, 7, 8, 8, 8, 8],
         what="batches that fetch had drawn when each of 8 came, with 3 read ahead",
     )
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property(
-    "stopped at any batch of two epochs, before the first and at the last", weight=2
-):
-    resumed_equally(19, 4, 4, [[stop] for stop in range(0, 10)])
-    resumed_equally(12, 4, 0, [[stop] for stop in range(0, 6)])
-with check.property("stopped and resumed again and again", weight=2):
-    resumed_equally(26, 4, 2, [[1, 2, 3], [2, 5], [3, 8, 12], [6, 7, 7, 10]])
 with check.property("what is done is not fetched again"):
     whole, rest = resumed_equally(21, 4, 0, [[4]], epochs=1)
     check.equal(
@@ -1463,6 +1479,15 @@ with check.property("a state that was taken stays as it is; it holds a few numbe
         got = run_loader(500, 4, seed, 2, ahead=2, state=run.state)
         what = "the batches after a state, which was written when the loader had gone on by two"
         check.equal(got.batches, run.batches[-2:], what=what)
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property(
+    "stopped at any batch of two epochs, before the first and at the last", weight=2
+):
+    resumed_equally(19, 4, 4, [[stop] for stop in range(0, 10)])
+    resumed_equally(12, 4, 0, [[stop] for stop in range(0, 6)])
+with check.property("stopped and resumed again and again", weight=2):
+    resumed_equally(26, 4, 2, [[1, 2, 3], [2, 5], [3, 8, 12], [6, 7, 7, 10]])
 ### END HIDDEN TESTS
 check.score()
 

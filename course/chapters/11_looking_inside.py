@@ -731,8 +731,6 @@ with check.property("no hook is left, and autograd is off while the model runs",
     check.equal(seen["hooks"], 0, what="the number of hooks that are left")
     what = "for each run of the model, whether autograd was on"
     check.equal(seen["autograd"], [False], what=what)
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("a module that is used twice"):
     layers = [["Linear", a, a], ["ReLU"], ["Linear", a, 2]]
     expected = [
@@ -743,12 +741,24 @@ with check.property("a module that is used twice"):
         ["2", "Linear", [5, 2], 2 * a + 2],
     ]
     summary_of(layers, check.draw.normal(5, a, equal_sizes=True), expected, order=[0, 1, 0, 1, 2])
-with check.property("a model that is a leaf itself"):
+with check.property("a model that is a leaf itself", weight=0.5):
     summary_of(
         ["Linear", a, b],
         check.draw.normal(3, a, equal_sizes=True),
         [["", "Linear", [3, b], a * b + b]],
     )
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("modules that are used twice and have others inside", weight=0.5):
+    layers = [[["Linear", a, a], ["Tanh"]], ["Linear", a, b]]
+    expected = [
+        ["0.0", "Linear", [4, a], a * a + a],
+        ["0.1", "Tanh", [4, a], 0],
+        ["0.0", "Linear", [4, a], 0],
+        ["0.1", "Tanh", [4, a], 0],
+        ["1", "Linear", [4, b], a * b + b],
+    ]
+    summary_of(layers, check.draw.normal(4, a, equal_sizes=True), expected, order=[0, 0, 1])
 ### END HIDDEN TESTS
 check.score()
 
@@ -995,9 +1005,7 @@ with check.property("the batch counts for the activations alone"):
             check.draw.normal(batch, b, equal_sizes=True),
             optimizers=("adam",),
         )
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("float64, and a tied parameter"):
+with check.property("float64, eval mode, and a tied parameter", weight=0.5):
     predicts(
         lambda: nn.Sequential(nn.Linear(a, b), nn.ReLU()).double(),
         [["Linear", a, b], ["ReLU"]],
@@ -1020,6 +1028,29 @@ with check.property("float64, and a tied parameter"):
     layers = [["Linear", a, a], ["Tanh"], ["Linear", a, a]]
     predicts(
         tied, layers, check.draw.normal(4, a, equal_sizes=True), tied=[("0.weight", "2.weight")]
+    )
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("a tied parameter that is frozen; float64 with buffers", weight=0.5):
+
+    def tied_and_frozen():
+        model = nn.Sequential(nn.Linear(b, b), nn.Tanh(), nn.Linear(b, b), nn.Linear(b, a))
+        model[2].weight = model[0].weight
+        model[0].weight.requires_grad_(False)
+        return model
+
+    predicts(
+        tied_and_frozen,
+        [["Linear", b, b], ["Tanh"], ["Linear", b, b], ["Linear", b, a]],
+        check.draw.normal(3, b),
+        tied=[("0.weight", "2.weight")],
+        frozen=["0.weight"],
+    )
+    predicts(
+        lambda: nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b)).double(),
+        [["Linear", a, b], ["BatchNorm1d", b]],
+        check.draw.normal(c, a, dtype=torch.float64),
+        dtype="float64",
     )
 ### END HIDDEN TESTS
 check.score()
@@ -1184,12 +1215,12 @@ with check.property("no hook is left behind", weight=0.5):
     seen = check.call(probes.network, layer_flops, [["Linear", a, b], ["ReLU"]], x)
     check.equal(seen["output"], {"0": 2 * rows * a * b})
     check.equal(seen["hooks"], 0, what="the number of hooks that are left")
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
 with check.property("a layer that is called three times, and one that is never called"):
     layers = [["Linear", a, a], ["Linear", a, b], ["Linear", b, c]]
     expected = {"0": 3 * 2 * 5 * a * a, "1": 2 * 5 * a * b, "2": 0}
     flops_of(layers, check.draw.normal(5, a, equal_sizes=True), expected, order=[0, 0, 0, 1])
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
 with check.property("other modes are kept as well"):
     stays([True, True, False, True, False, True])
     stays([True, False, True, False, True, False])
@@ -1366,10 +1397,16 @@ with check.property("modes, gradients and what is trained stay as they are"):
         stays(modes)
     stays((False, True, True, False, False), frozen=["0.weight"])
     stays((True,) * 5, left_over=0.5)
+with check.property("no batches", weight=0.5):
+    check.equal(check.call(probes.with_network, mean_loss, LAYERS, []), 0.0)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("no batches"):
-    check.equal(check.call(probes.with_network, mean_loss, LAYERS, []), 0.0)
+with check.property("more batches than before, one of them with a single row", weight=0.5):
+    (model, state), batches = drawn_network([False] * 5), drawn_batches(14)
+    batches[3] = check.draw.normal(1, 4), check.draw.normal(1, 2)
+    given = {"state": state, "training": [False] * 5}
+    got = check.call(probes.with_network, mean_loss, LAYERS, batches, **given)
+    is_mean(got, model, batches)
 ### END HIDDEN TESTS
 check.score()
 

@@ -241,6 +241,48 @@ def checkpoint_once(block, x):
     )
 
 
+# %% wrong: gives every norm the momentum 0.1 afterwards, whatever it was
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if hasattr(part, "num_batches_tracked")]
+
+    @contextlib.contextmanager
+    def frozen():
+        before = [(norm, 0.1, norm.num_batches_tracked.clone()) for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, momentum, count in before:
+                norm.momentum = momentum
+                norm.num_batches_tracked.copy_(count)
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), frozen())
+    )
+
+
+# %% wrong: looks after BatchNorm1d alone, and pictures have another one
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if isinstance(part, torch.nn.BatchNorm1d)]
+
+    @contextlib.contextmanager
+    def frozen():
+        before = [(norm, norm.momentum, norm.num_batches_tracked.clone()) for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, momentum, count in before:
+                norm.momentum = momentum
+                norm.num_batches_tracked.copy_(count)
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), frozen())
+    )
+
+
 # %% right: momentum 0 and the old count during the second run alone
 def checkpoint_once(block, x):
     @contextlib.contextmanager

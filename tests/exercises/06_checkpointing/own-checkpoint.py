@@ -276,6 +276,52 @@ def own_checkpoint(run, *inputs):
     return checkpoint(run, *inputs, use_reentrant=False)
 
 
+# %% wrong: seeds the second run as the generator was seeded once, however much was drawn since
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.seed = run, torch.initial_seed()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.manual_seed(ctx.seed)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: the weights' gradients take the place of those that are there already
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        if isinstance(ctx.run, torch.nn.Module):
+            ctx.run.zero_grad()
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
 # %% right: puts the generator's state back by hand, and asks which gradients are wanted
 class Checkpoint(torch.autograd.Function):
     @staticmethod
