@@ -90,7 +90,7 @@ def _closing(exercise: Exercise, results: Sequence[Result], order: told.Order) -
         shown = "".join(_div("value", html.escape(line)) for line in lines)
         count = f"{what}: {len(lines)} {'line' if len(lines) == 1 else 'lines'}"
         yield _div("property", _fold(count, _div("folded", shown)))
-    foot = [_div("again", html.escape(again))] if (again := told.again(results)) else []
+    foot = [_div("again", html.escape(again))] if (again := told.again(exercise, results)) else []
     if order.failures:
         foot.append(render_hints(exercise.hints))
     if foot:

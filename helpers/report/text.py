@@ -61,7 +61,7 @@ def _closing(exercise: Exercise, results: Sequence[Result], has_failed: bool) ->
         yield left
     for what, lines in told.noise(results):
         yield from (_cut(f"{what}: {line}") for line in lines)
-    if again := told.again(results):
+    if again := told.again(exercise, results):
         yield again[0].upper() + again[1:]
     if has_failed:
         yield f'Stuck? Run hint("{exercise.name}") in a cell of your own.'

@@ -164,8 +164,12 @@ def is_students_copy(exercise: Exercise, results: Sequence[Result]) -> bool:
     return bool(exercise.hidden) and len(results) == exercise.visible
 
 
-def again(results: Iterable[Result]) -> str:
-    """Return how the first case that failed is tried again; "" if that cannot be."""
+def again(exercise: Exercise, results: Sequence[Result]) -> str:
+    """Return how the first case that failed is tried again; "" if that cannot be, or if hidden
+    tests have run: then the report is a grader's, and who reads it has no such kernel.
+    """
+    if len(results) > exercise.visible:
+        return ""
     call = next((r.again for r in results if r.outcome == "failed" and not r.withheld), "")
     return f"try this case again: {call}" if call else ""
 
