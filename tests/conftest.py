@@ -43,6 +43,7 @@ _EACH_ON_ITS_OWN = (
     "test_nbgrader_chapters.py",
     "test_attack_corpus.py",
     "test_honest_notebooks.py",
+    "test_visible_checks.py",
     "test_exercises.py",
     "test_judged_chapters.py",
 )
