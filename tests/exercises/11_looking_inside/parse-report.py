@@ -189,7 +189,7 @@ def parse_report(text):
         card = {}
         for key, part in zip(header, parts, strict=True):
             first, *rest = part.split(" ")
-            if part in ("N/A",) or part[:1] == "[":
+            if part in ("N/A",) or part[:1] + part[-1:] == "[]":
                 card[key] = None
             elif first.isdigit() and len(rest) <= 1:
                 card[key] = int(first)
