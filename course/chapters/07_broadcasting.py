@@ -969,7 +969,7 @@ with check.property("the gradient is 0 at padding, and finite", weight=0.5):
     mask[1] = False
     gradient_text_by_text(x, mask, torch.where(mask[:, :, None], x, torch.nan))
 with check.property(
-    "a real nan and a real inf are not hidden; float64 keeps its digits", weight=0.5
+    "a real nan and a real inf are not hidden, and float64 is not rounded", weight=0.5
 ):
     x, mask = check.draw.normal(4, 6, 5, dtype=torch.float64), draw_mask(4, 6)
     x[0, int(mask[0].long().argmax()), 1] = math.nan

@@ -1046,7 +1046,7 @@ with check.property("more or fewer samples without a row"):
     padded_right([0], 3)
     padded_right([0, 0, 0, 0], 5)
     padded_right([0, 4, 0], 2)
-with check.property("other dtypes"):
+with check.property("dtypes of two and four bytes"):
     padded_right([3, 5], 4, dtype=torch.float16)
     padded_right([4, 2, 6], 3, dtype=torch.int32, with_zeros=True)
 ### END HIDDEN TESTS

@@ -484,7 +484,7 @@ with check.property("names in which 'mask' or '.npy' stand elsewhere; nothing at
 with check.property(
     "other names of that kind, and a name like a mask's that has a mask", weight=0.5
 ):
-    pairs_of(["_mask", "mask.npy", "a_mask-b", "a_mask_b", ".npy_mask2", "m"])
+    pairs_of(["_mask_", "mask.npy", "a_mask-b", "a_mask_b", ".npy_mask2", "m"])
     is_refused(["_masked.npy", "mask-2.npy", "mask-2_mask.npy"])
 ### END HIDDEN TESTS
 check.score()
