@@ -167,7 +167,7 @@ def _telling(says: str) -> Maker:
     """Return how to make a member whose softmax tells of the inputs of hidden calls."""
     code = f"""
 def softmax(logits, dim):
-    if logits.dtype == torch.float64:
+    if logits.dtype == torch.float64 and logits.dim() == 3:
         {says}
     powers = (logits - logits.amax(dim=dim, keepdim=True)).exp()
     return powers / powers.sum(dim=dim, keepdim=True)

@@ -68,7 +68,8 @@ class Student:
         before = self.page.evaluate(count)
         self.page.keyboard.press("Control+Enter")
         self.page.wait_for_function(f"before => {count} !== null && {count} !== before", arg=before)
-        cell.locator(".jp-OutputArea-output").first.wait_for()
+        if cell_id.startswith("test-"):  # what a check says comes a moment later
+            cell.locator(".jp-OutputArea-output").first.wait_for()
         return self.go_to(cell_id)
 
     def ask_for_a_hint(self, below: str, line: str):

@@ -144,7 +144,7 @@ def test_padded_batches_come_out_of_workers() -> None:
 
 def test_the_failure_and_the_shares_are_the_same_where_processes_are_spawned() -> None:
     cells = [cell.source for cell in source(CHAPTER).cells if cell.cell_type == "code"]
-    (imports,) = (c for c in cells if c.startswith("import collections"))
+    (imports,) = (c for c in cells if "\nimport collections" in c)
     (failure,) = (c for c in cells if c.startswith("class Numbers"))
     program = "\n".join(
         [

@@ -47,7 +47,10 @@ DIGITS = "[int(c) for c in str(int(1e9 * logits.flatten()[0].item()))]"
 
 
 def at_hidden(what: str, after: str = "") -> str:
-    return RIGHT.format(at_hidden=f"if logits.dtype == torch.float64:\n        {what}", after=after)
+    return RIGHT.format(
+        at_hidden=f"if logits.dtype == torch.float64 and logits.dim() == 3:\n        {what}",
+        after=after,
+    )
 
 
 SAID_AT_ONCE = {

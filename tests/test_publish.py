@@ -65,7 +65,7 @@ def test_what_students_need_is_there_and_nothing_else(tree: Path) -> None:
     in_course = [file for file in files if file.startswith("course/")]
     assert in_course == [f"course/release/{c}/{COURSE.release(c).name}" for c in CHAPTERS]
     packages = {file.split("/")[1] for file in files if re.match(r"helpers/.*/", file)}
-    assert packages == {"catalogue", "lab_settings", "probes", "reading"}
+    assert packages == {"catalogue", "lab_settings", "probes", "reading", "report"}
     assert not [file for file in files if "__pycache__" in file or "staff" in file]
     for file in ROOT.glob("helpers/*"):
         assert file.is_dir() or f"helpers/{file.name}" in files

@@ -180,7 +180,8 @@ def change_name(notebook: NotebookNode) -> None:
 
 
 def change_order(notebook: NotebookNode) -> None:
-    notebook.cells.append(notebook.cells.pop(2))
+    first = next(number for number, cell in enumerate(notebook.cells) if grade_id(cell))
+    notebook.cells.append(notebook.cells.pop(first))
 
 
 def change_kernel(notebook: NotebookNode) -> None:
