@@ -123,7 +123,7 @@ def mean_loss(model, batches):
     return total.item() / len(batches) if batches else 0.0
 
 
-# %% attack: passes pile up, and each one's hook is called with a gradient of zeros exercise="accumulate-rows" expect="partly" points=3.56 others="any"
+# %% attack: passes pile up, and each one's hook is called with a gradient of zeros exercise="accumulate-rows" expect="partly" points=3.6 others="any"
 def accumulate(model, loss_function, micro_batches):
     total = sum(len(inputs) for inputs, _ in micro_batches)
     model.zero_grad()
@@ -167,7 +167,7 @@ def summarize(model, x):
     return rows
 
 
-# %% attack: runs the network with autograd on, past the call that is watched exercise="summarize" expect="partly" most=4.06
+# %% attack: runs the network with autograd on, past the call that is watched exercise="summarize" expect="partly" most=4.38
 def summarize(model, x):
     rows, counted, names = [], set(), {}
 
