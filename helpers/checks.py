@@ -23,13 +23,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from helpers import progress_store, report, start_page
-from helpers.calling import describe_error
-from helpers.catalogue import Exercise, find_exercise
+from helpers.calling import Answer, describe_error
+from helpers.catalogue import Exercise, find_chapter, find_exercise
 from helpers.comparison import compare
 from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
 from helpers.lending import Lent, Stream, is_lent
 from helpers.plain import describe, kind_of, plain_copy
+from helpers.points import Points
 from helpers.process_state import course_defaults
 from helpers.random_numbers import globals_kept, seed_globals
 from helpers.students_process import OwnProcess, StudentsProcess
@@ -154,6 +155,7 @@ class Check:
         if self._is_blocked():
             raise _NotTriedError
         result.calls += 1
+        result.right = []
         result.rests_on_code |= _is_probe(function)
         made = self._last_call = Call(function, *_copy_arguments(args, kwargs))
         self._tape.take(made)
@@ -161,9 +163,10 @@ class Check:
         result.printed += answer.printed
         result.warned += answer.warned
         if answer.problem:
-            result.not_written = answer.is_stub
+            other = _unwritten_other(self.exercise, answer) if answer.is_stub else ""
+            result.not_written = answer.is_stub and not other
             result.frames = answer.frames
-            raise _PropertyFailedError(answer.problem, answer.describe_kind())
+            raise _PropertyFailedError(other or answer.problem, answer.describe_kind())
         made.has_returned, made.value = True, answer.value
         return answer.value
 
@@ -185,6 +188,7 @@ class Check:
         result = self._inside_property()
         found = compare(got, expected, rtol=rtol, atol=atol)
         if found is None:
+            result.right += [what] if what and what not in result.right else []
             return
         self._compared = got, expected
         result.show_difference(got, expected, found)
@@ -197,7 +201,7 @@ class Check:
         self.close(got, expected, rtol=0.0, atol=0.0, what=what)
 
     def true(self, condition: bool, otherwise: str) -> None:
-        """Require ``condition``; ``otherwise`` tells the student what was seen instead."""
+        """Require ``condition``; ``otherwise`` says to the student what was seen instead."""
         self._inside_property()
         if condition is not True:
             raise _PropertyFailedError(otherwise)
@@ -210,7 +214,7 @@ class Check:
 
     def stream(self, items: Iterable) -> Stream:
         """Return what a call hands over in place of an iterator over ``items``, which stays here:
-        its attribute ``read`` tells how many the student's code has taken.
+        its attribute ``read`` says how many the student's code has taken.
         """
         return Stream(items)
 
@@ -260,7 +264,7 @@ class Check:
         points, _ = report.count_points(self.exercise, self._results)
         self._tape.finish()
         self._publish(self.exercise, self._results, points)
-        return report.Points(points)
+        return Points(points)
 
     def _wait_if_doubtful(self, result: report.Result) -> None:
         doubt = next(iter(self._process.read().doubts), None)
@@ -289,6 +293,17 @@ def _show_and_record(exercise: Exercise, results: list[report.Result], points: f
     if not any(result.not_written for result in results):
         progress_store.record(exercise, sum(report.count_points(exercise, results)))
         start_page.refresh_start_page()
+
+
+def _unwritten_other(exercise: Exercise, answer: Answer) -> str:
+    """Return one sentence if it is another exercise's stub that was called; "" otherwise."""
+    called = answer.frames[-1].function if answer.frames else ""
+    if called in exercise.defines:
+        return ""
+    for other in find_chapter(exercise.chapter).exercises:
+        if called in other.defines:
+            return f"your code calls {called}, which is not written yet: exercise {other.number}"
+    return ""
 
 
 def _copy_arguments(args: Iterable, kwargs: dict[str, Any]) -> tuple[list, dict[str, Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from helpers.apart import FEWEST_DIGITS, bits_apart, digits_apart, tell_apart
+from helpers.pattern import pattern_of
 from helpers.plain import describe, kind_of, with_article
 
 # Relative and absolute tolerance: a few roundings of the format, not more.
@@ -32,23 +33,12 @@ class Difference:
     Attributes:
         sentence: what differs most: where, what came back, what was expected.
         digits: how many of a number's it takes to see it.
-        bits: of what came back and of what was expected, where they tell more; () elsewhere.
+        bits: of what came back and of what was expected, where they explain more; () elsewhere.
     """
 
     sentence: str
     digits: int = FEWEST_DIGITS
     bits: tuple[str, ...] = ()
-
-
-def find_difference(
-    got: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None
-) -> str | None:
-    """Return one sentence that tells how ``got`` differs from ``expected``, or None.
-
-    Both are compared as ``compare`` does.
-    """
-    found = compare(got, expected, rtol=rtol, atol=atol)
-    return found.sentence if found else None
 
 
 def compare(
@@ -142,15 +132,21 @@ def _worst_element(
     gap[wrong & ~torch.isfinite(gap)] = torch.inf
     index = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), got.shape))
     place = f"{where}[{', '.join(map(str, index))}]" if index else where
-    count = f"{int(wrong.sum())} of {got.numel()} values differ; " if got.numel() > 1 else ""
-    came, wanted = got[index].item(), expected[index].item()
-    shown = tell_apart(came, wanted)
+    count = ""
+    if got.numel() > 1:
+        pattern = pattern_of(got, expected)
+        told = f": {pattern}" if pattern else ""
+        count = f"{int(wrong.sum())} of {got.numel()} values differ{told}; "
     bits = bits_apart(got[index], expected[index]) if is_exact else None
-    return Difference(
-        f"{count}{_at(place)}{shown[0]} came back, expected {shown[1]}",
-        digits_apart(came, wanted),
-        bits or (),
-    )
+    return _numbers_differ(count + _at(place), got[index].item(), expected[index].item(), bits)
+
+
+def _numbers_differ(
+    before: str, got: Any, expected: Any, bits: tuple[str, str] | None = None
+) -> Difference:
+    came, wanted = tell_apart(got, expected)
+    sentence = f"{before}{came} came back, expected {wanted}"
+    return Difference(sentence, digits_apart(got, expected), bits or ())
 
 
 def _array_difference(
@@ -172,9 +168,7 @@ def _float_difference(
         return None
     if math.isfinite(expected) and abs(got - expected) <= atol + rtol * abs(expected):
         return None
-    came, wanted = tell_apart(got, expected)
-    digits = digits_apart(got, expected)
-    return Difference(f"{_at(where)}{came} came back, expected {wanted}", digits)
+    return _numbers_differ(_at(where), got, expected)
 
 
 def _dict_difference(

@@ -190,7 +190,9 @@ class Case:
 
     def __repr__(self) -> str:
         """Return the case as lines of text."""
-        rows = "\n".join(f"  {heading:<10} {text}" for heading, text in self._rows())
+        rows = self._rows()
+        width = max(len(heading) for heading, _ in rows)
+        rows = "\n".join(f"  {heading:<{width}} {text}" for heading, text in rows)
         return f"{self._title()}\n{rows}\n{self._use()}"
 
     def _repr_html_(self) -> str:

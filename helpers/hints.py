@@ -21,5 +21,5 @@ def hint(exercise: str, stage: int | None = None) -> None:
         raise ValueError(f"stage is 1 to {last}, not {stage!r}")
     progress_store.record_hint(card, stage)
     heading = f"Hint {stage} of {last} · {card.title}"
-    more = f'For the next one: hint("{card.name}")' if stage < last else "This is the last one."
+    more = f'For the next one: hint("{card.name}")' if stage < last else "That was the last hint."
     display.show_markdown(f"**{heading}**\n\n{card.hints[stage - 1]}\n\n*{more}*")

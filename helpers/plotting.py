@@ -7,6 +7,8 @@ import html
 import io
 from typing import TYPE_CHECKING
 
+from helpers.figures import frame
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -52,34 +54,63 @@ def new_figure(
     return figure, axes
 
 
-def show(
-    figure: Figure,
-    alt: str,
-    live: dict[str, dict] | None = None,
-    metadata: dict | None = None,
-) -> None:
-    """Show ``figure`` with its alternative text, as a picture on a white face.
+def show(figure: Figure, alt: str, *, number: str = "", caption: str = "") -> None:
+    """Show ``figure`` in the colors of the reader's theme, with its alternative text.
 
     Args:
         figure: made by ``new_figure``.
         alt: what the picture shows, for those who do not see it.
-        live: what a front end that can shows instead: data by their MIME type.
-        metadata: kept with the output, shown nowhere.
+        number: the chapter's number and the figure's, as in "5.2"; it comes with a caption.
+        caption: what to see in the figure; code stands between backticks.
+
+    Raises:
+        ValueError: if ``alt`` says too little, a plot lacks a title or an axis label, the number
+            is malformed, or a number or a caption comes alone.
+    """
+    label = frame.Label(number, caption)
+    require_words(figure, alt)
+    frame.show(draw_html(figure, alt), alt, label)
+
+
+def require_words(figure: Figure, alt: str) -> None:
+    """Insist that ``figure`` can be understood.
 
     Raises:
         ValueError: if ``alt`` says too little, or a plot lacks a title or an axis label.
     """
-    _require_words(figure, alt)
-    picture = render_png(figure)
-    width = round(figure.get_figwidth() * _PIXELS_PER_INCH)
-    markup = (
-        f'<figure style="margin:0"><img alt="{html.escape(alt, quote=True)}" width="{width}" '
-        'style="max-width:100%;height:auto;background:#fff" '
-        f'src="data:image/png;base64,{base64.b64encode(picture).decode()}"></figure>'
-    )
-    from helpers import display
+    frame.require_alternative(alt)
+    plots = [axes for axes in figure.axes if axes.axison and not hasattr(axes, "_colorbar")]
+    if not find_title(figure):
+        raise ValueError("the figure has no title")
+    for axes in plots:
+        if not (axes.get_xlabel() or axes.get_shared_x_axes().get_siblings(axes)[1:]):
+            raise ValueError(f'the plot "{_title(axes)}" has no label on its x axis')
+        if not (axes.get_ylabel() or axes.get_shared_y_axes().get_siblings(axes)[1:]):
+            raise ValueError(f'the plot "{_title(axes)}" has no label on its y axis')
 
-    display.show(f"Figure: {alt}", markup, live, metadata)
+
+def draw_html(figure: Figure, alt: str) -> str:
+    """Return ``figure`` as an HTML image for light pages that a style can turn dark.
+
+    Where styles are taken out, as in a notebook that is not trusted, it is the light one.
+    """
+    light, dark = (f"data:image/png;base64,{picture}" for picture in draw_both(figure))
+    width, height = (round(size * _PIXELS_PER_INCH) for size in figure.get_size_inches())
+    return (
+        f'<img alt="{html.escape(alt, quote=True)}" width="{width}" height="{height}" '
+        f'style="max-width:100%;height:auto;--bits-dark-picture:url({dark})" src="{light}">'
+    )
+
+
+def draw_both(figure: Figure) -> tuple[str, str]:
+    """Return ``figure`` for light and for dark pages: small PNG files in base64."""
+    from helpers.figures.dark import darkened
+    from helpers.figures.small import compress
+
+    light = compress(render_png(figure))
+    with darkened(figure):
+        dark = compress(render_png(figure, facecolor="none"))
+    return base64.b64encode(light).decode(), base64.b64encode(dark).decode()
 
 
 def find_title(figure: Figure) -> str:
@@ -88,13 +119,20 @@ def find_title(figure: Figure) -> str:
     return next(filter(None, titles), "")
 
 
-def render_png(figure: Figure) -> bytes:
-    """Return ``figure`` as PNG, the same bytes for the same figure."""
+def render_png(figure: Figure, **options: object) -> bytes:
+    """Return ``figure`` as PNG, the same bytes for the same figure.
+
+    ``options`` go to ``Figure.savefig``.
+    """
     _finish_style(figure)
     buffer = io.BytesIO()
     # Without metadata: matplotlib would write its version into the file.
     figure.savefig(
-        buffer, format="png", dpi=_PIXELS_PER_INCH * _SHARPNESS, metadata={"Software": None}
+        buffer,
+        format="png",
+        dpi=_PIXELS_PER_INCH * _SHARPNESS,
+        metadata={"Software": None},
+        **options,
     )
     return buffer.getvalue()
 
@@ -109,19 +147,6 @@ def _finish_style(figure: Figure) -> None:
         if centered and not axes.get_title("left"):
             axes.set_title("", loc="center")
             axes.set_title(centered, loc="left")
-
-
-def _require_words(figure: Figure, alt: str) -> None:
-    if len(alt.split()) < 5:
-        raise ValueError(f"the alternative text says too little: {alt!r}")
-    plots = [axes for axes in figure.axes if axes.axison and not hasattr(axes, "_colorbar")]
-    if not find_title(figure):
-        raise ValueError("the figure has no title")
-    for axes in plots:
-        if not (axes.get_xlabel() or axes.get_shared_x_axes().get_siblings(axes)[1:]):
-            raise ValueError(f'the plot "{_title(axes)}" has no label on its x axis')
-        if not (axes.get_ylabel() or axes.get_shared_y_axes().get_siblings(axes)[1:]):
-            raise ValueError(f'the plot "{_title(axes)}" has no label on its y axis')
 
 
 def _title(axes: Axes) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helpers import plotting
+from helpers.figures import frame
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 # Where this is in the environment, the pictures of all positions are kept with the output: the book
 # has no kernel that could draw them.
 KEEP_POSITIONS = "BITS_KEEP_POSITIONS"
-_SHADES = 64
 
 
 def play(
@@ -30,6 +28,8 @@ def play(
     start: float,
     alt: str,
     form: str = "{:g}",
+    number: str = "",
+    caption: str = "",
 ) -> None:
     """Show ``draw(start)`` or, where ipywidgets is there, a slider that redraws it.
 
@@ -40,19 +40,71 @@ def play(
         start: the position shown first, and the only one in print; one of ``values``.
         alt: the picture's alternative text at ``start``.
         form: how a value is written beside the slider.
+        number: the figure's number, as for ``show``.
+        caption: the figure's caption, as for ``show``.
 
     Raises:
-        ValueError: if ``start`` is not one of ``values``.
+        ValueError: if ``start`` is not one of ``values``, or as for ``show``.
     """
     if start not in values:
         raise ValueError(f"start is {start!r}, which is not one of the values {list(values)}")
-    positions = None
+    positions = {}
     if KEEP_POSITIONS in os.environ:
-        positions = _draw_all(draw, label, values, start, form)
+        positions = {"play": _draw_all(draw, label, values, start, form)}
+    figure = _RedrawnFigure(draw, start, alt, frame.Label(number, caption))
     ipywidgets = _find_ipywidgets()
-    figure = draw(start)
-    live = ipywidgets and _make_slider(ipywidgets, draw, figure, label, values, start, form)
-    plotting.show(figure, alt, live, positions)
+    live = ipywidgets and _make_slider(ipywidgets, figure, label, values, form)
+    frame.show(figure.picture, alt, figure.label, live, positions)
+
+
+def ask(
+    draw: Callable[[str], Figure],
+    *,
+    label: str,
+    start: str,
+    alt: str,
+    number: str = "",
+    caption: str = "",
+) -> None:
+    """Show ``draw(start)`` or, where ipywidgets is there, a text box that redraws it.
+
+    Args:
+        draw: returns the figure for a text; raises a ValueError for one that it cannot read.
+        label: what is to be typed.
+        start: the text shown first, and the only one in print.
+        alt: the picture's alternative text at ``start``.
+        number: the figure's number, as for ``show``.
+        caption: the figure's caption, as for ``show``.
+
+    Raises:
+        ValueError: as for ``show``.
+    """
+    figure = _RedrawnFigure(draw, start, alt, frame.Label(number, caption))
+    ipywidgets = _find_ipywidgets()
+    live = ipywidgets and _make_text_box(ipywidgets, figure, label)
+    frame.show(figure.picture, alt, figure.label, live)
+
+
+class _RedrawnFigure:
+    """A figure that is drawn for one value after another."""
+
+    def __init__(
+        self, draw: Callable[[Any], Figure], start: object, alt: str, label: frame.Label
+    ) -> None:
+        self._draw = draw
+        self.start = start
+        self.label = label
+        figure = draw(start)
+        plotting.require_words(figure, alt)
+        self.picture = plotting.draw_html(figure, alt)
+
+    def draw(self, value: object) -> str:
+        """Return the figure for ``value``, as HTML in its frame."""
+        picture = self.picture
+        if value != self.start:
+            figure = self._draw(value)
+            picture = plotting.draw_html(figure, plotting.find_title(figure))
+        return frame.put_in_frame(picture, self.label)
 
 
 def _draw_all(
@@ -65,57 +117,27 @@ def _draw_all(
     positions = []
     for value in values:
         figure = draw(value)
-        picture = base64.b64encode(_render_small_png(figure)).decode()
-        title = plotting.find_title(figure)
-        positions.append({"value": form.format(value), "title": title, "png": picture})
-    start_at = list(values).index(start)
-    return {"bits": {"play": {"label": label, "start": start_at, "positions": positions}}}
+        title, (light, dark) = plotting.find_title(figure), plotting.draw_both(figure)
+        positions.append(
+            {"value": form.format(value), "title": title, "light": light, "dark": dark}
+        )
+    return {"label": label, "start": list(values).index(start), "positions": positions}
 
 
-def _render_small_png(figure: Figure) -> bytes:
-    from PIL import Image
-
-    small = io.BytesIO()
-    with Image.open(io.BytesIO(plotting.render_png(figure))) as picture:
-        picture.convert("RGB").quantize(_SHADES).save(small, format="png", optimize=True)
-    return small.getvalue()
-
-
-def ask(draw: Callable[[str], Figure], *, label: str, start: str, alt: str) -> None:
-    """Show ``draw(start)`` or, where ipywidgets is there, a text box that redraws it.
-
-    Args:
-        draw: returns the figure for a text; raises a ValueError for one that it cannot read.
-        label: what is to be typed.
-        start: the text shown first, and the only one in print.
-        alt: the picture's alternative text at ``start``.
-    """
-    ipywidgets = _find_ipywidgets()
-    figure = draw(start)
-    live = ipywidgets and _make_text_box(ipywidgets, draw, figure, label, start)
-    plotting.show(figure, alt, live)
-
-
-def _make_text_box(
-    ipywidgets: ModuleType,
-    draw: Callable[[str], Figure],
-    figure: Figure,
-    label: str,
-    start: str,
-) -> dict[str, dict]:
+def _make_text_box(ipywidgets: ModuleType, figure: _RedrawnFigure, label: str) -> dict[str, dict]:
     box = ipywidgets.Text(
-        value=start,
+        value=figure.start,
         description=label,
         continuous_update=False,
         style={"description_width": "initial"},
         layout={"width": "60%"},
     )
     complaint = ipywidgets.HTML()
-    picture = _picture_of(ipywidgets, figure)
+    picture = ipywidgets.HTML(figure.draw(figure.start))
 
     def redraw(change: dict) -> None:
         try:
-            picture.value = plotting.render_png(draw(change["new"]))
+            picture.value = figure.draw(change["new"])
         except ValueError as error:
             complaint.value = f"This cannot be read: {html.escape(str(error))}"
         else:
@@ -127,24 +149,22 @@ def _make_text_box(
 
 def _make_slider(
     ipywidgets: ModuleType,
-    draw: Callable[[float], Figure],
-    figure: Figure,
+    figure: _RedrawnFigure,
     label: str,
     values: Sequence[float],
-    start: float,
     form: str,
 ) -> dict[str, dict]:
     slider = ipywidgets.SelectionSlider(
         options=[(form.format(value), value) for value in values],
-        value=start,
+        value=figure.start,
         description=label,
         style={"description_width": "initial"},
         layout={"width": "90%"},
     )
-    picture = _picture_of(ipywidgets, figure)
+    picture = ipywidgets.HTML(figure.draw(figure.start))
 
     def redraw(change: dict) -> None:
-        picture.value = plotting.render_png(draw(change["new"]))
+        picture.value = figure.draw(change["new"])
 
     slider.observe(redraw, names="value")
     return _live_form(ipywidgets.VBox([slider, picture]))
@@ -160,8 +180,3 @@ def _find_ipywidgets() -> ModuleType | None:
     except ModuleNotFoundError:
         return None
     return ipywidgets
-
-
-def _picture_of(ipywidgets: ModuleType, figure: Figure) -> object:
-    layout = {"max_width": "100%", "width": "700px"}
-    return ipywidgets.Image(value=plotting.render_png(figure), format="png", layout=layout)

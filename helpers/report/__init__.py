@@ -9,10 +9,10 @@ from __future__ import annotations
 from helpers import display
 from helpers.catalogue import Exercise
 from helpers.report.page import as_html
-from helpers.report.result import Points, Result, count_points
+from helpers.report.result import Result, count_points
 from helpers.report.text import as_text
 
-__all__ = ["Points", "Result", "as_html", "as_text", "count_points", "show"]
+__all__ = ["Result", "as_html", "as_text", "count_points", "show"]
 
 
 def show(exercise: Exercise, results: list[Result], points: float) -> None:

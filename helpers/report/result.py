@@ -14,21 +14,8 @@ from helpers.plain import describe
 _NOT_WRITTEN = f"{STUB_MESSAGE}: replace the line that raises NotImplementedError"
 
 
-class Points(float):
-    """The value of a test cell, from which nbgrader takes its score.
-
-    nbgrader reads the text (nbgrader 0.9.6, ``utils.determine_grade``); a person reads the points
-    in the report above it, so where there is HTML nothing more is shown.
-    """
-
-    HTML = "<!-- the points, for nbgrader -->"
-
-    def _repr_html_(self) -> str:
-        return self.HTML
-
-    def as_output(self) -> dict[str, str]:
-        """Return what a kernel makes of it: data by their MIME types."""
-        return {"text/plain": repr(self), "text/html": self.HTML}
+# Names of what is right that are told; the others are counted.
+_MOST_RIGHT = 3
 
 
 @dataclass
@@ -43,6 +30,8 @@ class Result:
     calls: int = 0
     came_back: str = ""
     expected: str = ""
+    # What of the last call was compared by name and found right.
+    right: list[str] = field(default_factory=list)
     # Of both, where these tell more than digits.
     bits: tuple[str, ...] = ()
     # The student's own lines that a call of it ended in, the innermost last.
@@ -105,10 +94,11 @@ class Result:
         return rows + ([("came back", self.came_back)] if self.came_back else [])
 
     def _shows_it(self) -> list[tuple[str, str]]:
-        """Return the rows from which the cause can be seen: lines of code, or bits."""
+        """Return the rows from which the cause can be seen: bits, lines of code, what is right."""
         rows = [(name, bits) for name, bits in zip(("bits", "not"), self.bits, strict=False)]
         frames = [str(frame) for frame in reversed(self.frames)]
-        return rows + list(zip(("at", *("called at",) * len(frames)), frames, strict=False))
+        rows += zip(("at", *("called at",) * len(frames)), frames, strict=False)
+        return rows + ([("right", _listed(self.right))] if self.right else [])
 
 
 def count_points(exercise: Exercise, results: Iterable[Result]) -> tuple[float, float]:
@@ -122,3 +112,8 @@ def count_points(exercise: Exercise, results: Iterable[Result]) -> tuple[float, 
 
     points = points_of("passed")
     return points, round(points_of("passed", "waiting") - points, 2)
+
+
+def _listed(names: list[str]) -> str:
+    told, left = names[:_MOST_RIGHT], len(names) - _MOST_RIGHT
+    return ", ".join(told) + (f" and {left} more" if left > 0 else "")

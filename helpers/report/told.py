@@ -16,7 +16,7 @@ FOLLOWS = "fails in the same way"
 MOST_FAILURES = 4
 _MOST_NOISE = 5
 # What stands under the problem; everything else is folded.
-_OPEN = ("", "at", "called at", "bits", "not")
+_OPEN = ("", "at", "called at", "bits", "not", "right")
 _VALUES = ("came back", "expected")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|\b(?:nan|inf)\b")
 
@@ -113,17 +113,18 @@ def arrange(told: Iterable[Told]) -> Order:
     kinds = set()
     for each in told:
         if each.outcome == "failed":
-            kind = _NUMBER.sub("N", each.problem), *(value for _, value in each.shows[:1])
+            shown = [value for heading, value in each.shows[:1] if heading != "right"]
+            kind = (_NUMBER.sub("N", each.problem), *shown)
             if kind in kinds:
                 each = _following(each)
             elif each.inputs or each.shows:  # what is withheld has one sentence for many failures
                 kinds.add(kind)
         by_outcome[each.outcome].append(each)
-    failed = sorted(by_outcome["failed"], key=lambda each: each.follows)
+    own = [each for each in by_outcome["failed"] if not each.follows]
+    following = [each for each in by_outcome["failed"] if each.follows]
     return Order(
-        failures=[each for each in failed if not each.follows][:MOST_FAILURES],
-        more=[each for each in failed if not each.follows][MOST_FAILURES:]
-        + [each for each in failed if each.follows],
+        failures=own[:MOST_FAILURES],
+        more=own[MOST_FAILURES:] + following,
         waiting=by_outcome["waiting"],
         not_tried=by_outcome["not tried"],
         passed=by_outcome["passed"],

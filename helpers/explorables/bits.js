@@ -1,4 +1,4 @@
-// The bit explorer: one number as its bits. A module for anywidget, and for a page without a kernel.
+// The bit explorer: one number as its bits.
 
 const FORMATS = {
   float32: { label: "float32", exponentBits: 8, fractionBits: 23, infinity: true },
@@ -146,15 +146,6 @@ function describe(format, bits) {
 
 // ---- The page
 
-let count = 0;
-
-function make(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
 // What a bit is worth, for those who hear the page instead of seeing it.
 function nameOfBit(format, place) {
   const m = measures(format);
@@ -168,7 +159,7 @@ function nameOfBit(format, place) {
  * of another number, {value}, its text. `onChange` hears of each change.
  */
 export function mount(place, start, onChange = () => {}) {
-  const id = `bits-explorer-${(count += 1)}`;
+  const id = uniqueId("bits");
   let { format, bits } = start;
   // The number that was asked for: a change of format rounds it anew.
   let wanted = parse(start.value ?? "") ?? decode(format, bits).value;
@@ -275,8 +266,6 @@ export function mount(place, start, onChange = () => {}) {
     buttons.forEach((button, i) => (button.tabIndex = i === current ? 0 : -1));
     buttons[current].focus();
   });
-  // The book has shortcuts of its own for letters and arrows.
-  place.addEventListener("keydown", (event) => event.stopPropagation());
   controls.addEventListener("submit", (event) => {
     event.preventDefault();
     const value = parse(field.value);
@@ -295,10 +284,7 @@ export function mount(place, start, onChange = () => {}) {
     setBits(encode(format, neighbors(format, bits)[side]));
   }
 
-  place.classList.add("bits-explorer");
-  place.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab's, which come earlier
-  place.setAttribute("role", "group");
-  place.setAttribute("aria-label", "Bit explorer");
+  claim(place, "Bit explorer");
   place.replaceChildren(controls, row, said, table);
   drawBits();
   field.value = write(wanted);
@@ -314,27 +300,3 @@ export function mount(place, start, onChange = () => {}) {
     },
   };
 }
-
-/** Bring every explorer of a page to life that stands there as a picture. */
-export function mountAll(page) {
-  for (const place of page.querySelectorAll(".bits-explorer[data-format]")) {
-    const { format, bits, value } = place.dataset;
-    mount(place, { format, bits: Number(bits), value });
-  }
-}
-
-function render({ model, el }) {
-  const read = () => ({ format: model.get("format"), bits: model.get("bits") });
-  const place = make("div");
-  el.append(place);
-  const start = { ...read(), value: model.get("value") };
-  const explorer = mount(place, start, (state) => {
-    model.set(state);
-    model.save_changes();
-  });
-  const follow = () => explorer.show(read());
-  model.on("change:format change:bits", follow);
-  return () => model.off("change:format change:bits", follow);
-}
-
-export default { render };

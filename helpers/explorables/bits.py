@@ -1,22 +1,17 @@
 """The bit explorer: a number as its bits, which can be toggled.
 
-What it computes and draws is written once, in ``bit_explorer.js``. In a notebook anywidget starts
-that module, in the book and on Colab the page itself does. Where neither can, the bits stand there
-as text.
+What it computes and draws is written once, in ``bits.js``. Where no script runs, the bits stand
+there as text.
 """
 
 from __future__ import annotations
 
 import html
-import sys
-from functools import cache
-from pathlib import Path
 
 import torch
 
-from helpers import display
+from helpers.explorables import stage
 
-_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # The exponent's and the fraction's bits, by the names of torch's dtypes.
 _FORMATS = {
     "float32": (8, 23),
@@ -43,13 +38,12 @@ def explore_bits(value: float = 0.1, format: str = "float16") -> None:
     Raises:
         UnknownFormatError: if it is another one.
     """
-    picture = draw_static(value, format)
-    if "google.colab" in sys.modules:
-        # A widget of one's own needs a network there; a page's own script does not.
-        picture, live = picture + start_script(), None
-    else:
-        live = _make_live(value, format)
-    display.show(_say(value, format), picture, live)
+    stage.show("bits", find_start(value, format), _say(value, format), draw_static(value, format))
+
+
+def find_start(value: float, format: str) -> stage.State:
+    """Return what the explorer starts from to show ``value`` in ``format``."""
+    return {"format": format, "bits": find_bits(value, format), "value": repr(value)}
 
 
 def find_bits(value: float, format: str) -> int:
@@ -62,32 +56,16 @@ def find_bits(value: float, format: str) -> int:
 
 
 def draw_static(value: float, format: str) -> str:
-    """Return the explorer as HTML that does nothing yet: the bits, and what they stand for."""
-    bits, (exponent_bits, _) = find_bits(value, format), _FORMATS[format]
-    digits = _digits(value, format)
+    """Return the bits, and what they stand for, as HTML."""
+    (exponent_bits, _), digits = _FORMATS[format], _digits(value, format)
     parts = {
         "sign": digits[:1],
         "exponent": digits[1 : 1 + exponent_bits],
         "fraction": digits[1 + exponent_bits :],
     }
     groups = "".join(_draw_group(name, part) for name, part in parts.items())
-    return (
-        f"<style>{read_style()}</style>\n"
-        f'<div class="bits-explorer" data-format="{format}" data-bits="{bits}" '
-        f'data-value="{value!r}">'
-        f'<p class="bits-said">{html.escape(_say(value, format))}</p>'
-        f'<div class="bits-row">{groups}</div></div>'
-    )
-
-
-def start_script() -> str:
-    """Return the script that brings the explorers of a page to life, without any other file."""
-    return f'<script type="module">\n{_read("js")}\nmountAll(document);\n</script>'
-
-
-def read_style() -> str:
-    """Return the explorer's style sheet."""
-    return _read("css")
+    said = html.escape(_say(value, format))
+    return f'<p class="bits-said">{said}</p><div class="bits-row">{groups}</div>'
 
 
 def _draw_group(name: str, digits: str) -> str:
@@ -111,32 +89,3 @@ def _say(value: float, format: str) -> str:
 
 def _digits(value: float, format: str) -> str:
     return f"{find_bits(value, format):0{1 + sum(_FORMATS[format])}b}"
-
-
-def _make_live(value: float, format: str) -> dict[str, dict] | None:
-    try:
-        explorer = _widget_class()(format=format, bits=find_bits(value, format), value=repr(value))
-    except ModuleNotFoundError:
-        return None
-    view = {"version_major": 2, "version_minor": 0, "model_id": explorer.model_id}
-    return {_WIDGET_VIEW: view}
-
-
-@cache
-def _widget_class() -> type:
-    import anywidget
-    import traitlets
-
-    class BitExplorer(anywidget.AnyWidget):
-        _esm = _read("js")
-        _css = read_style()
-        format = traitlets.Unicode().tag(sync=True)
-        bits = traitlets.Int().tag(sync=True)
-        value = traitlets.Unicode().tag(sync=True)  # as it was asked for, before it was rounded
-
-    return BitExplorer
-
-
-@cache
-def _read(kind: str) -> str:
-    return Path(__file__).with_suffix(f".{kind}").read_text(encoding="utf-8")
