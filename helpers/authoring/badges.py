@@ -21,7 +21,7 @@ def with_badges(root: Path) -> str:
     """Return the text of ``root``'s README with a Colab and a Binder badge beside each chapter.
 
     Raises:
-        SettingsError: book.toml does not tell the repository's address.
+        SettingsError: book.toml does not set the repository's address.
         LaunchError: Colab and Binder cannot use the address.
     """
     repository = repository_address(root)

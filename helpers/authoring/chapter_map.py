@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from helpers.authoring.page import PageError
+from helpers.authoring.notebooks import PageError
 
 _ROW = re.compile(
     r"^\| \[(?P<number>\d\d) (?P<title>[^\]]+)\]\((?P<page>[\w-]+\.md)\)"
@@ -50,7 +50,7 @@ def render_map(course: Path) -> str:
         [
             f'<svg class="chapter-map" viewBox="0 0 {_WIDTH} {_ROW_HEIGHT * len(chapters)}"'
             ' role="group" aria-label="The chapters in their order. Arcs lead from a chapter to'
-            ' those that build on it, as the table below tells.">',
+            ' those that build on it.">',
             *(_arc(places[first], places[then]) for first, then in _arcs(chapters)),
             *(_label(chapter, places[chapter.number]) for chapter in chapters.values()),
             "</svg>",

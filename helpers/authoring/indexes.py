@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nbformat import NotebookNode
 
-from helpers.authoring.page import Chapter, PageError, exercise_anchor, read_notebook
+from helpers.authoring.cards import Card, read_cards
+from helpers.authoring.notebooks import PageError, chapter_title, read_chapters
+from helpers.authoring.sections import Section, exercise_anchor, link_to, split_sections
 
-_TITLE = re.compile(r"^### (?:Exercise \d+ · )?(?P<title>.+)$", re.MULTILINE)
-_FACTS = re.compile(
-    r"^\*?(?P<points>[\d.]+) points · (?P<minutes>\d+) minutes"
-    r" · difficulty (?P<difficulty>\d) of 3",
-    re.MULTILINE,
-)
-_CHAPTER_TITLE = re.compile(r"^# (?:\d\d · )?(?P<title>.+)$", re.MULTILINE)
 _GLOSSARY = re.compile(
     r"^#+ Glossary\n+\|[^\n]*\n\|[ :|-]*\n(?P<rows>(?:\|[^\n]*\n?)+)", re.MULTILINE
 )
-
-
-@dataclass(frozen=True)
-class _Card:
-    name: str
-    title: str
-    points: float
-    minutes: int
-    difficulty: int
 
 
 def render_exercises(course: Path) -> str:
@@ -41,7 +26,7 @@ def render_exercises(course: Path) -> str:
     """
     blocks = []
     for name, notebook in read_chapters(course):
-        cards = list(_cards(notebook, name))
+        cards = list(read_cards(notebook.cells, name))
         if not cards:
             continue
         points, minutes = sum(c.points for c in cards), sum(c.minutes for c in cards)
@@ -68,8 +53,9 @@ def render_glossary(course: Path) -> str:
     """
     found: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, notebook in read_chapters(course):
+        sections = split_sections(notebook.cells)
         for row in _glossary_rows(notebook, name):
-            found[row].append(f"[{name[:2]}]({name}.md)")
+            found[row].append(link_to(name, _where_explained(row[0], sections)))
     rows = sorted(found.items(), key=lambda item: (item[0][0].casefold(), item[1]))
     lines = [
         f"| {' | '.join(row)} | {', '.join(dict.fromkeys(chapters))} |" for row, chapters in rows
@@ -78,49 +64,7 @@ def render_glossary(course: Path) -> str:
     return "\n".join([*header, *lines]) + "\n"
 
 
-def read_chapters(course: Path) -> Iterator[tuple[str, NotebookNode]]:
-    """Yield the name and the source notebook of each chapter of the folder ``course``, in order.
-
-    Raises:
-        PageError: a notebook is missing or damaged.
-    """
-    for path in sorted((course / "source").glob("[0-9][0-9]-*")):
-        yield path.name, read_notebook(Chapter.find(course, path.name).source)
-
-
-def chapter_title(notebook: NotebookNode, name: str) -> str:
-    """Return the title of the chapter ``name``, without its number.
-
-    Raises:
-        PageError: it has none.
-    """
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown" and (match := _CHAPTER_TITLE.search(cell.source)):
-            return match["title"]
-    raise PageError(f"Chapter {name} has no title; its first line is to be `# NN · Title`.")
-
-
-def _cards(notebook: NotebookNode, name: str) -> Iterator[_Card]:
-    for cell in notebook.cells:
-        exercise = cell.metadata.get("bits", {}).get("exercise")
-        if cell.cell_type != "markdown" or not exercise:
-            continue
-        title, facts = _TITLE.search(cell.source), _FACTS.search(cell.source)
-        if not title or not facts:
-            raise PageError(
-                f"Chapter {name}: the card of {exercise!r} has no title, or does not say its"
-                " points, minutes and difficulty; build the chapter again with `make build`."
-            )
-        yield _Card(
-            exercise,
-            title["title"],
-            float(facts["points"]),
-            int(facts["minutes"]),
-            int(facts["difficulty"]),
-        )
-
-
-def _exercise_row(chapter: str, card: _Card) -> str:
+def _exercise_row(chapter: str, card: Card) -> str:
     link = f"[{card.title}]({chapter}.md#{exercise_anchor(card.name)})"
     return f"| {link} | {card.points:g} | {card.minutes} | {card.difficulty} |"
 
@@ -131,5 +75,17 @@ def _glossary_rows(notebook: NotebookNode, name: str) -> Iterator[tuple[str, ...
         for line in match["rows"].splitlines() if match else ():
             row = tuple(part.strip() for part in line.strip().strip("|").split("|"))
             if len(row) != 3:
-                raise PageError(f"Chapter {name}: this row of the glossary has not 3 cells: {line}")
+                raise PageError(
+                    f"Chapter {name}: this row of the glossary does not have 3 cells: {line}"
+                )
             yield row
+
+
+def _where_explained(term: str, sections: Sequence[Section]) -> str:
+    """Return the section that emphasizes ``term`` first, or else the one that names it first."""
+    words = "|".join(re.escape(word.strip()) for word in re.split(r"[,()]", term) if word.strip())
+    for pattern in (rf"(?<!\w)\*+(?:{words})", rf"(?<!\w)(?:{words})"):
+        for section in sections:
+            if re.search(pattern, section.prose, re.IGNORECASE):
+                return section.slug
+    return ""

@@ -99,8 +99,8 @@ def _trouble_told(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise TreeError(
-            f"{error.filename or folder} cannot be written ({error.strerror}): make sure that you "
-            f"may write there and that the disk has room, and run the same command again."
+            f"{error.filename or folder} cannot be written ({error.strerror}): make sure that "
+            f"you can write there and that the disk has room, and run the same command again."
         ) from error
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from helpers.authoring.indexes import chapter_title, read_chapters
 from helpers.authoring.markdown import link_targets, parse
+from helpers.authoring.notebooks import chapter_title, read_chapters
 
 _REFERENCES = re.compile(r"^#+ References\n(?P<items>.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 

@@ -1,7 +1,7 @@
-"""Make the book's index of names: which chapter uses which function or class of a library.
+"""Make the book's index of names: which section of a chapter first uses which function or class.
 
-The book's search takes ``torch.cuda.empty_cache`` for one word. In this index the last part of a
-name stands alone, so that who types ``empty_cache`` finds it.
+The last part of a name stands alone: who remembers ``empty_cache`` finds it at E, and by the
+book's search, whatever module it is in.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import importlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 from nbformat import NotebookNode
 
-from helpers.authoring.indexes import read_chapters
+from helpers.authoring.notebooks import read_chapters
+from helpers.authoring.sections import link_to, split_sections
 
 _DOTTED = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
@@ -39,14 +40,15 @@ def render_names(course: Path) -> str:
     Raises:
         PageError: a notebook is missing or damaged.
     """
-    users: dict[str, set[str]] = defaultdict(set)
+    users: dict[str, dict[str, str]] = defaultdict(dict)
     for chapter, notebook in read_chapters(course):
-        for name in _names(notebook):
-            users[name].add(chapter)
+        for section in split_sections(notebook.cells):
+            for name in _names(cell for _, cell in section.cells):
+                users[name].setdefault(chapter, link_to(chapter, section.slug))
     by_letter: dict[str, list[str]] = defaultdict(list)
     for name in sorted(users, key=lambda name: (_sorted_by(name), name)):
         last = name.split(".")[-1]
-        links = ", ".join(f"[{chapter[:2]}]({chapter}.md)" for chapter in sorted(users[name]))
+        links = ", ".join(users[name].values())
         by_letter[_sorted_by(name)[0].upper()].append(f"| `{last}` | `{name}` | {links} |")
     head = "| name | in full | chapters |\n| --- | --- | --- |"
     return "\n\n".join(
@@ -58,8 +60,8 @@ def _sorted_by(name: str) -> str:
     return name.split(".")[-1].lstrip("_").casefold()
 
 
-def _names(notebook: NotebookNode) -> Iterator[str]:
-    for cell in notebook.cells:
+def _names(cells: Iterable[NotebookNode]) -> Iterator[str]:
+    for cell in cells:
         grading = cell.metadata.get("nbgrader", {})
         if grading.get("solution") or grading.get("grade"):
             continue  # what an exercise is solved with is not for the index to say

@@ -53,14 +53,14 @@ def publish(root: Path, destination: Path, address: str | None = None) -> Update
     """
     root, destination = root.resolve(), destination.resolve()
     if destination.is_relative_to(root):
-        raise PublishError(f"{destination} lies in the repository: name a folder outside of it.")
+        raise PublishError(f"{destination} is in the repository: name a folder outside of it.")
     address = address or read_choices(destination).get("address")
     choices = {} if address is None else {"address": address}
     return write_tree(student_files(root, address), destination, choices)
 
 
 def summarize(update: Update, root: Path, destination: Path) -> list[str]:
-    """Return the lines that tell an instructor what was published from ``root``."""
+    """Return the lines that say to an instructor what was published from ``root``."""
     counts = [
         f"{len(part)} {what}"
         for part, what in (
@@ -72,12 +72,12 @@ def summarize(update: Update, root: Path, destination: Path) -> list[str]:
     ]
     lines = [f"The students' copy in {destination}: {', '.join(counts) or 'nothing to do'}."]
     if update.others:
-        lines.append(f"Also there, left as they are: {', '.join(update.others)}.")
+        lines.append(f"Also there, and left unchanged: {', '.join(update.others)}.")
     if is_unset(read_choices(destination).get("address") or repository_address(root)):
         lines.append(
-            f"On Colab and Binder it does not work yet, as the repository's address is not set: "
-            f"publish again with --address URL, or set it in {root / 'book.toml'}, run make build "
-            f"and publish again."
+            f"It does not work on Colab and Binder yet, because the repository's address is not "
+            f"set: publish again with --address URL, or set it in {root / 'book.toml'}, run make "
+            f"build and publish again."
         )
     return lines
 
@@ -145,7 +145,7 @@ def _notebooks(root: Path, address: str | None) -> dict[str, bytes]:
     ours = repository_address(root)
     if address is not None and not re.fullmatch(r"https://[\w.-]+(:\d+)?(/[\w.~-]+)+/?", address):
         raise PublishError(
-            f"{address} is no address to install from: one is like https://HOST/OWNER/NAME"
+            f"{address} is not an address to install from: write one like https://HOST/OWNER/NAME"
         )
     notebooks = {}
     for file in found:
@@ -154,8 +154,8 @@ def _notebooks(root: Path, address: str | None) -> dict[str, bytes]:
         _require_current(file, course)
         if ours not in text:
             raise PublishError(
-                f"{name} does not say the repository's address, {ours}, which stands in book.toml: "
-                f"run make build"
+                f"{name} does not say the repository's address, {ours}, which is set in "
+                f"book.toml: run make build"
             )
         if address is not None:
             text = text.replace(ours, address.rstrip("/"))
@@ -176,8 +176,8 @@ def _require_current(released: Path, course: Path) -> None:
         raise PublishError(f"the notebook {name} is damaged ({error}): run make build") from error
     if make_release(ours, course / "nbgrader_config.py") != theirs:
         raise PublishError(
-            f"course/release/{name} is not what its source gives, so it may hold more than "
-            f"students are to see: run make build"
+            f"course/release/{name} is not what its source gives, so it may hold more "
+            f"than students should see: run make build"
         )
 
 

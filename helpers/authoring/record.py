@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
 
-from helpers.authoring.build import Course, run_cells
+from helpers.authoring.build import Course, choose_chapters, run_cells
 from helpers.card_figures import FILE, RECORDING
 from helpers.files import write_atomically
 
@@ -31,24 +31,21 @@ def record(course: Course, only: list[str] | None = None, file: Path | None = No
 
     Args:
         course: where the chapters lie.
-        only: names of chapters; all if None. Figures of other chapters stay as they are.
+        only: names or numbers of chapters; all if None. Figures of other chapters stay as they are.
         file: where to; the one that chapters read if None.
 
     Returns:
         the names of the figures that were recorded; none where torch finds no card.
 
     Raises:
-        RecordError: if a tagged cell has no name for its figures, or prints nothing on a card, or
-            ``only`` names no chapter.
-        BuildError: if a cell raises.
+        RecordError: if a tagged cell has no name for its figures, or prints nothing on a card.
+        BuildError: if a cell raises, or ``only`` names no chapter.
     """
     notebooks = {}
     for text in course.chapters:
         notebook, catalogue = course.read(text)
         notebooks[catalogue["chapter"]] = notebook
-    unknown = sorted(set(only or ()) - notebooks.keys())
-    if unknown:
-        raise RecordError(f"there is no chapter {unknown[0]}; there are: {', '.join(notebooks)}")
+    chosen = choose_chapters(list(notebooks), only)
     machine = describe_machine()
     if machine is None:
         return []
@@ -56,7 +53,7 @@ def record(course: Course, only: list[str] | None = None, file: Path | None = No
     kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     names = []
     for chapter, notebook in notebooks.items():
-        if only and chapter not in only:
+        if chapter not in chosen:
             continue
         for name, lines in _figures(notebook, chapter).items():
             kept[name] = {"chapter": chapter, **machine, "lines": lines}
@@ -119,6 +116,6 @@ def _figures(notebook: NotebookNode, chapter: str) -> dict[str, list[str]]:
         outputs = notebook.cells[number].outputs
         text = "".join(o.text for o in outputs if o.output_type == "stream" and o.name == "stdout")
         if not text.strip():
-            raise RecordError(f"{chapter}: the cell of {name} prints nothing on this card")
+            raise RecordError(f"{chapter}: the cell of {name} prints nothing on this GPU")
         found[name] = text.rstrip().splitlines()
     return found

@@ -22,7 +22,7 @@ def repository_address(root: Path) -> str:
         settings = tomllib.loads(file.read_text(encoding="utf-8"))
         return settings["output"]["html"]["git-repository-url"].rstrip("/")
     except FileNotFoundError:
-        raise SettingsError(f"{file} is missing: it tells the repository's address") from None
+        raise SettingsError(f"{file} is missing: it sets the repository's address") from None
     except (KeyError, AttributeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(
             f"{file}: output.html.git-repository-url is not set ({error})"

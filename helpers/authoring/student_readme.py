@@ -70,7 +70,7 @@ def _kept_lines(readme: str, lines: list[str]) -> Iterator[str]:
         if titles.count(wanted) != 1:
             raise ReadmeError(
                 f'README.md has {titles.count(wanted) or "no"} headings "## {wanted}", and the '
-                f"students' README is made from one: name that section so again"
+                f"students' README is made from one: give that section this name again"
             )
     ends = [start for start, _ in headings[1:]] + [len(lines)]
     yield "\n".join(lines[: headings[0][0]])
