@@ -594,7 +594,7 @@ def require_gradients(names, x, *given):
             probes.gradient,
             group_norm,
             *(x, *given, weight, bias),
-            wrt={"x": 0, "the weight": 2, "the bias": 3}[name],
+            with_respect_to={"x": 0, "the weight": 2, "the bias": 3}[name],
             grad_output=grad_output,
         )
         leaves = {n: v.double().clone().requires_grad_(True) for n, v in values.items()}
@@ -739,7 +739,7 @@ def require_gradients(names, x, *given):
             probes.gradient,
             layer_norm,
             *(x, *given, weight, bias),
-            wrt={"x": 0, "the weight": 2, "the bias": 3}[name],
+            with_respect_to={"x": 0, "the weight": 2, "the bias": 3}[name],
             grad_output=grad_output,
         )
         leaves = {n: v.double().clone().requires_grad_(True) for n, v in values.items()}
@@ -887,11 +887,18 @@ def require_no_norm():
 
 def require_gradient(name, x, weight):
     grad_output = check.draw.normal(*x.shape, dtype=x.dtype)
-    wrt = {"x": 0, "the weight": 1}[name]
-    got = check.call(probes.gradient, rms_norm, x, weight, wrt=wrt, grad_output=grad_output)
+    with_respect_to = {"x": 0, "the weight": 1}[name]
+    got = check.call(
+        probes.gradient,
+        rms_norm,
+        x,
+        weight,
+        with_respect_to=with_respect_to,
+        grad_output=grad_output,
+    )
     leaves = [value.double().clone().requires_grad_(True) for value in (x, weight)]
     output = functional.rms_norm(leaves[0], x.shape[-1:], leaves[1], 1e-6)
-    (slope,) = torch.autograd.grad(output, leaves[wrt], grad_output.double())
+    (slope,) = torch.autograd.grad(output, leaves[with_respect_to], grad_output.double())
     expected = output.detach().to(x.dtype)
     check.close(got["output"], expected, rtol=1e-4, atol=1e-5, what="the value")
     what = f"the gradient by {name}"

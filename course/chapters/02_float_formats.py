@@ -257,7 +257,7 @@ with check.property("reads formats that torch does not have", weight=3):
     what = "3 bits of exponent, 4 of fraction"
     check.close(got, expected, rtol=1e-14, atol=0.0, what=what)
 with check.property("leaves bits as it is"):
-    bits = check.draw.integers(2, check.draw.integer(3, 9), low=0, high=2**16)
+    bits = check.draw.integers(2, check.draw.integer(3, 9), low=0, high=0b11111_0000000000)
     bits[0, :2] = torch.tensor([0b1_00000_0000000001, 0b1_11111_1000000000])
     seen = check.call(probes.after_call, decode_bits, bits, 5, 10)
     check.close(seen["output"], read_by_torch(bits, torch.float16), atol=0.0)
@@ -1769,8 +1769,9 @@ with check.property("ordinary numbers have the bits of torch's bf16"):
     check.equal(got, bf16_patterns(x))
 with check.property("so have ties, zeros, infinities, and numbers at both ends"):
     ties = from_patterns(0x3F808000, 0x3F818000, 0xBF818000, 0x00008000, 0x00018000, 0x7F7F8000)
+    above = from_patterns(0x3F808001, 0xBF808001)
     ends = torch.tensor([0.0, -0.0, math.inf, -math.inf, 3.4e38, 1e-40, -1e-45])
-    x = torch.cat([ties, ends])
+    x = torch.cat([ties, above, ends])
     got = check.call(pack_bits, x, 7)
     check.equal(got, bf16_patterns(x))
 with check.property("nan stays nan, whatever its bits", weight=2):

@@ -570,7 +570,7 @@ lists = {
 }
 
 
-def run_in_toy(steps, lower="bfloat16", wrt=None, **values):
+def run_in_toy(steps, lower="bfloat16", with_respect_to=None, **values):
     return check.call(
         probes.in_function_mode,
         ToyAutocast,
@@ -578,7 +578,7 @@ def run_in_toy(steps, lower="bfloat16", wrt=None, **values):
         lower=lower,
         steps=steps,
         values=values,
-        wrt=wrt,
+        with_respect_to=with_respect_to,
     )
 
 
@@ -660,7 +660,7 @@ with check.property("float64 and integers are left alone"):
     check.equal(got["sums"], counts.cumsum(0), what="cumsum of integers")
 with check.property("gradients flow through the casts to a Parameter, with float16 as lower"):
     w, x = check.draw.normal(5, 3), check.draw.normal(2, 5)
-    got = run_in_toy([("y", "matmul", ("x", "w"))], lower="float16", wrt="w", w=w, x=x)
+    got = run_in_toy([("y", "matmul", ("x", "w"))], lower="float16", with_respect_to="w", w=w, x=x)
     expected = (x.half().double() @ w.half().double()).half()
     check.close(got["y"], expected, atol=4e-3, what="x @ w")
     slope = x.half().double().sum(dim=0).float().unsqueeze(1).expand(5, 3)
@@ -687,7 +687,7 @@ with check.property('"widest" looks at tensors in kwargs, too'):
 with check.property("gradients flow through one operation after another"):
     w, x = check.draw.normal(5, 3), check.draw.normal(2, 5)
     steps = [("y", "matmul", ("x", "w")), ("z", "exp", ("y",))]
-    got = run_in_toy(steps, wrt="w", w=w, x=0.2 * x)
+    got = run_in_toy(steps, with_respect_to="w", w=w, x=0.2 * x)
     y = (0.2 * x).bfloat16().double() @ w.bfloat16().double()
     slope = (0.2 * x).bfloat16().double().T @ y.exp()
     check.close(got["gradient"], slope.float(), rtol=3e-2, atol=3e-2, what="the gradient by w")
@@ -1413,34 +1413,34 @@ def same_region(product, factors, lower):
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
-def keeps_digits(a, b, temperature, lower, wrt=None, rtol=3e-4):
+def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
     factors = draw_factors()
-    options = {"factors": factors, "lower": lower, "wrt": wrt}
+    options = {"factors": factors, "lower": lower, "with_respect_to": with_respect_to}
     got = check.call(probes.in_autocast, matching_loss, a, b, temperature, **options)
     loss, slopes = true_loss_and_gradients(a, b, temperature)
     region = f"in a {lower} region" if lower else "outside of a region"
     check.close(got["output"], loss, rtol=rtol, what=f"the loss {region}")
-    if wrt is None:
+    if with_respect_to is None:
         same_region(got["product"], factors, lower)
         return
     # Casts of 16-bit inputs add up 16-bit gradients; a float32 gradient has nothing to add up.
-    share = 1e-3 if slopes[wrt].dtype == torch.float32 else 2e-2
-    atol = share * slopes[wrt].abs().max().item()
-    what = f"the gradient by {'ab'[wrt]} {region}"
-    check.close(got["gradient"], slopes[wrt], rtol=share, atol=atol, what=what)
+    share = 1e-3 if slopes[with_respect_to].dtype == torch.float32 else 2e-2
+    atol = share * slopes[with_respect_to].abs().max().item()
+    what = f"the gradient by {'ab'[with_respect_to]} {region}"
+    check.close(got["gradient"], slopes[with_respect_to], rtol=share, atol=atol, what=what)
 
 
 with check.property("is the formula, outside of a region"):
     a, b = draw_views(10, 6)
-    keeps_digits(a, 3 * b, 0.02, None, wrt=0)
-    keeps_digits(a, 3 * b, 0.02, None, wrt=1)
+    keeps_digits(a, 3 * b, 0.02, None, with_respect_to=0)
+    keeps_digits(a, 3 * b, 0.02, None, with_respect_to=1)
 with check.property("float32 inputs keep their digits in a bfloat16 region", weight=3):
-    keeps_digits(*draw_views(17, 12), 0.01, "bfloat16", wrt=0)
-    keeps_digits(*draw_views(14, 9), 0.01, "bfloat16", wrt=1)
+    keeps_digits(*draw_views(17, 12), 0.01, "bfloat16", with_respect_to=0)
+    keeps_digits(*draw_views(14, 9), 0.01, "bfloat16", with_respect_to=1)
 with check.property("16-bit inputs give a float32 loss, in a region and outside", weight=2):
     a, b = (view.bfloat16() for view in draw_views(11, 9))
-    keeps_digits(a, b, 0.01, "bfloat16", wrt=0)
-    keeps_digits(a, b, 0.01, None, wrt=0)
+    keeps_digits(a, b, 0.01, "bfloat16", with_respect_to=0)
+    keeps_digits(a, b, 0.01, None, with_respect_to=0)
 with check.property("entries as large as float16 allows, in either argument"):
     a, b = ((60_000 / view.abs().max() * view).half() for view in draw_views(12, 7))
     keeps_digits(a, b, 0.02, None)
@@ -1453,12 +1453,12 @@ with check.property("the region is what it was afterwards"):
 ### BEGIN HIDDEN TESTS
 with check.property("large float16 entries beside float32 ones, in a float16 region"):
     a, b = draw_views(13, 8)
-    keeps_digits((1000.0 * a).half(), b, 0.02, "float16", wrt=1)
+    keeps_digits((1000.0 * a).half(), b, 0.02, "float16", with_respect_to=1)
 with check.property("float32 beside bfloat16, and the gradient by either"):
     a, b = draw_views(9, 7)
-    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", wrt=0)
-    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", wrt=1)
-    keeps_digits(a.bfloat16(), b, 0.02, None, wrt=1)
+    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", with_respect_to=0)
+    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", with_respect_to=1)
+    keeps_digits(a.bfloat16(), b, 0.02, None, with_respect_to=1)
 ### END HIDDEN TESTS
 check.score()
 
@@ -2000,7 +2000,9 @@ def same_region(product, factors, lower):
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
-def angles_in_region(positions, frequencies, lower="bfloat16", wrt=None, grad_output=None):
+def angles_in_region(
+    positions, frequencies, lower="bfloat16", with_respect_to=None, grad_output=None
+):
     factors = draw_factors()
     got = check.call(
         probes.in_autocast,
@@ -2009,7 +2011,7 @@ def angles_in_region(positions, frequencies, lower="bfloat16", wrt=None, grad_ou
         frequencies,
         factors=factors,
         lower=lower,
-        wrt=wrt,
+        with_respect_to=with_respect_to,
         grad_output=grad_output,
     )
     expected = exact_angles(positions, frequencies)
@@ -2034,7 +2036,7 @@ with check.property("autograd goes to the frequencies, and the region is what it
     for lower in ("bfloat16", "float16", None):
         positions = check.draw.permutation(check.draw.integer(6, 12))
         frequencies = check.draw.uniform(3, low=0.1)
-        got, factors = angles_in_region(positions, frequencies, lower, wrt=1)
+        got, factors = angles_in_region(positions, frequencies, lower, with_respect_to=1)
         expected = torch.full((3,), positions.sum().item() * 1.0)  # the sum of the positions
         check.close(got["gradient"], expected, rtol=2e-2, what=f"the gradient, region {lower}")
         same_region(got["product"], factors, lower)
@@ -2043,7 +2045,7 @@ with check.property("autograd goes to the frequencies, and the region is what it
 with check.property("the gradient by the frequencies, at large positions"):
     positions, frequencies = 2001 + check.draw.permutation(6), check.draw.uniform(3, low=0.1)
     grad_output = check.draw.normal(6, 3)
-    got, _ = angles_in_region(positions, frequencies, wrt=1, grad_output=grad_output)
+    got, _ = angles_in_region(positions, frequencies, with_respect_to=1, grad_output=grad_output)
     expected = (positions.double()[:, None] * grad_output.double()).sum(dim=0).float()
     check.close(got["gradient"], expected, rtol=1e-4, atol=1e-2, what="the gradient")
 with check.property("it leaves a float16 region as it found it"):

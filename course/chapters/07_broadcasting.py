@@ -787,7 +787,9 @@ with check.property("the gradient by x and by y"):
     got = check.call(probes.gradient, pairwise_distances, x, y, grad_output=grad_output)
     check.close(got["gradient"], expected, rtol=1e-3, atol=1e-4, what="by x")
     expected = -(grad_output[:, :, None] * directions).sum(dim=0)
-    got = check.call(probes.gradient, pairwise_distances, x, y, wrt=1, grad_output=grad_output)
+    got = check.call(
+        probes.gradient, pairwise_distances, x, y, with_respect_to=1, grad_output=grad_output
+    )
     check.close(got["gradient"], expected, rtol=1e-3, atol=1e-4, what="by y")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -1069,7 +1071,7 @@ def same_gradients(first, second):
     leaves = [tensor.flatten().requires_grad_(True) for tensor in tensors]
     slopes = torch.autograd.grad(functional.mse_loss(*leaves), leaves)
     for place, name in enumerate(("prediction", "target")):
-        got = check.call(probes.gradient, squared_error, *tensors, wrt=place)
+        got = check.call(probes.gradient, squared_error, *tensors, with_respect_to=place)
         expected = slopes[place].reshape(tensors[place].shape)
         what = f"shapes {first} and {second}: the gradient by the {name}"
         check.close(got["gradient"], expected, rtol=1e-5, atol=1e-6, what=what)

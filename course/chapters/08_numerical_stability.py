@@ -408,6 +408,7 @@ with check.property("leaves the logits as they are"):
 with check.property("the gradient along other dimensions, with logits of -inf", weight=0.5):
     logits = check.draw.normal(5, 2, 4, std=3.0, dtype=torch.float64) - 900
     logits[1:3, 0, check.draw.integer(0, 4)] = -math.inf
+    logits[3] += 60.0
     for dim in (0, -1):
         same_gradient(logits, dim)
 ### END HIDDEN TESTS
@@ -1243,7 +1244,9 @@ with check.property("the gradient where a row of thousands is masked throughout"
     logits = check.draw.normal(4, 7, dtype=torch.float64)
     logits = logits + torch.tensor([[-1e12], [1e5], [-5e3], [5e3]])
     mask, grad_output = mask_with_a_key_per_row(4, 7), check.draw.normal(4, 7, dtype=torch.float64)
-    mask[check.draw.integer(0, 4)] = False
+    logits[:, 4] += 30.0
+    mask[:, 4], mask[:, 5] = False, True
+    mask[check.draw.integer(1, 4)] = False
     got = check.call(probes.gradient, masked_softmax, logits, mask, grad_output=grad_output)
     weights = softmax_of_kept(logits, mask)
     slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True))
@@ -1618,7 +1621,7 @@ with check.property("points that coincide have distance 0 and gradient 0", weigh
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
     check.close(got["gradient"], slopes(a, b).float(), what="the gradient by a")
-    got = check.call(probes.gradient, distances, a, b, wrt=1)
+    got = check.call(probes.gradient, distances, a, b, with_respect_to=1)
     check.close(got["gradient"], -slopes(a, b).float(), what="the gradient by b")
 with check.property("a distance of a millionth comes out as a millionth"):
     a, b = check.draw.normal(6, 4, std=1e-6), check.draw.normal(6, 4, std=1e-6)
@@ -1638,7 +1641,7 @@ with check.property("the gradient by b, small distances, float64"):
     b = check.draw.normal(4, 6, std=1e-9, dtype=torch.float64)
     b[2] = a[2]
     grad_output = check.draw.normal(4, dtype=torch.float64)
-    got = check.call(probes.gradient, distances, a, b, wrt=1, grad_output=grad_output)
+    got = check.call(probes.gradient, distances, a, b, with_respect_to=1, grad_output=grad_output)
     check.close(got["output"], distances_in_float64(a, b), atol=0.0, what="the value")
     expected = -slopes(a, b) * grad_output[:, None]
     check.close(got["gradient"], expected, rtol=1e-8, what="the gradient by b")

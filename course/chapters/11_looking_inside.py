@@ -326,8 +326,8 @@ with check.property("any blanks, any unit; versions are text"):
     warm, clock = check.draw.integer(20, 90), check.draw.integer(300, 2000)
     version = f"{check.draw.integer(400, 600)}.{check.draw.integer(10, 200)}.05"
     text = "name,driver_version ,  temperature.gpu [C], clocks.sm [MHz]\n"
-    text += f"Tesla T4,{version},{warm} C ,  {clock} MHz\n"
-    expected = {"name": "Tesla T4", "driver_version": version}
+    text += f"3080 Laptop GPU,{version},{warm} C ,  {clock} MHz\n"
+    expected = {"name": "3080 Laptop GPU", "driver_version": version}
     expected |= {"temperature.gpu": warm, "clocks.sm": clock}
     check.equal(check.call(parse_report, text), [expected], what=f"for {text!r}")
 with check.property("no card"):

@@ -1213,7 +1213,7 @@ Write the class `Segmenter(budget, seed)`.
 - `budget` is a number of bytes, at least 900,000. `seed` is an int from 0 on: segmenters with the same budget and seed are equal to the last bit, whatever the global generators hold; with another seed, a network begins with other weights. (A network's first weights come from torch's global generator. Leave that one as it is for others: `torch.random.fork_rng(devices=[])`.)
 - `step(volumes, masks)` trains on a batch of 1 to 8 volumes of 16³ voxels, float32. **At no moment of it more than `budget` bytes are there**, by `peak_bytes`: everything that the step makes or uses counts, weights, gradients and optimizer included. Only the batch itself does not. The same holds for `state_dict()`, `load_state_dict(...)` and `predict` of a single volume: work that is put off is counted there. In `__init__` nothing is counted: you may measure.
 - `predict(volumes)` returns logits for any number of volumes of 16³: above 0 where it says "ball". No graph hangs on them.
-- After 20 steps with batches of 2 out of 64 volumes, the Dice coefficient on unseen ones is at least 0.5 with a budget of 8 MB, and at least 0.45 with 0.9 MB. (The best threshold had 0.42. The course's own reaches 0.6.) It learns from what `step` gets and from nothing else: the check also hands in volumes times -1, in which the balls are dark.
+- After 30 steps with batches of 2 out of 64 volumes, the Dice coefficient on unseen ones is at least 0.5 with a budget of 8 MB, and at least 0.45 with 0.9 MB, for one of the seeds 5, 6 and 7: first weights can be unlucky. (The best threshold had 0.42. The course's own mostly reaches 0.6.) It learns from what `step` gets and from nothing else: the check also hands in volumes times -1, in which the balls are dark.
 - `state_dict()` and `load_state_dict(state)`: a new `Segmenter` with the same budget and seed, in a new process, goes on **equal to the last bit**, from any step on. The state is data that `torch.save` writes and `torch.load(..., weights_only=True)` reads.
 
 Which network, loss, optimizer and learning rate, is up to you. `UNet3d`, `measure_needs`, your `dice_loss` and your `add_gradients` are welcome. (The optimizer uses its averages when the activations are gone already; a margin of a few percent is enough for what is left of one part when the next begins.) Adam with a rate of 0.01 to 0.02, risen to within the first five or ten steps, and gradients clipped at norm 1 are a good beginning; so is the sum of `dice_loss` and the binary cross-entropy as loss.
@@ -1281,14 +1281,14 @@ class Segmenter:
 # %% test="segmenter"
 check = Check("segmenter")
 UNet3d(), torch.optim.Adam([torch.zeros(1)])  # loads what a first one loads: not on the clock
-SEED = 5
+SEEDS = (5, 6, 7)
 
 
 def drawn_batches(steps, size=4):
     return [check.draw.integers(size, low=0, high=64).tolist() for _ in range(steps)]
 
 
-def stepped(budget, data, batches, *, state=None, look_at=None, process=None, seed=SEED):
+def stepped(budget, data, batches, *, state=None, look_at=None, process=None, seed=SEEDS[0]):
     """Step in a process whose generators begin anywhere, unless ``process`` seeds them."""
     return check.call(
         probes.segmenter_steps,
@@ -1304,17 +1304,26 @@ def stepped(budget, data, batches, *, state=None, look_at=None, process=None, se
 
 
 def learns(budget, least, sign=1, order=0):
-    """Train for 20 steps with batches of 2; require the overlap on unseen volumes."""
+    """Train for 30 steps with batches of 2, until a seed has the overlap on unseen volumes."""
     bright, balls = make_volumes(64, seed=0)
     look_at, truth = make_volumes(32, seed=check.draw.integer(1, 2**30))
     order = torch.Generator().manual_seed(order)
-    batches = torch.randint(64, (20, 2), generator=order).tolist()
-    seen = stepped(budget, (sign * bright, balls), batches, look_at=sign * look_at)
-    check.equal(list(seen["logits"].shape), list(truth.shape), what="the shape of the prediction")
-    reached = dice((seen["logits"] > 0).float(), truth)
-    told = f"{budget / 1e6:g} MB, 20 steps of 2 volumes times {sign}"
-    check.true(reached >= least, f"{told}: Dice {reached:.2f} on unseen ones, at least {least}")
-    return reached
+    batches = torch.randint(64, (30, 2), generator=order).tolist()
+    reached = {}
+    for seed in SEEDS:
+        seen = stepped(budget, (sign * bright, balls), batches, look_at=sign * look_at, seed=seed)
+        logits = seen["logits"]
+        check.equal(list(logits.shape), list(truth.shape), what="the shape of the prediction")
+        reached[seed] = dice((logits > 0).float(), truth)
+        if reached[seed] >= least:
+            break
+    found = ", ".join(f"{overlap:.2f} with seed {seed}" for seed, overlap in reached.items())
+    return max(reached.values()), f"{budget / 1e6:g} MB, volumes times {sign}: Dice {found}"
+
+
+def require_overlap(budget, least, **given):
+    reached, told = learns(budget, least, **given)
+    check.true(reached >= least, f"{told}; at least {least} is asked for after 30 steps")
 
 
 def keeps(budget, sizes=(4, 4, 4)):
@@ -1328,16 +1337,17 @@ def keeps(budget, sizes=(4, 4, 4)):
         for method, peak in methods.items():
             told = f"budget {budget} bytes, step {number}, with {size} volumes: {peak} bytes"
             check.true(peak <= budget, f"{told} at one moment of {method}")
+    check.true(not seen["has_graph"], "a graph hangs on what predict returned")
     uncounted = stepped(budget, data, batches, look_at=data[0][:1], seed=seed)
     what = f"budget {budget} bytes: the prediction after {len(sizes)} steps whose bytes are counted"
     check.equal(seen["logits"], uncounted["logits"], what=what)
 
 
 with check.property("it learns from what it gets, here dark balls: Dice 0.3 in 8 MB", weight=1.5):
-    reached = learns(8_000_000, 0.3, sign=-1)
+    reached, told = learns(8_000_000, 0.5, sign=-1)
+    check.true(reached >= 0.3, f"{told}; even the brightest voxels overlap more")
 with check.property("Dice 0.5 in 8 MB", weight=0.5):
-    told = f"8 MB, 20 steps, volumes times -1: Dice {reached:.2f}; at least 0.5 is asked for"
-    check.true(reached >= 0.5, told)
+    check.true(reached >= 0.5, f"{told}; at least 0.5 is asked for after 30 steps")
 with check.property("4 MB are kept"):
     keeps(4_000_000, sizes=(8, 3))
 with check.property("0.9 MB are kept", weight=1.5):
@@ -1362,15 +1372,15 @@ with check.property("another seed is another segmenter; bright balls in 0.9 MB",
     what = "what torch's global generator draws after __init__, which leaves it as it is"
     for seen in (one, other):
         check.equal(seen["drawn"], first_draws(process)["torch"], what=what)
-    learns(900_000, 0.45)
+    require_overlap(900_000, 0.45)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("8 MB and 1.6 MB are kept, and budgets between"):
-    keeps(8_000_000, sizes=[4] * check.draw.integer(6, 11))
-    keeps(1_600_000)
+    keeps(8_000_000, sizes=[8] + [1] * check.draw.integer(5, 10))
+    keeps(1_600_000, sizes=(5, 2))
     keeps(2_600_000, sizes=(2, 5))
 with check.property("0.9 MB and little more are kept with other batches", weight=0.5):
-    keeps(900_000)
+    keeps(900_000, sizes=(5, 2))
     keeps(1_300_000, sizes=(1, 8))
 with check.property("killed before the first step and after the last but one", weight=0.5):
     data, batches, seed = make_volumes(64, seed=0), drawn_batches(4), check.draw.integer(0, 2**30)
@@ -1383,8 +1393,8 @@ with check.property("killed before the first step and after the last but one", w
         what = f"killed after step {stop} of 4: the prediction in the end"
         check.equal(rest["logits"], whole, what=what)
 with check.property("bright balls in 8 MB, dark ones in 0.9 MB", weight=0.5):
-    learns(8_000_000, 0.5, order=1)
-    learns(900_000, 0.45, sign=-1, order=1)
+    require_overlap(8_000_000, 0.5, order=1)
+    require_overlap(900_000, 0.45, sign=-1, order=1)
 ### END HIDDEN TESTS
 check.score()
 

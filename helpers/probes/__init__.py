@@ -1,4 +1,4 @@
-"""Probes: drive a student's function and return plain data that tells what it did.
+"""Probes: drive a student's function and return plain data that shows what it did.
 
 A probe runs beside the student's code, so what it returns is evidence, not a verdict: outputs,
 gradients, states. Judging them is the test cell's part.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -43,7 +43,7 @@ def accumulated(
         gradients and the state dict, and what the network makes of ``afterwards``, or None.
     """
     network = _load(model, state_dict, old_gradients).train(training)
-    _watch(network)  # as forward_passes does: nobody can tell one call from another
+    _watch(network)  # as forward_passes does: so no call can be distinguished from another
     output = function(network, *_loss_function(loss_function), micro_batches)
     return _left_behind(network, output) | {"outputs": _call(network, afterwards)}
 
@@ -59,21 +59,22 @@ def forward_passes(
     **training: Any,
 ) -> dict[str, Any]:
     """Call ``function`` as ``accumulated`` does, or as ``trained_in_windows`` does if there are
-    keyword arguments of that one's, and tell how its forward passes were held.
+    keyword arguments of that one's, and return how its forward passes were held.
 
     Returns:
         ``{"output", "gradients", "state_dict"}`` as ``accumulated`` has them, and ``{"rows",
-        "entries", "waiting", "micro_batches"}``: the most rows and the most entries that one
-        forward pass saw, the most passes at once that were waiting for their backward pass, and
-        the micro-batches after the call.
+        "entries", "waiting", "ahead", "micro_batches"}``: the most rows and the most entries that
+        one forward pass saw, the most passes at once that were waiting for their backward pass,
+        the most micro-batches that had been taken beyond the window of a step, and the
+        micro-batches after the call.
     """
     network = _load(model, state_dict)
-    seen = _watch(network)
+    seen, ahead = _watch(network), 0
     if training:
-        output, *_ = _train(function, network, micro_batches, **training)
+        output, *_, ahead = _train(function, network, micro_batches, **training)
     else:
         output = function(network, *_loss_function(loss_function), micro_batches)
-    return _left_behind(network, output) | seen | {"micro_batches": micro_batches}
+    return _left_behind(network, output) | seen | {"ahead": ahead, "micro_batches": micro_batches}
 
 
 def _watch(network: torch.nn.Module) -> dict[str, int]:
@@ -135,14 +136,15 @@ def trained_in_windows(
             ``torch.amp.GradScaler`` for the CPU; ``scheduler``, those of a ``StepLR``.
 
     Returns:
-        ``{"output", "state_dict", "learning_rate", "scale"}``: what came back, and the rest as it
-        is afterwards; the scale is None without a scaler.
+        ``{"output", "steps", "state_dict", "learning_rate", "scale"}``: what came back, how often
+        the optimizer stepped, and the rest as it is afterwards; the scale is None without a scaler.
     """
     network = _load(model, state_dict, old_gradients)
-    _watch(network)  # as forward_passes does: nobody can tell one call from another
-    output, optimizer, grad_scaler = _train(function, network, micro_batches, **training)
+    _watch(network)  # as forward_passes does: so no call can be distinguished from another
+    output, steps, optimizer, grad_scaler, _ = _train(function, network, micro_batches, **training)
     return {
         "output": output,
+        "steps": steps,
         "state_dict": dict(network.state_dict()),
         "learning_rate": optimizer.param_groups[0]["lr"],
         "scale": None if grad_scaler is None else grad_scaler.get_scale(),
@@ -159,7 +161,7 @@ def _train(
     max_norm: float | None = None,
     scaler: dict[str, Any] | None = None,
     scheduler: dict[str, Any] | None = None,
-) -> tuple[Any, torch.optim.Optimizer, Any]:
+) -> tuple[Any, int, torch.optim.Optimizer, Any, int]:
     parameters = list(network.parameters())
     groups = [
         {"params": [parameter for parameter in parameters if parameter.dim() > 1]},
@@ -167,15 +169,24 @@ def _train(
     ]
     groups[1]["weight_decay"] = 0.0
     sgd = torch.optim.SGD(groups, **optimizer)
+    taken: list[None] = []
+    ahead: list[int] = []  # at each step
+    sgd.register_step_post_hook(lambda *_: ahead.append(len(taken) - steps * (len(ahead) + 1)))
     grad_scaler = None if scaler is None else torch.amp.GradScaler("cpu", **scaler)
     further = [steps, max_norm, grad_scaler]
     if scheduler is not None:
         further.append(torch.optim.lr_scheduler.StepLR(sgd, **scheduler))
     output = function(
-        *(network, sgd, torch.nn.functional.cross_entropy, iter(micro_batches)),
+        *(network, sgd, torch.nn.functional.cross_entropy, _hand_out(micro_batches, taken)),
         *(value for value in further if value is not None),
     )
-    return output, sgd, grad_scaler
+    return output, len(ahead), sgd, grad_scaler, max([0, *ahead])
+
+
+def _hand_out(micro_batches: Pairs, taken: list[None]) -> Iterator[tuple]:
+    for pair in micro_batches:
+        taken.append(None)
+        yield pair
 
 
 def after_batches(

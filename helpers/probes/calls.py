@@ -14,7 +14,7 @@ from helpers.probes.testimony import testimony
 def gradient(
     function: Callable[..., torch.Tensor],
     *args: Any,
-    wrt: int = 0,
+    with_respect_to: int = 0,
     grad_output: torch.Tensor | None = None,
     **kwargs: Any,
 ) -> dict[str, Any]:
@@ -23,8 +23,9 @@ def gradient(
     Args:
         function: returns one tensor.
         *args: its arguments.
-        wrt: the position of the argument, a floating-point tensor, to differentiate by.
-        grad_output: the gradient of the loss by the output, of the output's shape; ones if None.
+        with_respect_to: the position of the argument, a floating-point tensor, to differentiate by.
+        grad_output: the gradient of the loss with respect to the output, of the output's shape;
+            ones if None.
         **kwargs: its keyword arguments.
 
     Returns:
@@ -32,8 +33,8 @@ def gradient(
         not depend on the argument.
     """
     arguments = list(args)
-    leaf = arguments[wrt].detach().clone().requires_grad_(True)
-    arguments[wrt] = leaf
+    leaf = arguments[with_respect_to].detach().clone().requires_grad_(True)
+    arguments[with_respect_to] = leaf
     output = function(*arguments, **kwargs)
     if grad_output is None:
         grad_output = torch.ones_like(output)

@@ -75,7 +75,7 @@ def streams(
         size: the second argument.
         seeds: the third argument, one for each run.
     """
-    most = len(samples) + 1  # whoever repeats samples may do so without end
+    most = len(samples) + 1  # a loader that repeats samples may do so without end
     return [list(itertools.islice(function(iter(samples), size, seed), most)) for seed in seeds]
 
 

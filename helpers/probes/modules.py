@@ -26,21 +26,21 @@ def module(
         *args: its arguments.
         steps: what is done, one after another; each is a name and what it takes:
             ``("call", *inputs)``;
-            ``("gradient", x, grad_output)``, a call with one input, and the way back;
+            ``("gradient", x, grad_output)``, a call with one input, and the backward pass;
             ``("gradients", inputs, grad_output)``, likewise with several;
             ``("train",)`` or ``("eval",)``, the mode;
             ``("load", state)``, a state dict that must fit exactly;
             ``("to", "float64")``, a dtype by its name;
             ``("parameters",)`` or ``("state",)``, a look at them;
-            ``("together", calls)``, calls one after another and the way back through all of them
-            at once; each is ``("train", x, grad_output)`` or ``("eval", x, grad_output)``.
+            ``("together", calls)``, calls in sequence, and one backward pass through all; each is
+            ``("train", x, grad_output)`` or ``("eval", x, grad_output)``.
         functions: keyword arguments that are functions of torch, by their names there.
         **kwargs: its other keyword arguments.
 
     Returns:
         what each step gave: the output; ``{"output", "gradient", "parameters"}`` with the
-        gradients by the input (or ``"gradients"``, a list) and by the parameters' names; None;
-        tensors by their names; or the gradients by each call's input.
+        gradients with respect to the input (or ``"gradients"``, a list) and by the parameters'
+        names; None; tensors by their names; or the gradients with respect to each call's input.
     """
     called = {name: getattr(torch, function) for name, function in (functions or {}).items()}
     made = factory(*args, **called, **kwargs)

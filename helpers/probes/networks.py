@@ -95,7 +95,7 @@ def one_step(
 
 @testimony
 def network(function: Callable, layers: list, *args: Any, **options: Any) -> dict[str, Any]:
-    """Call ``function(network, *args)`` and tell what became of the network.
+    """Call ``function(network, *args)`` and return what became of the network.
 
     Args:
         function: as ``with_network`` has it.

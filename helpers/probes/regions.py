@@ -15,35 +15,38 @@ def in_autocast(
     *args: Any,
     factors: tuple[torch.Tensor, torch.Tensor],
     lower: str | None = "bfloat16",
-    wrt: int | None = None,
+    with_respect_to: int | None = None,
     grad_output: torch.Tensor | None = None,
     **kwargs: Any,
 ) -> dict[str, Any]:
-    """Call ``function`` inside an autocast region of the CPU, and go back outside of it.
+    """Call ``function`` inside an autocast region of the CPU, and go backward outside of it.
 
     Args:
         function: returns one tensor.
         *args: its arguments.
         factors: two matrices, multiplied in the same region after the call.
         lower: the name of the region's dtype; no region if None.
-        wrt: the position of the argument to differentiate by; no way back if None.
-        grad_output: the gradient of the loss by the output; ones if None.
+        with_respect_to: the position of the argument to differentiate with respect to; no backward
+            pass if None.
+        grad_output: the gradient of the loss with respect to the output; ones if None.
         **kwargs: its keyword arguments.
 
     Returns:
         ``{"output": tensor, "gradient": tensor or None, "product": tensor}``.
     """
     arguments = list(args)
-    if wrt is not None:
-        arguments[wrt] = arguments[wrt].detach().clone().requires_grad_(True)
+    if with_respect_to is not None:
+        arguments[with_respect_to] = (
+            arguments[with_respect_to].detach().clone().requires_grad_(True)
+        )
     with _region(lower):
         output = function(*arguments, **kwargs)
         product = factors[0] @ factors[1]
     slope = None
-    if wrt is not None:
+    if with_respect_to is not None:
         grad_output = torch.ones_like(output) if grad_output is None else grad_output
         (slope,) = torch.autograd.grad(
-            output, arguments[wrt], grad_outputs=grad_output, allow_unused=True
+            output, arguments[with_respect_to], grad_outputs=grad_output, allow_unused=True
         )
     return {"output": output.detach(), "gradient": slope, "product": product}
 
@@ -100,7 +103,7 @@ def in_function_mode(
     lower: str,
     steps: list[tuple],
     values: dict[str, torch.Tensor | list[torch.Tensor]],
-    wrt: str | None = None,
+    with_respect_to: str | None = None,
 ) -> dict[str, Any]:
     """Run a small program inside a context manager.
 
@@ -112,24 +115,24 @@ def in_function_mode(
             function is named as in ``torch.nn.functional`` or ``torch``, and a string among the
             arguments, or in a list there, names an earlier value.
         values: the tensors at the start, or lists of them, by name.
-        wrt: the name of a tensor that becomes a ``Parameter``, to differentiate the sum of the last
-            result by, outside.
+        with_respect_to: the name of a tensor that becomes a ``Parameter``; the sum of the last
+            result is differentiated with respect to it, outside.
 
     Returns:
-        the results by name, and under ``"gradient"`` the gradient if ``wrt`` is given.
+        the results by name, and under ``"gradient"`` the gradient if ``with_respect_to`` is given.
     """
     known = dict(values)
-    if wrt is not None:
-        known[wrt] = torch.nn.Parameter(known[wrt].detach().clone())
+    if with_respect_to is not None:
+        known[with_respect_to] = torch.nn.Parameter(known[with_respect_to].detach().clone())
     results = {}
     with factory(*args, getattr(torch, lower)):
         for result, name, given, *rest in steps:
             operation = getattr(torch.nn.functional, name, None) or getattr(torch, name)
             keywords = _look_up(known, rest[0]) if rest else {}
             known[result] = results[result] = operation(*_look_up(known, given), **keywords)
-    if wrt is not None:
+    if with_respect_to is not None:
         (results["gradient"],) = torch.autograd.grad(
-            results[steps[-1][0]].float().sum(), known[wrt], allow_unused=True
+            results[steps[-1][0]].float().sum(), known[with_respect_to], allow_unused=True
         )
     return results
 

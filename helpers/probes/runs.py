@@ -263,7 +263,7 @@ _MOVING = {"open", "os.remove", "os.rename", "os.truncate"}
 @contextlib.contextmanager
 def _looking_whenever_files_move(look: Callable[[], None]) -> Iterator[None]:
     """Call ``look`` before each removal, renaming and opening of a file, by whatever name it is
-    done: Python itself tells of these.
+    done: Python itself reports these.
 
     Source: PEP 578, "Python Runtime Audit Hooks".
     """
@@ -277,7 +277,7 @@ def _looking_whenever_files_move(look: Callable[[], None]) -> Iterator[None]:
 
 @functools.cache
 def _listen() -> None:
-    """Have Python tell of what is done to files: once, as nobody can be taken off its list."""
+    """Have Python report what is done to files: only once, since no hook can be removed."""
     sys.addaudithook(_hear)
 
 

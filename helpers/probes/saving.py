@@ -1,4 +1,4 @@
-"""Probes of what lies between the way there and the way back: saved bytes, and a second run."""
+"""Probes of what the forward pass keeps for the backward pass: saved bytes, and a second run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def counted(
     data: torch.Tensor,
     *,
     left_out: list[str],
-    rounds: int = 1,
+    passes: int = 1,
 ) -> Any:
     """Hand a forward pass to ``counter``, with the tensors that it shall leave out.
 
@@ -27,7 +27,7 @@ def counted(
             of one below, and its arguments; a list of such is a network inside.
         data: what the first layer gets.
         left_out: which tensors those are, ``"parameters"``, ``"buffers"`` and ``"data"``.
-        rounds: how many passes the function makes; only the last one's result is kept.
+        passes: how many the function makes; only the last one's result is kept.
 
     Returns:
         what the counter returned.
@@ -36,7 +36,7 @@ def counted(
     there = {"parameters": made.parameters(), "buffers": made.buffers(), "data": [data]}
 
     def run() -> torch.Tensor:
-        for _ in range(rounds - 1):
+        for _ in range(passes - 1):
             made(data)
         return made(data)
 
@@ -62,53 +62,59 @@ def there_and_back(
     *inputs: Any,
     state: dict[str, torch.Tensor],
     grad_output: torch.Tensor,
-    wrt: tuple[int, ...] = (0,),
+    with_respect_to: tuple[int, ...] = (0,),
     seed: int = 0,
-    positions: tuple[float, float] = (1.0, 1.0),
+    dial_positions: tuple[float, float] = (1.0, 1.0),
+    as_leaves: bool = False,
     training: bool = True,
     steps: int = 1,
     uses: int = 1,
     fading: float | None = None,
 ) -> dict[str, Any]:
-    """Call ``function`` with a network, and go back through what it returned.
+    """Call ``function`` with a network, and run the backward pass of what it returned.
 
-    A layer ``["Dial"]`` computes sin(x)² times its position. All dials are turned between the
-    way there and the way back. What was saved on the way there knows the first position; what is
-    computed again on the way back, and nothing else, knows the second.
+    A layer ``["Dial"]`` computes sin(x)² times its position. All dials are turned between
+    the forward and the backward pass. What the forward pass saved has the first position; what the
+    backward pass computes again, and nothing else, has the second.
 
     Args:
         function: takes the network, then ``inputs``.
         layers: the network's, as ``counted`` has it.
         *inputs: what else ``function`` takes.
         state: the network's state dict at the start.
-        grad_output: the gradient of the loss by the output.
-        wrt: which inputs require a gradient.
+        grad_output: the gradient of the loss with respect to the output.
+        with_respect_to: which inputs require a gradient.
         seed: of torch's global generator.
-        positions: of the dials, on the way there and on the way back.
+        dial_positions: in the forward and in the backward pass.
+        as_leaves: whether the inputs that require a gradient are leaves of the graph. Else they are
+            results, as what a block gets mostly is.
         training: the network's mode.
         steps: how often this is done; gradients add up.
-        uses: how often the function is called before each way back, which goes through all of it.
+        uses: how often the function is called before each backward pass, which covers all calls.
         fading: what the inputs that require no gradient are multiplied by after each step, in
             place, which only those allow that still require none.
 
     Returns:
         ``{"output", "gradients", "parameters", "state", "drawn"}``: the last output, the gradients
-        by the inputs of ``wrt`` and by the parameters' names, the state dict afterwards, and
-        random numbers drawn after each way there and each way back.
+        with respect to the inputs of ``with_respect_to`` and by the parameters' names, the state
+        dict afterwards, and random numbers drawn after each forward and each backward pass.
     """
     made = _build(layers).train(training)
     made.load_state_dict(state)
-    leaves = {place: inputs[place].detach().clone().requires_grad_(True) for place in wrt}
+    leaves = {
+        place: inputs[place].detach().clone().requires_grad_(True) for place in with_respect_to
+    }
     drawn = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for _ in range(steps):
-            # Seldom is what a block gets a leaf of the graph.
-            given = [leaves[i] * 1 if i in leaves else value for i, value in enumerate(inputs)]
-            _turn(made, positions[0])
+            given = list(inputs)
+            for place, leaf in leaves.items():
+                given[place] = leaf if as_leaves else leaf * 1
+            _turn(made, dial_positions[0])
             outputs = [function(made, *given) for _ in range(uses)]
             drawn.append(torch.rand(3))
-            _turn(made, positions[1])
+            _turn(made, dial_positions[1])
             torch.autograd.backward(outputs, [grad_output] * uses)
             drawn.append(torch.rand(3))
             if fading is not None:

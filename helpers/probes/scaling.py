@@ -160,7 +160,7 @@ def scheduled_steps(
     Args:
         function: the student's, called when all scaled gradients are there.
         weights: for each optimizer, plain SGD, its parameters at the start, each in its own group.
-        slopes: for each step and every optimizer, the gradients by its parameters.
+        slopes: for each step and every optimizer, the gradients with respect to its parameters.
         learning_rate: of every optimizer at the start.
         decay: what every scheduler's step multiplies the learning rate by.
         **settings: of ``torch.amp.GradScaler("cpu", ...)``.

@@ -1,6 +1,6 @@
-"""Marks the probes that tell *how* a result came about.
+"""Marks the probes that report *how* a result came about.
 
-That is testimony: code that wants to could change it, so whoever judges strangers' work takes it
+That is testimony: such code could change it, so a judge of strangers' work takes it
 only for code that does not reach for such means.
 """
 

@@ -96,7 +96,7 @@ def adversarial_steps(
 
     Returns:
         ``{"states", "then"}``: after each step the two state dicts, by ``"generator"`` and
-        ``"discriminator"``; and by these names again, what ``one_step`` tells of the last one.
+        ``"discriminator"``; and by these names again, what ``one_step`` returns for the last one.
     """
     networks = {"generator": build(generator), "discriminator": build(discriminator)}
     optimizers = []

@@ -274,9 +274,10 @@ def segmenter_peaks(
     Arguments as ``segmenter_steps`` has them.
 
     Returns:
-        ``{"peaks", "logits"}``: for each batch the most bytes that were there at one moment of each
-        method: ``"step"``, and after it ``"state_dict"``, ``"load_state_dict"`` and, for a single
-        volume, ``"predict"``, the batch left out; and what was predicted for that volume at last.
+        ``{"peaks", "logits", "has_graph"}``: for each batch the most bytes that were there at one
+        moment of each method: ``"step"``, and after it ``"state_dict"``, ``"load_state_dict"`` and,
+        for a single volume, ``"predict"``, the batch left out; what was predicted for that volume
+        at last; and whether a graph hangs on it.
     """
     segmenter = segmenter_class(budget, seed)
     peaks, logits = [], None
@@ -298,4 +299,5 @@ def segmenter_peaks(
             sizes[name] = peak_bytes(keep, except_for=[x, y, one])
         peaks.append(sizes)
         logits = seen["predict"]
-    return {"peaks": peaks, "logits": logits}
+    has_graph = isinstance(logits, torch.Tensor) and logits.requires_grad
+    return {"peaks": peaks, "logits": logits, "has_graph": has_graph}

@@ -179,3 +179,20 @@ def accumulate_tokens(model, micro_batches):
         loss.backward()
         mean += loss.item()
     return mean
+
+
+# %% wrong: writes into the labels that were handed over
+def accumulate_tokens(model, micro_batches):
+    count = sum(int((labels != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+    mean = 0.0
+    for tokens, labels in micro_batches:
+        counts = labels != -100
+        labels[~counts] = 0
+        losses = functional.cross_entropy(
+            model(tokens).flatten(0, 1), labels.flatten(), reduction="none"
+        )
+        loss = (losses * counts.flatten()).sum() / count
+        loss.backward()
+        mean += loss.item()
+    return mean

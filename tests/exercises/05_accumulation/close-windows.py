@@ -241,3 +241,13 @@ def train_epoch(model, optimizer, loss_function, micro_batches, steps):
         losses.append(accumulate(model, loss_function, window))
         optimizer.step()
     return losses or [0.0]
+
+
+# %% wrong: reads the whole stream before the first window
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    pairs = list(micro_batches)
+    losses = []
+    for start in range(0, len(pairs), steps):
+        losses.append(accumulate(model, loss_function, pairs[start : start + steps]))
+        optimizer.step()
+    return losses

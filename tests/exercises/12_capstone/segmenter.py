@@ -60,6 +60,67 @@ class Segmenter:
         self.network.load_state_dict(state)
 
 
+# %% wrong: the first weights come from whatever the global generator holds
+class Segmenter:
+    def __init__(self, budget, seed):
+        self.budget = budget
+        width = 8 if budget > 1_580_000 else 4
+        self.network = UNet3d(width)
+        self.needs = measure_needs(self.network, self.loss)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=0.08 / width)
+
+    def loss(self, logits, masks):
+        return dice_loss(logits, masks) + functional.binary_cross_entropy_with_logits(logits, masks)
+
+    def step(self, volumes, masks):
+        self.optimizer.zero_grad()
+        add_gradients(self.network, self.loss, self.needs, volumes, masks, self.budget * 0.97)
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+
+    def predict(self, volumes):
+        with torch.no_grad():
+            return self.network(volumes)
+
+    def state_dict(self):
+        return {"parts": [self.network.state_dict(), self.optimizer.state_dict()]}
+
+    def load_state_dict(self, state):
+        for part, saved in zip((self.network, self.optimizer), state["parts"], strict=True):
+            part.load_state_dict(saved)
+
+
+# %% wrong: every prediction has a graph, which keeps its activations alive
+class Segmenter:
+    def __init__(self, budget, seed):
+        self.budget = budget
+        width = 8 if budget > 1_580_000 else 4
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network = UNet3d(width)
+        self.needs = measure_needs(self.network, self.loss)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=0.08 / width)
+
+    def loss(self, logits, masks):
+        return dice_loss(logits, masks) + functional.binary_cross_entropy_with_logits(logits, masks)
+
+    def step(self, volumes, masks):
+        self.optimizer.zero_grad()
+        add_gradients(self.network, self.loss, self.needs, volumes, masks, self.budget * 0.97)
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+
+    def predict(self, volumes):
+        return torch.cat([self.network(part) for part in volumes.split(8)])
+
+    def state_dict(self):
+        return {"parts": [self.network.state_dict(), self.optimizer.state_dict()]}
+
+    def load_state_dict(self, state):
+        for part, saved in zip((self.network, self.optimizer), state["parts"], strict=True):
+            part.load_state_dict(saved)
+
+
 # %% wrong: keeps every budget, by learning nothing
 class Segmenter:
     def __init__(self, budget, seed):
