@@ -1,4 +1,4 @@
-"""Call a student's function with plain data, and tell what came of it as plain data."""
+"""Call a student's function with plain data, and return the outcome as plain data."""
 
 from __future__ import annotations
 

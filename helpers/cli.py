@@ -19,8 +19,7 @@ except ModuleNotFoundError:
 from helpers import __version__
 
 if TYPE_CHECKING:
-    from helpers.grading.engine.engine import Progress as GradingProgress
-    from helpers.grading.own.marking import Progress as MarkingProgress
+    from helpers.grading.progress import Progress as GradingProgress
 
 
 class _Side(NamedTuple):
@@ -36,7 +35,7 @@ class _Side(NamedTuple):
 
 _SIDES = (
     _Side("As a student", ("lab", "progress", "hint"), "helpers", "lab", "make lab"),
-    _Side("As one who learns alone", ("mark",), "helpers.grading", "instructor", "make staff"),
+    _Side("As an independent learner", ("mark",), "helpers.grading", "instructor", "make staff"),
     _Side(
         "As an instructor",
         ("publish", "staff", "collect", "grade", "review", "report", "demo"),
@@ -55,7 +54,7 @@ _SIDES = (
 
 
 class _Commands(click.Group):
-    """The commands that this copy of the course has; errors raised on purpose are one sentence."""
+    """The commands that this copy of the course has; each expected error is one sentence."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return [name for _, names in self._sides_here() for name in names]
@@ -63,8 +62,8 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name in self.commands and name not in self.list_commands(context):
             raise click.ClickException(
-                f"bits {name} is not in the students' copy of the course: use the repository that "
-                f"this copy was published from"
+                f"bits {name} is not in the students' copy of the course: use the repository from "
+                f"which this copy was published"
             )
         return super().get_command(context, name)
 
@@ -105,12 +104,12 @@ class _Commands(click.Group):
 def main() -> None:
     """Bits & Gradients: the numerics and the memory of PyTorch training, in notebooks.
 
-    Each command tells more with --help.
+    Each command explains its options with --help.
     """
 
 
 def _root() -> Path:
-    """Return the root of this copy of the course: the nearest folder above that has one."""
+    """Return the root of this copy of the course: this folder, or the nearest one above it."""
     for folder in (Path.cwd(), *Path.cwd().parents):
         parts = (folder / "course" / name for name in ("release", "nbgrader_config.py"))
         if any(part.exists() for part in parts):
@@ -122,7 +121,7 @@ def _root() -> Path:
 
 
 def _enter_workspace() -> None:
-    """From the folder that was cloned, go to the student's copy: there the records are kept."""
+    """From the cloned folder, change to the student's copy, where the progress is kept."""
     from helpers.workspace import find_workspace
 
     work = Path("work")
@@ -131,14 +130,14 @@ def _enter_workspace() -> None:
 
 
 @contextlib.contextmanager
-def _unknown_names_told() -> Iterator[None]:
+def _unknown_names_explained() -> Iterator[None]:
     try:
         yield
     except KeyError as error:
         raise click.ClickException(str(error.args[0])) from error
 
 
-_PORT = click.option("--port", type=int, help="The port to use; a free one if not given.")
+_PORT = click.option("--port", type=int, help="The port to use; by default a free one.")
 _PASSES_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
@@ -150,8 +149,8 @@ _PASSES_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 def lab(port: int | None, jupyter_options: tuple[str, ...]) -> None:
     """Open your own copy of the chapters, the folder work/, in JupyterLab.
 
-    New chapters are copied there first. What you have edited stays as it is. Further options,
-    like --no-browser, go to JupyterLab.
+    New chapters are copied there first. Notebooks that you have edited stay unchanged. Other
+    options, such as --no-browser, are passed on to JupyterLab.
     """
     from helpers.lab import serve_student
     from helpers.start_page import write_start_page
@@ -172,7 +171,7 @@ def lab(port: int | None, jupyter_options: tuple[str, ...]) -> None:
 def staff(port: int | None, jupyter_options: tuple[str, ...]) -> None:
     """Open the folder course/ in JupyterLab, with nbgrader's formgrader.
 
-    Further options, like --no-browser, go to JupyterLab.
+    Other options, such as --no-browser, are passed on to JupyterLab.
     """
     from helpers.lab import serve_staff
 
@@ -184,14 +183,14 @@ _FILE = click.Path(path_type=Path)
 
 @main.command(short_help="Write the students' copy of the course.")
 @click.argument("destination", metavar="DEST", type=_FILE)
-@click.option("--address", metavar="URL", help="Where students will find it, for Colab.")
+@click.option("--address", metavar="URL", help="The students' repository, for Colab.")
 def publish(destination: Path, address: str | None) -> None:
     """Write the students' copy of the course into the folder DEST.
 
-    It has the chapters and all that `make lab` needs, and no solution, no hidden test and nothing
-    of grading. Publishing again brings it up to date; what was edited or added there is never
-    touched. DEST may be a git checkout. On Colab, notebooks install the helpers from URL, which is
-    remembered in DEST, or else from this repository's own address.
+    The copy has the chapters and everything that `make lab` needs, but no solutions, no hidden
+    tests and no grading. Publishing again brings it up to date, and never touches files that were
+    edited or added there. DEST may be a git checkout. On Colab, notebooks install the helpers from
+    URL, which is remembered in DEST; without one, from this repository's own address.
     """
     from helpers.authoring.publish import publish as publish_course
     from helpers.authoring.publish import summarize
@@ -202,23 +201,28 @@ def publish(destination: Path, address: str | None) -> None:
         click.echo(line)
 
 
-@main.command(short_help="Take in submissions for nbgrader.")
+@main.command(short_help="Collect submissions for nbgrader.")
 @click.argument("path", type=_FILE)
-@click.option("--assignment", "-A", required=True, help="A chapter: 08-numerical-stability.")
+@click.option(
+    "--assignment", "-A", required=True, help="The chapter, such as 08-numerical-stability."
+)
 @click.option(
     "--roster",
     type=_FILE,
-    help="The class list, a CSV file: student_id, and name, email or lms_id.",
+    help="The class list, a CSV file with student_id, and with name, email or lms_id.",
 )
-@click.option("--pattern", help="How names tell the student: a regex with (?P<student>...).")
-@click.option("--student", help="Whose work PATH is, if it is one student's.")
+@click.option(
+    "--pattern", help="A regex, with (?P<student>...), that finds the student in a file name."
+)
+@click.option("--student", help="The student, if PATH is the work of only one.")
 def collect(
     path: Path, assignment: str, roster: Path | None, pattern: str | None, student: str | None
 ) -> None:
-    """Take in the submissions in PATH: a folder, a zip from Moodle or Canvas, or one notebook.
+    """Collect the submissions in PATH: a folder, a zip from Moodle or Canvas, or one notebook.
 
-    Each is kept as it came, in course/received, with a receipt. The one that counts goes where
-    nbgrader looks for it, course/submitted. Collecting the same again changes nothing.
+    Each submission is kept unchanged in course/received, with a receipt. The one that counts is
+    copied to course/submitted, where nbgrader looks for it. Collecting the same files again changes
+    nothing.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -236,15 +240,19 @@ def collect(
 
 @main.command(short_help="Judge the submissions and write the gradebook.")
 @click.argument("assignment")
-@click.option("--force", is_flag=True, help="Judge anew what has been judged already.")
-@click.option("--jobs", type=click.IntRange(1), help="How many at a time; one for each core.")
+@click.option("--force", is_flag=True, help="Judge again what has been judged already.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="How many to judge at a time; by default one for each core.",
+)
 @click.option("--scheduler", metavar="ADDRESS", help="Judge on the workers of a Dask scheduler.")
-@click.option("--student", "students", multiple=True, help="Whose only; may be given again.")
+@click.option("--student", "students", multiple=True, help="Only this student; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON document.")
 @click.option(
     "--without-sandbox",
     is_flag=True,
-    help="Student code then runs with your rights on this machine.",
+    help="Run student code with your own rights on this machine.",
 )
 def grade(
     assignment: str,
@@ -255,11 +263,11 @@ def grade(
     as_json: bool,
     without_sandbox: bool,
 ) -> None:
-    """Judge what was handed in for ASSIGNMENT, and write the points into the gradebook.
+    """Judge the submissions of ASSIGNMENT, and write the points into the gradebook.
 
-    What has been judged already is not judged again; a run that was stopped is finished by the
-    next one. Scores, extra credit and comments that people entered are kept, with --force too.
-    It ends with 1 if something could not be graded by no fault of the student's.
+    Submissions that have been judged already are skipped, so a run that was stopped is finished by
+    the next one. Scores, extra credit and comments that people entered are kept, even with --force.
+    The exit status is 1 if a submission could not be graded through no fault of the student.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -299,8 +307,8 @@ def grade(
 
 
 @contextlib.contextmanager
-def _grading_bar() -> Iterator[Callable[[GradingProgress | MarkingProgress], None]]:
-    """Show how far it has come, on a terminal only; the estimate leaves out what was known."""
+def _grading_bar() -> Iterator[Callable[[GradingProgress], None]]:
+    """Show the progress, on a terminal only; skipped submissions do not affect the estimate."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
@@ -309,22 +317,22 @@ def _grading_bar() -> Iterator[Callable[[GradingProgress | MarkingProgress], Non
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         task = bars.add_task("judging", total=None)
 
-        def show(progress: GradingProgress | MarkingProgress) -> None:
+        def show(progress: GradingProgress) -> None:
             left_out = progress.known
             bars.update(task, total=progress.all - left_out, completed=progress.done - left_out)
 
         yield show
 
 
-@main.command(short_help="Judge your own notebook, with the hidden tests, too.")
+@main.command(short_help="Judge your own notebook, including the hidden tests.")
 @click.argument("chapter", required=False)
 @click.option("--no-open", is_flag=True, help="Do not open the page.")
 def mark(chapter: str | None, no_open: bool) -> None:
-    """Judge your own notebook of CHAPTER as a class's are judged, and open the feedback page.
+    """Judge your own notebook of CHAPTER like a class's notebooks, and open the feedback page.
 
-    CHAPTER is a name or a number, like 08; the notebook that you saved last if not given. It is the
-    one in work/, or if there is none, the one in course/release. The hidden tests are tried, too,
-    in a sandbox where there is one. No gradebook is made or touched.
+    CHAPTER is a name or a number, such as 08; by default, the notebook that you saved last. The
+    notebook is taken from work/ or, if there is none, from course/release. It is judged with the
+    hidden tests, in a sandbox if this machine has one. No gradebook is made or changed.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -333,23 +341,23 @@ def mark(chapter: str | None, no_open: bool) -> None:
     from helpers.grading.own.marking import summarize
     from helpers.lab import has_display
 
-    with _unknown_names_told(), _grading_bar() as report:
+    with _unknown_names_explained(), _grading_bar() as report:
         outcome = mark_own(_root(), chapter, Path.cwd(), report)
     click.echo("\n".join(summarize(outcome)))
     if has_display() and not no_open:
         click.launch(str(outcome.page))
 
 
-@main.command(short_help="Look at points that wait for a person, and decide.")
+@main.command(short_help="Show points that wait for your decision, and decide.")
 @click.argument("assignment")
-@click.option("--list", "action", flag_value="", default=True, help="Show what waits: the default.")
-@click.option("--accept", "action", flag_value="accept", help="Let the points that wait count.")
-@click.option("--refuse", "action", flag_value="refuse", help="Let them not count.")
+@click.option("--list", "action", flag_value="", default=True, help="Show the cases; the default.")
+@click.option("--accept", "action", flag_value="accept", help="Let the waiting points count.")
+@click.option("--refuse", "action", flag_value="refuse", help="Let the waiting points not count.")
 @click.option("--reopen", "action", flag_value="reopen", help="Take decisions back.")
-@click.option("--student", "students", multiple=True, help="Whose only; may be given again.")
-@click.option("--exercise", "exercises", multiple=True, help="Of which only, like softmax.")
-@click.option("--reason", default="", help="Only where this is to be looked at: sys._getframe.")
-@click.option("--all", "everything", is_flag=True, help="Decide about all of it.")
+@click.option("--student", "students", multiple=True, help="Only this student; may be repeated.")
+@click.option("--exercise", "exercises", multiple=True, help="Only this exercise, such as softmax.")
+@click.option("--reason", default="", help="Only cases with this reason, such as sys._getframe.")
+@click.option("--all", "everything", is_flag=True, help="Decide about all cases.")
 @click.option("--json", "as_json", is_flag=True, help="Print the cases as one JSON document.")
 def review(
     assignment: str,
@@ -362,9 +370,9 @@ def review(
 ) -> None:
     """Show which points of ASSIGNMENT wait for a person and why, or decide whether they count.
 
-    A decision holds for the code that was looked at, whenever it is graded again, and for no other.
-    The gradebook, the judged notebooks and the report are brought up to date at once; nothing is
-    judged anew.
+    A decision applies to the code that was reviewed, even if it is graded again, and to no other
+    code. The gradebook, the judged notebooks and the report are updated at once, and nothing is
+    judged again.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -379,7 +387,7 @@ def review(
     selection = Selection(students, exercises, reason)
     if action and not everything and selection == Selection():
         raise click.ClickException(
-            f"say what to {action}: --student, --exercise, --reason, or --all"
+            f"choose what to {action}: --student, --exercise, --reason, or --all"
         )
     problem = ""
     if action:
@@ -404,15 +412,15 @@ def review(
 
 @main.command(short_help="Write tables, feedback pages and a picture of the class.")
 @click.argument("assignment")
-@click.option("--output", type=_FILE, help="Where to; course/reports/ASSIGNMENT if not given.")
-@click.option("--column", help="What your learning management system calls the assignment.")
+@click.option("--output", type=_FILE, help="The folder; by default course/reports/ASSIGNMENT.")
+@click.option("--column", help="The assignment's name in your learning management system.")
 @click.option("--open", "opens", is_flag=True, help="Open the report's first page.")
 def report(assignment: str, output: Path | None, column: str | None, opens: bool) -> None:
     """Write the report on ASSIGNMENT, which has been graded.
 
-    There are a table of everybody's points, tables that Moodle and Canvas import, a feedback page
-    for each student, and a picture of the class. Doing it again replaces what it wrote. In Canvas,
-    --column is like "Stability (4711)", with the number that Canvas's own export has.
+    The report has a table of everybody's points, tables for Moodle and Canvas to import, a feedback
+    page for each student, and a picture of the class. A new report replaces the old one. For
+    Canvas, --column looks like "Stability (4711)", with the number from Canvas's own export.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -426,13 +434,13 @@ def report(assignment: str, output: Path | None, column: str | None, opens: bool
         click.launch(str(summary.index))
 
 
-@main.command(short_help="Grade an invented class, to see it all.")
+@main.command(short_help="Grade an invented class, to see everything first.")
 @click.option(
     "--assignment",
     "-A",
     default="08-numerical-stability",
     show_default=True,
-    help="The chapter that is handed in.",
+    help="The chapter that the students hand in.",
 )
 @click.option(
     "--students",
@@ -442,14 +450,14 @@ def report(assignment: str, output: Path | None, column: str | None, opens: bool
     show_default=True,
     help="How many students to invent.",
 )
-@click.option("--output", type=_FILE, help="The demo's own folder; build/demo if not given.")
+@click.option("--output", type=_FILE, help="The demo's folder; by default build/demo.")
 @click.option("--no-browser", is_flag=True, help="Do not open the report.")
 def demo(assignment: str, size: int, output: Path | None, no_browser: bool) -> None:
     """Collect, grade and report on a class of invented students, and open the report.
 
-    It happens in a course of its own, build/demo/course: your own class in course/ is not touched.
-    Run again, it grades only what has changed. Another chapter or number of students begins anew
-    there; give it another folder with --output to keep both.
+    The demo has its own course in build/demo/course and does not touch your class in course/. If
+    you run it again, it grades only what has changed. Another chapter or number of students
+    replaces the demo; give another folder with --output to keep both.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -471,12 +479,12 @@ def demo(assignment: str, size: int, output: Path | None, no_browser: bool) -> N
 
 @main.command(short_help="Build the notebooks from the chapters' text.")
 @click.argument("chapters", nargs=-1)
-@click.option("--force", is_flag=True, help="Run chapters whose text has not changed, too.")
-@click.option("--check", is_flag=True, help="Build nothing; fail if something is out of date.")
+@click.option("--force", is_flag=True, help="Run even chapters whose text has not changed.")
+@click.option("--check", is_flag=True, help="Build nothing; fail if a notebook is out of date.")
 def build(chapters: tuple[str, ...], force: bool, check: bool) -> None:
-    """Build the notebooks of CHAPTERS (all, if none is named) from their text.
+    """Build the notebooks of CHAPTERS (by default all) from their text.
 
-    Only what changed is run. CHAPTERS are names like 08-numerical-stability.
+    Only chapters that have changed are run. CHAPTERS are names or numbers, such as 08.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
@@ -499,34 +507,34 @@ def build(chapters: tuple[str, ...], force: bool, check: bool) -> None:
             bars.update(tasks[chapter], completed=done)
 
         built = build_notebooks(course, list(chapters) or None, force=force, report=advance)
-    click.echo("built: " + (", ".join(built) or "nothing, all is up to date"))
+    click.echo("built: " + (", ".join(built) or "nothing, everything is up to date"))
 
 
-@main.command(short_help="Record what chapters measure on this machine's card.")
+@main.command(short_help="Record what chapters measure on this machine's GPU.")
 @click.argument("chapters", nargs=-1)
-@click.option("--output", type=_FILE, help="Where to; the file that chapters read if not given.")
+@click.option("--output", type=_FILE, help="The file; by default the one that chapters read.")
 def record(chapters: tuple[str, ...], output: Path | None) -> None:
-    """Run CHAPTERS (all, if none is named) and record what their tagged cells print on a card.
+    """Run CHAPTERS (by default all) and record what their tagged cells print on a GPU.
 
-    The figures are kept with the card, its driver, torch's version and the date, and chapters print
-    them beside the reader's own. Where torch finds no card, nothing is run or recorded. Build the
+    The figures are stored with the GPU, its driver, torch's version and the date, and chapters
+    print them beside the reader's own. If torch finds no GPU, nothing is run or recorded. Build the
     chapters afterward, with --force.
     """
     from helpers.authoring.build import Course
     from helpers.authoring.record import record as record_figures
 
     names = record_figures(Course(_root()), list(chapters) or None, output)
-    click.echo("recorded: " + (", ".join(names) or "nothing, torch finds no card here"))
+    click.echo("recorded: " + (", ".join(names) or "nothing, torch finds no GPU here"))
 
 
 @main.command(short_help="Show what you have solved.")
 @click.argument("chapter", required=False)
 def progress(chapter: str | None) -> None:
-    """Show what you have solved, of one CHAPTER ("08") or of the whole course."""
+    """Show what you have solved in one CHAPTER, such as 08, or in the whole course."""
     from helpers import progress as show_progress
 
     _enter_workspace()
-    with _unknown_names_told():
+    with _unknown_names_explained():
         show_progress(chapter)
 
 
@@ -537,7 +545,7 @@ def hint(exercise: str) -> None:
     from helpers import hint as show_hint
 
     _enter_workspace()
-    with _unknown_names_told():
+    with _unknown_names_explained():
         show_hint(exercise)
 
 

@@ -86,12 +86,12 @@ def choose_port(port: int | None) -> int:
         candidates = range(_FIRST_PORT, _LAST_PORT + 1)
         return next(p for p in candidates if _listening_fails(p) is None)
     if not 1 <= port <= _LAST_PORT:
-        raise LabError(f"There is no port {port}: name one from 1024 to {_LAST_PORT}.")
+        raise LabError(f"{port} is not a usable port: name one from 1024 to {_LAST_PORT}.")
     error = _listening_fails(port)
     if error is not None:
         raise LabError(
-            f"JupyterLab cannot use port {port} ({error.strerror}): name another one, or none to "
-            f"have a free one chosen, and run the same command again."
+            f"JupyterLab cannot use port {port} ({error.strerror}): name another one, "
+            f"or none for a free one, and run the same command again."
         )
     return port
 
@@ -213,7 +213,7 @@ def build_environment(who: str) -> dict[str, str]:
 
 
 def has_display() -> bool:
-    """Tell whether a browser can be opened here."""
+    """Return whether a browser can be opened here."""
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

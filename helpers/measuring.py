@@ -140,7 +140,7 @@ def time_shares(function: Callable[[], Any], *, repeats: int = 20) -> list[Opera
 
 @contextlib.contextmanager
 def _quiet_stderr() -> Iterator[None]:
-    """Drop what libraries write to the error stream: the profiler tells when it begins and ends."""
+    """Drop what libraries write to stderr: the profiler reports when it begins and ends."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -26,11 +26,11 @@ def peak_bytes(function: Callable[[], Any], *, except_for: Iterable[torch.Tensor
 
     A tensor counts from the operator that makes it until it is gone; tensors that share a storage
     count once. What was there before, or is made without an operator (a view of a NumPy array),
-    counts from its first use to the end. The storages of ``except_for`` do not count. What is
+    counts from its first use to the end. The storages of ``except_for`` are ignored. What is
     copied out of torch (``numpy()``, ``tolist()``, ``item()``, pickling) counts to the end, too: it
     is memory as well. Where a NumPy array shares a tensor's memory, numbers get out whenever an
-    operator writes there: all that is written counts, not only what the memory holds. What
-    operators need while they work does not count; the allocator of a GPU knows that
+    operator writes there: all that is written counts, not only what the memory holds. The
+    temporary memory of operators is not counted; a GPU's allocator counts it, too
     (``torch.cuda.max_memory_allocated``).
 
     Source: ``torch.utils._python_dispatch`` (PyTorch's notes on ``__torch_dispatch__``).
@@ -119,8 +119,8 @@ class PeakMeter(TorchDispatchMode):
 class SharedWrites:
     """Counts what operators write where other objects look on: NumPy arrays, buffers of Python's.
 
-    Whoever shares one small tensor's memory could take any number of values out through it, one
-    after the other, without torch's taking part.
+    An object that shares one small tensor's memory could read any number of values
+    through it, one after the other, without torch.
     """
 
     def __init__(self) -> None:

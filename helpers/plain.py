@@ -36,7 +36,7 @@ def plain_copy(value: Any) -> Any:
     Tensors come back detached, as exact ``torch.Tensor``, on their own device; a ``Parameter``
     counts as a tensor. A NumPy scalar becomes the Python value of its kind, and an instance of a
     subclass becomes its base class: a ``namedtuple`` becomes a tuple, an ``IntEnum`` an int. A bool
-    stays a bool and an int stays an int, because a check tells ``True``, 1 and 1.0 apart.
+    stays a bool and an int stays an int, because a check distinguishes ``True``, 1 and 1.0.
 
     Raises:
         NotPlainError: if ``value``, or something inside it, is not plain data, or there is too
@@ -155,7 +155,7 @@ _NUMBERS_OF_NUMPY = _find_numbers_of_numpy()
 
 
 def describe(value: Any, digits: int | None = None) -> str:
-    """Return one line that tells what ``value`` is: short values whole, large ones summarized.
+    """Return one line that says what ``value`` is: short values whole, large ones summarized.
 
     ``digits`` is how many of a number count; without it, six of one and five of one in a tensor.
     """
@@ -267,11 +267,16 @@ def _describe_values(values: torch.Tensor, digits: int) -> str:
     return _describe_range(values, digits)
 
 
+# Torch stores these and computes next to nothing with them.
+_BARE_INTEGERS = (torch.uint16, torch.uint32, torch.uint64)
+
+
 def _describe_range(values: torch.Tensor, digits: int) -> str:
     lowest, highest = math.inf, -math.inf
     odd = {"nan": 0, "inf": 0, "-inf": 0}
     for part in values.reshape(-1).split(_ELEMENTS_AT_ONCE):
-        numbers = part.double() if part.is_floating_point() else part
+        is_short_of_functions = part.dtype in _BARE_INTEGERS
+        numbers = part.double() if part.is_floating_point() or is_short_of_functions else part
         finite = numbers[torch.isfinite(numbers)]
         if finite.numel():
             lowest = min(lowest, finite.min().item())

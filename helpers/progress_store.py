@@ -15,10 +15,12 @@ from helpers.catalogue import Chapter, Exercise, find_chapter, load_chapters
 from helpers.files import write_atomically
 
 _FILE = Path(".bits") / "progress.json"
+# Beside the entries of exercises, none of which has such a name.
+_PREDICTIONS = "predictions"
 
 
 class ProgressStore:
-    """Points and hints seen, by exercise; written to ``file`` unless that is None."""
+    """Points and hints seen, by exercise, and predictions; written to ``file`` if it is given."""
 
     def __init__(self, file: Path | None) -> None:
         """Read ``file`` if it is there; one that cannot be read is put aside, not overwritten."""
@@ -51,6 +53,27 @@ class ProgressStore:
         entry["points"] = max(points, entry.get("points", 0))
         self._entries[exercise.name] = entry
         self._write()
+
+    def prediction(self, name: str) -> str | float | None:
+        """Return what was predicted under ``name``; None if nothing was."""
+        return self._predictions.get(name, {}).get("given")
+
+    def predictions(self, prefix: str) -> list[dict]:
+        """Return all that was predicted under names that begin with ``prefix``, in their order."""
+        return [kept for name, kept in sorted(self._predictions.items()) if name.startswith(prefix)]
+
+    def note_prediction(self, name: str, kept: dict) -> None:
+        """Keep a prediction, which has ``"given"``; forget the one of that name if it is None."""
+        known = self._entries.setdefault(_PREDICTIONS, {})
+        if kept["given"] is None:
+            known.pop(name, None)
+        else:
+            known[name] = kept
+        self._write()
+
+    @property
+    def _predictions(self) -> dict[str, dict]:
+        return self._entries.get(_PREDICTIONS, {})
 
     def raise_to(self, exercise: Exercise, key: str, value: float) -> None:
         """Set an entry to ``value`` if that is more than what stands there."""

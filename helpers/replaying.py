@@ -21,7 +21,7 @@ from helpers.plain import plain_copy
 from helpers.process_state import state_kept, students_defaults
 from helpers.report import Result
 from helpers.students_process import OwnProcess
-from helpers.tape import Call, Failure, Recording
+from helpers.tape import Failure, NoTape, Recording
 
 
 class ReplayError(RuntimeError):
@@ -53,7 +53,7 @@ def rebuild_call(recording: Recording, failure: Failure) -> tuple[Callable, list
     raise ReplayError("the check does not come to this call any more: run its cell again")
 
 
-class _Replay:
+class _Replay(NoTape):
     """The tape of a check that repeats a recorded one."""
 
     def __init__(self, recording: Recording) -> None:
@@ -63,15 +63,6 @@ class _Replay:
     def running(self, place: int, draw: Draw) -> AbstractContextManager[None]:
         self.place = place
         return self._recording.repeated(place, draw)
-
-    def take(self, call: Call) -> None:
-        pass
-
-    def keep(self, claim: str, problem: str, compared: tuple[Any, Any] | None) -> bool:
-        return False
-
-    def finish(self) -> None:
-        pass
 
 
 def _replay(

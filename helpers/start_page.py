@@ -84,12 +84,8 @@ def _next_step(chapters: tuple[Chapter, ...], store: ProgressStore) -> str:
         return "**You have solved every exercise of the course.**"
     chapter = next(c for c in chapters if c.name == exercise.chapter)
     what = f"{_full_title(chapter)}, exercise {exercise.number}: {exercise.title}"
-    return f"**Go on: [{what}]({notebook_of(chapter.name)}#{_anchor(exercise)})**"
-
-
-def _anchor(exercise: Exercise) -> str:
-    """Return the id that Jupyter gives the heading of an exercise's card."""
-    return f"Exercise-{exercise.number}-·-{exercise.title.replace(' ', '-')}"
+    # JupyterLab finds a cell by its id even before the cell is drawn, a heading it does not.
+    return f"**Go on: [{what}]({notebook_of(chapter.name)}#cell-id=card-{exercise.name})**"
 
 
 def _full_title(chapter: Chapter) -> str:

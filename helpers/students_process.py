@@ -44,7 +44,7 @@ class StudentsProcess(Protocol):
     """What a check asks of the process in which a student's code is."""
 
     def call(self, function: Callable, args: list, kwargs: dict[str, Any]) -> Answer:
-        """Call ``function`` with plain data, and tell what came of it."""
+        """Call ``function`` with plain data, and return the outcome."""
 
     def restart(self) -> None:
         """Go on in a new process, which knows nothing of earlier calls."""

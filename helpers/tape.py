@@ -67,7 +67,7 @@ class Failure:
 
 
 class Tape(Protocol):
-    """What a check tells of itself while it runs."""
+    """What a check reports about itself while it runs."""
 
     def running(self, place: int, draw: Draw) -> AbstractContextManager[None]:
         """Stand around the block of the property number ``place``."""
@@ -121,7 +121,7 @@ class Recording:
     """
 
     def __init__(self, exercise: Exercise, draw: Draw, cell: FrameType) -> None:
-        """Begin, in the place of the exercise's last one.
+        """Begin, in place of the exercise's last one.
 
         Args:
             exercise: the exercise.
@@ -185,8 +185,3 @@ _last: dict[str, Recording] = {}
 def find_recording(exercise: Exercise) -> Recording | None:
     """Return what the last check of ``exercise`` in this kernel came to; None if there was none."""
     return _last.get(exercise.name)
-
-
-def forget_all() -> None:
-    """Forget the checks of this kernel."""
-    _last.clear()

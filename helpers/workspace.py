@@ -87,7 +87,7 @@ def deliver(release: Path, work: Path) -> list[Outcome]:
 
 
 def summarize(outcomes: list[Outcome]) -> list[str]:
-    """Return the lines that tell a student what ``deliver`` did; none if it did nothing."""
+    """Return the lines that say to a student what ``deliver`` did; none if it did nothing."""
     chapters = {kind: [] for kind in Kind}
     for outcome in outcomes:
         chapter = outcome.file.parts[0]
@@ -137,7 +137,7 @@ def _make_folder(work: Path) -> None:
 def _cannot_write(where: Path | str, error: OSError) -> str:
     return (
         f"Your copy of the chapters cannot be written to {where} ({error.strerror}): make sure "
-        f"that you may write there and that the disk has room, and run the same command again."
+        f"that you can write there and that the disk has room, and run the same command again."
     )
 
 
@@ -200,7 +200,7 @@ class _Delivery:
         beside = self._offer(file, new)
         sentence = (
             f"There is a new version of {self._show(file)}, which you have edited: yours stays "
-            f"as it is, and the new one lies beside it as {beside.name}."
+            f"unchanged, and the new one is beside it as {beside.name}."
         )
         return Outcome(file, Kind.BESIDE, sentence)
 
@@ -212,8 +212,8 @@ class _Delivery:
         if not has_copy or entry.get("offered") != _digest(file, new):
             beside = self._offer(file, new)
         sentence = (
-            f"{self._show(file)} cannot be read (it is damaged or cut off): it stays as it is; "
-            f"work in the fresh copy beside it, {beside.name}, or remove the damaged file."
+            f"{self._show(file)} cannot be read (it is damaged or cut off) and stays "
+            f"unchanged; work in the new copy beside it, {beside.name}, or remove the damaged file."
         )
         return Outcome(file, Kind.DAMAGED, sentence)
 
@@ -245,7 +245,7 @@ class _Delivery:
     def _blocked(self, file: Path) -> str:
         return (
             f"{self._show(file)} cannot be delivered, because {self._show(file.parent)} is not a "
-            f"folder: rename what is there and run the same command again."
+            f"folder: rename it and run the same command again."
         )
 
     def _show(self, file: Path) -> str:

@@ -47,7 +47,7 @@ def _decode(content: bytes) -> str:
     if not content.strip():
         raise MalformedError("it is empty")
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in content[:64]:
-        raise MalformedError("it is not in UTF-8 but in another encoding, like UTF-16")
+        raise MalformedError("it is not in UTF-8 but in another encoding, such as UTF-16")
     try:
         return without_mark(content).decode()
     except UnicodeDecodeError as error:
@@ -91,7 +91,7 @@ def _parse(text: str) -> dict:
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        raise MalformedError("the same key stands in it twice")
+        raise MalformedError("it has the same key twice")
     return mapping
 
 
@@ -163,4 +163,4 @@ def _check_with_nbformat(text: str) -> None:
         raise MalformedError(f"nbformat cannot read it ({type(problem).__name__})") from None
     if error is not None:
         where = "/".join(str(step) for step in error.absolute_path)
-        raise MalformedError(f"it does not keep to the notebook format, at {where or 'its top'}")
+        raise MalformedError(f"it breaks the notebook format at {where or 'its top'}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 def tell_waiting(assignment: str, waiting: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return the line that tells which points wait for a person; none if none do.
+    """Return the line that says which points wait for a person; none if none do.
 
     Args:
         assignment: its name.

@@ -226,7 +226,7 @@ class _Scan:
         self._drop(len(self.code))  # another language
 
     def _read_escaped_line(self) -> bool:
-        """Read a line that begins as no statement does; tell whether there was one."""
+        """Read a line that begins as no statement does; return whether there was one."""
         start = _INDENT.match(self.code, self.place).end()
         end = _LINE.match(self.code, start).end()
         if self.code.startswith(_ESCAPES, start):
@@ -308,7 +308,7 @@ class _Scan:
 
 
 def _may_hold_more(string: str) -> bool:
-    """Tell whether an f-string may end behind its closing quote.
+    """Return whether an f-string may end behind its closing quote.
 
     From Python 3.12 on, the braces in an f-string may hold the quotes that are around it.
     """

@@ -90,7 +90,7 @@ class Names:
         return path
 
     def part(self, path: str, attribute: str) -> str:
-        """Return the path of a part; a path does not go on for ever.
+        """Return the path of a part; a path does not go on forever.
 
         A module that a library holds by another name has its own path: ``nn.functional.torch`` is
         ``torch``.
@@ -99,11 +99,11 @@ class Names:
         return _module_at(part) or part
 
     def is_module(self, path: str) -> bool:
-        """Tell whether a path is that of a module."""
+        """Return whether a path is that of a module."""
         return path in self._modules or path in tables.MODULES or bool(_module_at(path))
 
     def all_texts(self, name: str, is_plain: Callable[[ast.AST], bool]) -> bool:
-        """Tell whether all that is assigned to a name is plain, and anything is."""
+        """Return whether all that is assigned to a name is plain, and anything is."""
         known = self._plain_texts.get((name, is_plain))
         if known is None:
             texts = self._constants.get(name, [])
@@ -111,7 +111,7 @@ class Names:
         return known
 
     def is_free(self, name: str) -> bool:
-        """Tell whether a name stands in one import and nowhere else, nor in the course's code."""
+        """Return whether a name stands in one import and nowhere else, nor in the course's code."""
         taken = self._mentioned | self._given_names | set(dir(builtins))
         is_in_a_text = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)[ \t]*[.(\[]").search
         return (
@@ -121,7 +121,7 @@ class Names:
         )
 
     def is_bound_to_values(self, name: str) -> bool:
-        """Tell whether a name may stand for anything but imports, classes and built-in ones."""
+        """Return whether a name may stand for anything but imports, classes and built-in ones."""
         return name in self._values or name not in (self._types | self._paths.keys())
 
     @functools.cached_property
@@ -144,7 +144,7 @@ class Names:
         return Texts(self._trees)
 
     def is_assigned(self, name: str) -> bool:
-        """Tell whether a value is assigned to a name anywhere."""
+        """Return whether a value is assigned to a name anywhere."""
         return name in self._constants
 
     def bound_to_paths(self, body: Sequence[ast.AST]) -> set[str]:
@@ -179,13 +179,13 @@ class Names:
         return "" if is_plain else shown
 
     def _uses_more_of(self, path: str) -> bool:
-        """Tell whether a name may come from a module of which all is imported, but is not plain."""
+        """Return whether a name may come from a star import and not be plain."""
         bound = {name for tree in self._trees for part in walk(tree) for name in names_bound(part)}
         known = bound | tables.PARTS[path] | self._paths.keys() | set(dir(builtins))
         return not self._mentioned <= known
 
     def has_plain_part(self, path: str, name: str) -> bool:
-        """Tell whether a part of something that was imported is plain."""
+        """Return whether a part of something that was imported is plain."""
         first = path.split(".")[0]
         if path == "helpers":
             return name in helpers.__all__ and name != "probes"
@@ -211,7 +211,7 @@ class Names:
         return True
 
     def _is_own(self, node: ast.AST) -> bool:
-        """Tell whether it is a class, a function or an object of the student's own."""
+        """Return whether it is a class, a function or an object of the student's own."""
         match node:
             case ast.Name(id="self" | "cls" | "ctx"):
                 return True
@@ -266,7 +266,7 @@ class Names:
                         waiting.append(name)
 
     def _bind(self, name: str, path: str) -> bool:
-        """Note what a name stands for; tell whether that is new."""
+        """Note what a name stands for; return whether that is new."""
         known = self._paths.setdefault(name, [])
         is_new = path not in known and len(known) < _MOST_MEANINGS
         if is_new:

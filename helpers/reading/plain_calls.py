@@ -69,7 +69,7 @@ def _is_plain_keyword(keyword: ast.keyword) -> bool:
 
 
 def _is_plain_text(node: ast.AST) -> bool:
-    """Tell whether a text is an attribute's plain name, or begins with one: f"layer{i}"."""
+    """Return whether a text is an attribute's plain name, or begins with one: f"layer{i}"."""
     match node:
         case ast.Constant(value=str(text)):
             return _is_plain_attribute(text) and text.isidentifier()
@@ -179,7 +179,7 @@ def _plain_getter(call: ast.Call, names: Names) -> bool:
 
 
 def _plain_attribute_getter(call: ast.Call, names: Names) -> bool:
-    """Tell whether a getter is plain, and gets no method that would be kept."""
+    """Return whether a getter is plain, and gets no method that would be kept."""
     parts = {
         p for arg in call.args if isinstance(arg, ast.Constant) for p in str(arg.value).split(".")
     }
@@ -194,7 +194,7 @@ def _plain_method_caller(call: ast.Call, names: Names) -> bool:
 
 
 def _plain_open(call: ast.Call, names: Names, _: bool = False) -> bool:
-    """Tell whether it is a file's name that is opened, and not a descriptor that is there."""
+    """Return whether it is a file's name that is opened, and not a descriptor that is there."""
     if not call.args:
         return True
     match call.args[0]:
@@ -221,7 +221,7 @@ def _plain_os_write(call: ast.Call, names: Names) -> bool:
 
 
 def _plain_format(call: ast.Call, names: Names) -> bool:
-    """Tell whether a format is a constant whose fields read no special attribute."""
+    """Return whether a format is a constant whose fields read no special attribute."""
     match call.func:
         case ast.Attribute(value=ast.Constant()):
             return _is_plain_format(call.func.value)
@@ -245,7 +245,7 @@ def _plain_query(call: ast.Call, names: Names) -> bool:
 
 
 def _plain_timeit(call: ast.Call, names: Names) -> bool:
-    """Tell whether it is functions that are timed, and no text."""
+    """Return whether it is functions that are timed, and no text."""
     given = [*call.args[:2], *(k.value for k in call.keywords if k.arg in ("stmt", "setup"))]
     if not given or any(k.arg in ("globals", None) for k in call.keywords):
         return False
@@ -314,7 +314,7 @@ def _plain_device(call: ast.Call, names: Names) -> bool:
 
 
 def _is_processor(node: ast.AST) -> bool:
-    """Tell whether a device is one that computes, whichever it is."""
+    """Return whether a device is one that computes, whichever it is."""
     match node:
         case ast.Constant(value=str(text)):
             return text.startswith(("cpu", "cuda", "mps"))
@@ -326,7 +326,7 @@ def _is_processor(node: ast.AST) -> bool:
 
 
 def _plain_tests(call: ast.Call, names: Names) -> bool:
-    """Tell whether it is the code's own tests that are run: others are imported by name."""
+    """Return whether it is the code's own tests that are run: others are imported by name."""
     for keyword in call.keywords:
         match keyword:
             case ast.keyword(arg="argv", value=ast.List(elts=[_, *options])):
@@ -351,13 +351,13 @@ def _plain_numpy_load(call: ast.Call, names: Names) -> bool:
 
 
 def _is_spelled_out(call: ast.Call) -> bool:
-    """Tell whether every argument stands where it is given: none comes out of a list or a dict."""
+    """Return whether every argument is written out: none comes out of a list or a dict."""
     is_open = any(isinstance(part, ast.Starred) for part in call.args)
     return not is_open and all(keyword.arg for keyword in call.keywords)
 
 
 def _plain_loader(call: ast.Call, names: Names) -> bool:
-    """Tell whether a DataLoader has no workers, as far as its options tell."""
+    """Return whether a DataLoader has no workers, as far as its options show."""
     if len(call.args) > 5 or any(isinstance(part, ast.Starred) for part in call.args):
         return False
     return all(_has_no_workers(k.value, names) for k in call.keywords if k.arg is None)
@@ -381,7 +381,7 @@ def _names_no_workers(options: ast.AST) -> bool:
 
 
 def _plain_text_timer(call: ast.Call, names: Names) -> bool:
-    """Tell whether the text that is timed calls a function by its name, and nothing else."""
+    """Return whether the text that is timed calls a function by its name, and nothing else."""
     texts = [*call.args, *(k.value for k in call.keywords if k.arg in ("stmt", "setup"))]
     others = {keyword.arg for keyword in call.keywords} - _OPTIONS_OF_TIMERS
     return not others and all(
@@ -447,12 +447,12 @@ _OF_LIBRARIES: dict[str, Callable[[ast.Call, Names], bool]] = {
 
 
 def is_only_called(path: str) -> bool:
-    """Tell whether what has this path is plain only where it is called."""
+    """Return whether what has this path is plain only where it is called."""
     return path.rpartition(".")[2] in ONLY_CALLED_METHODS or _check_of(path) is not None
 
 
 def is_unbound_way_out(path: str) -> bool:
-    """Tell whether a path is that of a method, of a class of torch's, by which a tensor's numbers
+    """Return whether a path is that of a method, of a class of torch's, by which a tensor's numbers
     get out of torch's sight: whoever keeps it gets around those who watch it.
     """
     owner, _, name = path.rpartition(".")

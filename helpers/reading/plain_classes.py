@@ -107,7 +107,7 @@ def _bound_once(trees: Sequence[ast.Module]) -> set[str]:
 
 
 def _is_class(path: str) -> bool:
-    """Tell whether a path looks like that of a class; torch, unlike the course, has no constants
+    """Return whether a path looks like that of a class; torch, unlike the course, has no constants
     that are written with capitals.
     """
     last = path.rpartition(".")[2]

@@ -1,6 +1,6 @@
 """Whether code is plain: arithmetic on tensors, nothing that reaches for the machinery around it.
 
-Some probes tell *how* a result came about ("the argument was left alone"). No process can prove
+Some probes report *how* a result came about ("the argument was left alone"). No process can prove
 this of code that runs beside the probe: the code could change the probe. Plain code cannot; where
 code is not plain, what rests on a probe's word waits for a person.
 
@@ -166,7 +166,7 @@ class _Examiner(ast.NodeVisitor):
             self._check_binding(node, alias.asname)
 
     def _is_idle(self, module: str, name: str) -> bool:
-        """Tell whether an import does nothing: nobody uses the name, and loading is harmless."""
+        """Return whether an import does nothing: nobody uses the name, and loading is harmless."""
         is_at_top = not self._functions and not self._classes
         is_harmless = module in tables.HARMLESS_TO_LOAD and name != "*"
         return is_at_top and is_harmless and self._names.is_free(name)
@@ -229,7 +229,7 @@ class _Examiner(ast.NodeVisitor):
                     self.visit(said)
 
     def _is_plain_annotation(self, node: ast.AST) -> bool:
-        """Tell whether all of an annotation stands there: none of its names may hold a text."""
+        """Return whether all of an annotation stands there: none of its names may hold a text."""
         match node:
             case ast.Constant() | ast.Attribute():
                 return True
@@ -291,7 +291,7 @@ class _Examiner(ast.NodeVisitor):
                 self._doubt(node, f"{quoted(node)} as a value")
 
     def _check_attribute(self, node: ast.Attribute, path: str, owner: str) -> bool:
-        """Tell whether an attribute is plain; ``path`` and ``owner`` tell what it is read of."""
+        """Return whether an attribute is plain; ``path`` and ``owner`` tell what it is read of."""
         name = node.attr
         is_plain = (
             self._names.has_plain_part(path, name)
@@ -330,7 +330,7 @@ class _Examiner(ast.NodeVisitor):
             self._doubt(node, f"a change of {quoted(node)}")
 
     def _is_record(self, node: ast.AST) -> bool:
-        """Tell whether it is a local object that has nothing but attributes of its own."""
+        """Return whether it is a local object that has nothing but attributes of its own."""
         if self._function is None or not isinstance(node, ast.Name):
             return False
         called = find_made(self._function).get(node.id, [])
@@ -509,7 +509,7 @@ def _owner(node: ast.AST) -> str:
 
 
 def _asks_whether_a_name_is_there(node: ast.Compare) -> bool:
-    """Tell whether it is ``"name" in globals()``, or in ``sys.modules``: that reads nothing."""
+    """Return whether it is ``"name" in globals()``, or in ``sys.modules``: that reads nothing."""
     match node:
         case ast.Compare(
             left=ast.Constant(), ops=[ast.In() | ast.NotIn()], comparators=[ast.Call() as call]

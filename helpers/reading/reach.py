@@ -81,7 +81,7 @@ def find_standing(cells: Sequence[Cell]) -> list[int]:
 
 
 def binds(cell: Cell, names: Iterable[str]) -> bool:
-    """Tell whether a cell binds one of these global names."""
+    """Return whether a cell binds one of these global names."""
     return not find_uses(cell.code).bound.keys().isdisjoint(names)
 
 
@@ -164,7 +164,7 @@ class _Search:
         return courses[:1] or binders[:1]
 
     def _is_import(self, name: str) -> bool:
-        """Tell whether a name is nothing but one import, wherever it is bound."""
+        """Return whether a name is nothing but one import, wherever it is bound."""
         how = {how for place in self._binders[name] for how in self._uses[place].bound[name]}
         return len(how) == 1 and how.pop().startswith("import ")
 
@@ -204,7 +204,7 @@ def find_changers(
 
 
 class _Effects:
-    """What calls change, as far as the notebook's cells tell."""
+    """What calls change, as far as the notebook's cells show."""
 
     def __init__(self, uses: Sequence[Uses], own: Set[str]) -> None:
         self._functions: dict[str, list[Function]] = defaultdict(list)
@@ -238,7 +238,7 @@ class _Effects:
         return self._of_method(call) if call.method else self._of_function(call)
 
     def is_builtin(self, name: str) -> bool:
-        """Tell whether a name is Python's own wherever it stands: nothing changes its object."""
+        """Return whether a name is Python's own wherever it stands: nothing changes its object."""
         return name not in self._how and hasattr(builtins, name)
 
     def of_subclassing(self, base: str) -> set[str]:

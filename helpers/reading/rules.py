@@ -189,7 +189,7 @@ def _called_for_show(
 
 
 def _is_given_code(call: ast.Call, carriers: Set[str]) -> bool:
-    """Tell whether a call is handed a function; what a function returns is none, as far as tries
+    """Return whether a call is handed a function; what a function returns is none, as far as tries
     go.
     """
     waiting: list[ast.AST] = [*call.args, *call.keywords]
@@ -217,7 +217,7 @@ def _find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
     on_classes = _find_on_classes(trees, trusted)
     found: set[int] = set()
     for node in classes:
-        # Called with another object in the place of self, a method finds that one's attributes.
+        # Called with another object in place of self, a method finds that one's attributes.
         by_name = on_classes[node.name]
         if node.name not in trusted or {a.attr for a in by_name} & methods[node.name]:
             continue

@@ -1,7 +1,7 @@
 """Where `self` is certainly an object of the student's own class.
 
 A method is a function: taken off its class, or called by the class's name, it can be given anything
-in the place of ``self``. Where that cannot be ruled out, a ``self`` is any object.
+in place of ``self``. Where that cannot be ruled out, a ``self`` is any object.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def classes_looked_at(tree: ast.AST) -> set[int]:
 
 
 def is_asked_class(node: ast.AST) -> bool:
-    """Tell whether an expression asks an object for its class."""
+    """Return whether an expression asks an object for its class."""
     match node:
         case ast.Attribute(attr="__class__", ctx=ast.Load()):
             return True
@@ -147,7 +147,7 @@ def _bases_called(tree: ast.Module) -> set[int]:
 
 
 def _uses_methods(node: ast.ClassDef) -> bool:
-    """Tell whether a class's body does something with a method."""
+    """Return whether a class's body does something with a method."""
     methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
     for part in node.body:
         if isinstance(part, ast.FunctionDef):

@@ -175,7 +175,7 @@ _INSTALLED = words("""
 
 @functools.cache
 def is_known(module: str) -> bool:
-    """Tell whether a module, by the first part of its name, can be imported where students' code
+    """Return whether a module, by the first part of its name, can be imported where students' code
     runs: whatever else was installed there.
     """
     return (

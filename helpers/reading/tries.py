@@ -285,7 +285,7 @@ class _Flow:
         return False
 
     def _leaks_into(self, targets: Sequence[ast.AST], value: ast.AST | None) -> bool:
-        """Tell whether what is forbidden is stored in an object that is not made here."""
+        """Return whether what is forbidden is stored in an object that is not made here."""
         stores = [
             node
             for target in targets

@@ -1,4 +1,4 @@
-"""Which functions and methods keep nothing of what they are given, as far as code tells."""
+"""Which functions and methods keep nothing of what they are given, as far as the code shows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _is_changed(node: ast.Attribute) -> bool:
 
 
 def returns_numbers(called: ast.AST, libraries: Set[str] = OF_ARRAYS) -> bool:
-    """Tell whether it is a library's function that returns an array: numbers that stand for
+    """Return whether it is a library's function that returns an array: numbers that stand for
     nothing but themselves, as those that an answer is compared with.
     """
     library, _, name = dotted(called).rpartition(".")

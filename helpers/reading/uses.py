@@ -141,12 +141,12 @@ _MAKING = words("copy fromkeys maketrans")
 
 
 def is_reading(method: str) -> bool:
-    """Tell whether a method called so leaves its object as it is."""
+    """Return whether a method called so leaves its object as it is."""
     return method in _READING or (method.startswith("__") and method not in _CHANGING_SPECIAL)
 
 
 def changes_given(builtin: str, method: str) -> bool:
-    """Tell whether a built-in class's method changes its first argument, as ``list.append`` does.
+    """Return whether a built-in class's method changes its first argument, as ``list.append`` does.
 
     The class itself it never changes.
     """

@@ -18,6 +18,7 @@ from helpers.grading.engine import engine
 from helpers.grading.engine.summary import Summary
 from helpers.grading.intake.intake import collect
 from helpers.grading.names import printable
+from helpers.grading.progress import Progress
 from helpers.grading.records.registration import open_course, register
 from helpers.grading.report.report import Summary as Report
 from helpers.grading.report.report import write_report
@@ -48,7 +49,7 @@ def run_demo(
     size: int,
     *,
     say: Callable[[str], None] = lambda line: None,
-    report: Callable[[engine.Progress], None] = lambda progress: None,
+    report: Callable[[Progress], None] = lambda progress: None,
 ) -> Outcome:
     """Let an invented class hand in ``assignment``, and grade it.
 
@@ -92,7 +93,7 @@ def _make_due(course: Path, assignment: str) -> None:
 
 
 def summarize(outcome: Outcome) -> list[str]:
-    """Return the lines that tell what was done, and where to look."""
+    """Return the lines that say what was done, and where to look."""
     if outcome.report is None:
         left = len(outcome.graded.left)
         return [f"Stopped before the end: {left} are left; run the same command again."]
@@ -100,7 +101,7 @@ def summarize(outcome: Outcome) -> list[str]:
     lines = ["", outcome.report.sentence, "Special among them:"]
     lines += [f"  {student} {about}" for student, about in outcome.special]
     for student, why in outcome.graded.failed:
-        lines.append(f"Not graded, by no fault of theirs: {student}: {printable(why)}")
+        lines.append(f"Not graded, through no fault of the student: {student}: {printable(why)}")
     lines += outcome.report.waiting
     lines += [
         f"The report:     {outcome.report.index}",

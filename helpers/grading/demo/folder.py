@@ -56,7 +56,7 @@ def open_folder(
     chapter = _read_chapter(course, assignment)
     invented = _invent(chapter, notebook, assignment, size)
     contents = dict(_contents(course, chapter, invented, notebook))
-    busy = DemoError(f"Another bits demo is at work in {folder}: wait for its end and try again.")
+    busy = DemoError(f"Another bits demo is running in {folder}: wait until it ends and try again.")
     with _told_of(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / _MARK).exists():

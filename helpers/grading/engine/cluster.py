@@ -82,7 +82,7 @@ class DaskWorkers:
         return {}
 
     def explain_loss(self, error: BaseException) -> Exception | None:
-        """Return what to tell if an exception means that the scheduler is gone."""
+        """Return what to say if an exception means that the scheduler is gone."""
         is_lost = isinstance(error, CancelledError) or type(error).__name__ in _LOST
         return self._lost() if is_lost else None
 
@@ -112,7 +112,7 @@ class DaskWorkers:
                 raise GradingError(
                     f"The worker at {printable(worker)} cannot judge "
                     f"({type(answer).__name__}: {printable(str(answer))}): install "
-                    f'"bits-and-gradients[cluster]" of this version there and start it anew.'
+                    f'"bits-and-gradients[cluster]" of this version there and restart it.'
                 )
             environment, fault = answer
             if fault:
@@ -121,8 +121,8 @@ class DaskWorkers:
             if others:
                 raise GradingError(
                     f"The worker at {printable(worker)} has another version of "
-                    f"{' and '.join(others)}, so its grades might be others: install the same "
-                    f"there as here, start it anew and run the same command again."
+                    f"{' and '.join(others)}, so its grades might differ: install the same "
+                    f"there as here, restart it and run the same command again."
                 )
 
     def _lost(self) -> GradingError:

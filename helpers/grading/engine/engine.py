@@ -14,7 +14,6 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from helpers.grading.engine.workers import LocalWorkers, Workers, judge_here
 from helpers.grading.errors import GradingError
 from helpers.grading.locks import sole_holder
 from helpers.grading.names import printable
+from helpers.grading.progress import Progress
 from helpers.grading.records.foreign_points import find_foreign_points, tell_foreign_points
 from helpers.grading.records.gradebook import GradebookWriter, read_students
 from helpers.grading.records.recording import Recorder
@@ -45,21 +45,6 @@ _SANDBOX_TRIES = 3
 _SECONDS_BETWEEN_LOOKS = 2.0
 
 Step = Callable[[bytes, Assignment, Any], Judged]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run has come.
-
-    Attributes:
-        all: submissions in all.
-        done: those that are recorded, or have failed.
-        known: those of them that took no judging.
-    """
-
-    all: int
-    done: int
-    known: int
 
 
 def grade(
@@ -96,7 +81,7 @@ def grade(
     settings = settings or Settings()
     if settings.sandboxed and scheduler is None:
         sandbox.check_available()
-    busy = "Another bits grade is at work in this course: wait for its end and try again."
+    busy = "Another bits grade is running in this course: wait until it ends and try again."
     with (
         sole_holder(course / "judged", GradingError(busy)),
         _open_workers(scheduler, jobs, settings) as workers,
@@ -139,8 +124,8 @@ def _choose(
     unknown = sorted(set(students) - {submission.student for submission in found})
     if unknown:
         raise GradingError(
-            f"{printable(unknown[0])} has handed in nothing for {printable(assignment)}: give the "
-            f"id as it is called in course/submitted."
+            f"{printable(unknown[0])} has handed in nothing for {printable(assignment)}: give "
+            f"the id as it appears in course/submitted."
         )
     return [submission for submission in found if not students or submission.student in students]
 
@@ -192,10 +177,10 @@ class _Run:
         self._is_alone = False
         self._overdue: dict[Future, str] = {}
         self._in_flight: dict[Future, tuple[Submission, str]] = {}
-        self._progress = Progress(0, 0, 0)
+        self._progress = Progress(0)
 
     def find_what_others_wrote(self, submissions: list[Submission]) -> list[str]:
-        """Return the lines that tell of points in the gradebook that are neither ours nor a
+        """Return the lines that list points in the gradebook that are neither ours nor a
         person's.
         """
         chosen = {submission.student for submission in submissions}
@@ -208,7 +193,7 @@ class _Run:
         (self._folder / _FAULTS).unlink(missing_ok=True)
         if force:
             self._forget(submissions)
-        self._progress = Progress(len(submissions), 0, 0)
+        self._progress = Progress(len(submissions))
         self._report(self._progress)
         try:
             unknown = [s for s in submissions if not self._settle(s)]

@@ -24,7 +24,7 @@ class Summary:
         unchanged: those of which all is as it was.
         results: for each student, what is recorded: points and verdicts.
         for_a_person: who and why, for each submission that a person has to look at.
-        replaced: points that another automatic grading had written in the place of ours.
+        replaced: points that another automatic grading had written in place of ours.
         failed: who and why, where the fault is ours: nothing was recorded, and the next run tries
             again.
         missing: the gradebook's students who handed nothing in.
@@ -115,7 +115,7 @@ def _told(judged: Judged) -> str:
 
 
 def summarize(summary: Summary) -> list[str]:
-    """Return the lines that tell the instructor what became of the submissions."""
+    """Return the lines that say to the instructor what became of the submissions."""
     lines = [
         f"{printable(summary.assignment)}: {len(summary.judged)} judged, {len(summary.mended)} "
         f"recorded again, {len(summary.unchanged)} unchanged."
@@ -126,7 +126,7 @@ def summarize(summary: Summary) -> list[str]:
         lines += [f"  {printable(s)}: {printable(why)}" for s, why in summary.for_a_person]
     lines += tell_waiting(summary.assignment, summary.waiting())
     if summary.failed:
-        lines.append("Not graded, by no fault of theirs (the next run tries again):")
+        lines.append("Not graded, through no fault of the student (the next run tries again):")
         lines += [f"  {printable(s)}: {printable(why)}" for s, why in summary.failed]
     if summary.missing:
         lines.append(f"Nothing yet from: {', '.join(map(printable, summary.missing))}.")

@@ -60,7 +60,7 @@ class Workers(Protocol):
         """End those that work on one submission for too long; return why, by their futures."""
 
     def explain_loss(self, error: BaseException) -> Exception | None:
-        """Return what to tell if a future's exception means that all workers are out of reach."""
+        """Return what to say if a future's exception means that all workers are out of reach."""
 
     def close(self, *, at_once: bool) -> None:
         """End what was started; ``at_once`` also what is at work."""
@@ -77,7 +77,7 @@ def judge_here(step: Callable[..., Any], environment: Mapping[str, str], *argume
     if others:
         raise GradingError(
             f"a worker has another version of {' and '.join(others)} than this machine: install "
-            f"the same there, start the workers anew and run the same command again"
+            f"the same there, restart the workers and run the same command again"
         )
     return step(*arguments)
 

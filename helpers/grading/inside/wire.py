@@ -140,7 +140,7 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make a dict; of two values under one name, another reader might take the other."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise WireError("a name stands there twice")
+        raise WireError("a name is there twice")
     return made
 
 
@@ -162,7 +162,7 @@ def _check_shape(shape: Any) -> None:
     if type(shape) is not list or len(shape) > MOST_DIMENSIONS:
         raise WireError(f"a tensor has more than {MOST_DIMENSIONS} dimensions")
     if not all(type(size) is int and 0 <= size <= _MOST_ELEMENTS for size in shape):
-        raise WireError("a tensor has a size that none can have")
+        raise WireError("a tensor has an impossible size")
     if math.prod(max(size, 1) for size in shape) > _MOST_ELEMENTS:
         raise WireError("a tensor is too long")
 

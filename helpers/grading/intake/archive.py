@@ -209,7 +209,7 @@ def _open_zip(path: Path, caps: Caps) -> Iterator[zipfile.ZipFile]:
             archive = zipfile.ZipFile(stream)
         except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
             raise IntakeError(
-                f"{path} is not a zip, or is damaged: download it once more and try again."
+                f"{path} is not a zip, or is damaged: download it again and retry."
             ) from error
         with archive:
             if len(archive.infolist()) > caps.entries:
@@ -254,7 +254,7 @@ def _fault_in_zip(entry: zipfile.ZipInfo) -> str | None:
 
 
 def _is_junk(name: str) -> bool:
-    """Tell whether systems and editors put it there, and no person."""
+    """Return whether systems and editors put it there, and no person."""
     return any(part.startswith("._") or part.lower() in _JUNK for part in name.split("/"))
 
 
@@ -263,7 +263,7 @@ def _reader(read: Callable[..., bytes], *arguments: object) -> Callable[[], byte
 
 
 def _too_many(path: Path, caps: Caps) -> str:
-    return f"{path} holds more than {caps.entries} entries: give the submissions alone."
+    return f"{path} holds more than {caps.entries} entries: give only the submissions."
 
 
 def _mebibytes(size: int) -> str:

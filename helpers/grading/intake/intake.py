@@ -69,7 +69,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class _File:
-    """A notebook in the source, and what its name tells."""
+    """A notebook in the source, and what its name says."""
 
     entry: Entry
     origin: Origin
@@ -108,7 +108,7 @@ def collect(
             if they are there, ``name`` (the person's) and ``file`` (the notebook's).
         student: the one student whose work ``path`` is.
         caps: what is too much.
-        clock: tells the time.
+        clock: returns the time.
 
     Raises:
         IntakeError: nothing, or nothing more, can be collected; the text says why.
@@ -157,7 +157,7 @@ def _compile(pattern: str | None) -> re.Pattern[str] | None:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise IntakeError(f"The pattern is no regular expression: {error}.") from error
+        raise IntakeError(f"The pattern is not a regular expression: {error}.") from error
     if "student" not in compiled.groupindex:
         raise IntakeError("The pattern has no group for the student: write (?P<student>...).")
     return compiled
@@ -187,7 +187,7 @@ class _Run:
         """Make sure that nothing is one student's folder, with names in it as a class has them.
 
         Raises:
-            IntakeError: it is, or may be; a person has to tell.
+            IntakeError: it is, or may be; a person has to say.
         """
         owner = self._students.find(unicodedata.normalize("NFC", path.resolve().stem))
         layout = self._lay_out(source)
@@ -198,17 +198,19 @@ class _Run:
         }
         if owner is not None and strangers:
             raise IntakeError(
-                f"{path} is called like the student {owner}, and files in it like others: give "
-                f"--student {owner} if all of it is theirs, or another name to the folder."
+                f"{path} is named after the student {owner}, but files in it are named after "
+                f"others: give --student {owner} if all of them belong to that student, or "
+                f"rename the folder."
             )
         lone_of_class = bool(layout.lone) and self._students.find(layout.lone) is None
         # It is one of several folders if another one holds at least something that was refused.
         folders = {name.split("/")[0] for name, _ in source.refused if "/" in name}
         if lone_of_class and folders <= {layout.lone}:
             raise IntakeError(
-                f"All lies in one folder, {printable(layout.lone)}, under names of several: if it "
-                f"is one student's, say whose with --student; if it is a class's, give that folder "
-                f"itself (if {path.name} is a zip, unpack it first)."
+                f"Everything is in one folder, {printable(layout.lone)}, under the names of "
+                f"several students: if it is one student's work, name the student with "
+                f"--student; if it "
+                f"is a class's, give that folder itself (if {path.name} is a zip, unpack it first)."
             )
 
     def _lay_out(self, source: Source) -> Layout:
@@ -244,7 +246,7 @@ class _Run:
         return files
 
     def receive(self, files: dict[str, list[_File]], source: Source) -> Summary:
-        """Receive all of them, put what counts into place, and tell."""
+        """Receive all of them, put what counts into place, and report."""
         for name, reason in source.refused:
             self._refuse(name, reason)
         for student, group in files.items():
@@ -268,7 +270,7 @@ class _Run:
                 self._keep(student, file, Status.EXTRA)
         if not versions:
             names = ", ".join(printable(file.origin.file) for file in files)
-            sentence = f"which one? {names}: none is called {self._expected}"
+            sentence = f"which one? {names}: none has the name {self._expected}"
             self._summary.unclear.append((student, sentence))
         last = None
         for file in versions:
@@ -304,7 +306,7 @@ class _Run:
             return None
         self._enter(student, file, content, Status.ACCEPTED)
         if chapter and chapter != self._assignment:
-            sentence = f"their notebook says that it is of {printable(chapter)}"
+            sentence = f"their notebook is of chapter {printable(chapter)}"
             self._summary.notes.append((student, sentence))
         return sha256(content)
 
@@ -332,7 +334,7 @@ class _Run:
         counting = self._book.counting().get(student)
         sentence = f"{printable(file.origin.file)}: {error}"
         if counting:
-            return f"{sentence}; what was received at {_minute(counting)} stays what counts"
+            return f"{sentence}; what was received at {_minute(counting)} still counts"
         return f"{sentence}; nothing else has been received"
 
     def _refuse(self, name: str, reason: str) -> None:
@@ -369,7 +371,7 @@ class _Run:
 
 
 def summarize(summary: Summary) -> list[str]:
-    """Return the lines that tell the instructor what became of the submissions."""
+    """Return the lines that say to the instructor what became of the submissions."""
     lines = [
         f"{summary.assignment}: {len(summary.collected)} collected, {len(summary.replaced)} "
         f"replaced by later ones, {len(summary.unchanged)} unchanged."
@@ -390,7 +392,7 @@ def summarize(summary: Summary) -> list[str]:
 def _nobodys(pattern: re.Pattern[str] | None) -> str:
     if pattern is not None:
         return "its name does not match the pattern"
-    return "its name does not tell whose it is; give --student or --pattern"
+    return "its name does not identify the student; give --student or --pattern"
 
 
 def _minute(receipt: Receipt) -> str:

@@ -22,7 +22,7 @@ _AGAIN = re.compile(r"(?:-(?P<canvas>\d{1,6})| ?\((?P<browser>\d{1,6})\))$")
 
 @dataclass(frozen=True)
 class Origin:
-    """What the name of a file tells.
+    """What the name of a file says.
 
     ``identity`` is the sender as the system calls them, the same for all of their files; ``name``
     and ``lms_id`` are what a roster may know them by. Of two files, the one with the greater
@@ -55,7 +55,7 @@ class Layout:
         self.lone = "" if self._wrapped else _find_lone_folder(paths, assignments)
 
     def origin(self, name: str) -> Origin | None:
-        """Return whose the file ``name`` is, None if the name does not tell."""
+        """Return whose the file ``name`` is, None if the name does not say."""
         parts = self._parts(name)
         if len(parts) == 1:
             return _from_flat_name(parts[0]) or _from_plain_name(parts[0], self._expected)
@@ -65,7 +65,7 @@ class Layout:
         return Origin(parts[0], parts[0], "", parts[-1])
 
     def is_of_another_assignment(self, name: str) -> bool:
-        """Tell whether ``name`` is STUDENT/ASSIGNMENT/... of another assignment."""
+        """Return whether ``name`` is STUDENT/ASSIGNMENT/... of another assignment."""
         parts = self._parts(name)
         return len(parts) > 2 and parts[1] in self._others
 
@@ -97,13 +97,13 @@ def split_repetition(file: str) -> tuple[str, int]:
 
 
 def is_called(file: str, expected: str) -> bool:
-    """Tell whether ``file`` has the name ``expected``, maybe as a repeated upload."""
+    """Return whether ``file`` has the name ``expected``, maybe as a repeated upload."""
     names = (file.casefold(), split_repetition(file)[0].casefold())
     return expected.casefold() in names
 
 
 def _is_as_nbgrader_has_it(paths: list[list[str]], assignments: set[str]) -> bool:
-    """Tell whether all is ``submitted/STUDENT/ASSIGNMENT/...``."""
+    """Return whether all is ``submitted/STUDENT/ASSIGNMENT/...``."""
     return bool(paths) and all(
         parts[0] == "submitted" and len(parts) > 3 and parts[2] in assignments for parts in paths
     )

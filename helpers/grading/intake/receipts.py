@@ -67,7 +67,7 @@ class ReceiptBook:
         self._known = {_key(r.student, r.file, r.sha256, r.status) for r in self.receipts}
 
     def has(self, student: str, file: str, content: bytes, status: Status) -> bool:
-        """Tell whether the student's same bytes have come under the same name, to the same end."""
+        """Return whether the same bytes of the student came under this name, to the same end."""
         return _key(student, file, sha256(content), status) in self._known
 
     def counting(self) -> dict[str, Receipt]:
@@ -139,7 +139,7 @@ def sole_writer(folder: Path) -> contextlib.AbstractContextManager[None]:
     Raises:
         IntakeError: somebody else is at it.
     """
-    sentence = f"Another run is collecting into {folder}: wait for its end and try again."
+    sentence = f"Another run is collecting into {folder}: wait until it ends and try again."
     return sole_holder(folder, IntakeError(sentence))
 
 

@@ -80,7 +80,7 @@ class Students:
         if student.casefold() != reduce_to_id(text).casefold():
             sentence = (
                 f"somebody else has the id {reduce_to_id(text)}, so this one is {student}; "
-                f"a roster tells them apart"
+                f"a roster can distinguish them"
             )
             self.notes.append((printable(identity), sentence))
         return student

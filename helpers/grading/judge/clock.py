@@ -1,7 +1,7 @@
 """The time that student code has: so much of computing, and a good deal more on the wall's clock.
 
 A machine with much to do is no fault of a student's, so what counts is the processor time of all
-that the code has started. The wall's clock is there for code that waits for ever.
+that the code has started. The wall's clock is there for code that waits forever.
 """
 
 from __future__ import annotations

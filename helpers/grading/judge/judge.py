@@ -39,10 +39,10 @@ _ATTEMPTS = 3
 _MOST_NOTES = 5
 _RECOGNIZED = "its cell had lost its mark, and was recognized by what it defines"
 _STOPPED_BY_THE_WALL = (
-    "it was stopped because it took too long, not because it computed too long: did the machine "
-    "have too much to do, or did the code wait for something?"
+    "it was stopped because it took too long by the clock, not because it used too much CPU "
+    "time: was the machine busy, or did the code wait for something?"
 )
-_NOTHING_THERE = "none of the chapter's exercises is in the notebook: is it of another chapter?"
+_NOTHING_THERE = "the notebook has none of the chapter's exercises: is it of another chapter?"
 # Where IPython says that a cell is no Python, it names a file that the student has never seen.
 _IN_FILE = re.compile(r" \((?:<[^<>]*>|[^()]*\.py), line (\d+)\)$")
 
@@ -277,7 +277,7 @@ class _Judging:
         told = list(dict.fromkeys(notes))
         self._notes += [f"in its texts, {note}" for note in told[:_MOST_NOTES]]
         if len(told) > _MOST_NOTES:
-            self._notes.append(f"in its texts, {len(told) - _MOST_NOTES} things more are left out")
+            self._notes.append(f"in its texts, {len(told) - _MOST_NOTES} more are left out")
 
     def _shorten_code(self) -> None:
         room = CodeRoom()

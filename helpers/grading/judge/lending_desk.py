@@ -33,7 +33,7 @@ class LendingDesk:
         number, args, kwargs = (question.get(name) for name in ("lent", "args", "kwargs"))
         sound = type(number) is int and 0 <= number < len(self._lent)
         if not (sound and type(args) is list and type(kwargs) is dict):
-            raise WireError("it asked for what it was not lent")
+            raise WireError("it asked for something that it was not lent")
         lent = self._lent[number]
         try:
             return {"value": next(lent) if isinstance(lent, Stream) else lent(*args, **kwargs)}

@@ -59,12 +59,12 @@ def comparable(text: str) -> str:
 
 
 def without_address(text: str) -> str:
-    """Return ``text`` with a word in the place of every address that pip would install from."""
+    """Return ``text`` with a word in place of every address that pip would install from."""
     return _ADDRESS.sub("git+ADDRESS", text)
 
 
 def has_address(text: str) -> bool:
-    """Tell whether ``without_address`` would change ``text``."""
+    """Return whether ``without_address`` would change ``text``."""
     return _ADDRESS.search(text) is not None
 
 

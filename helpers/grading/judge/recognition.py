@@ -68,7 +68,7 @@ class Submitted:
         return read_meaning(self.cell.source) if self.is_code else Meaning()
 
     def holds(self, *texts: str) -> bool:
-        """Tell whether it says what one of the course's ``texts`` says."""
+        """Return whether it says what one of the course's ``texts`` says."""
         if comparable(self.cell.source) in map(comparable, texts):
             return True
         digest = self.meaning.digest

@@ -35,7 +35,7 @@ def make_remarks(
         yield f"the marks of {lost} cells were lost; they were recognized by what they say"
     positions = [standing[cell.name].position for cell in assignment.cells if cell.name in standing]
     if positions != sorted(positions):
-        yield "the course's cells stood in another order; theirs was restored"
+        yield "the course's cells were in another order; the course's order was restored"
     yield from _remark_on_strangers(cells)
 
 
@@ -55,16 +55,16 @@ def _remark_on_strangers(cells: Sequence[Submitted]) -> Iterator[str]:
 def _remark_on_one(cell: SourceCell, submitted: Submitted, count: int) -> Iterator[str]:
     kind = submitted.cell.cell_type
     if count > 1 and cell.locked:
-        yield f"the cell {cell.name} stood there {count} times; it counts once"
+        yield f"the cell {cell.name} was there {count} times; it counts once"
     elif count > 1:
         yield (
-            f"the cell {cell.name} stood there {count} times; cell {submitted.position + 1} of the "
+            f"the cell {cell.name} was there {count} times; cell {submitted.position + 1} of the "
             f"submission counts as the answer, the others as the student's own cells"
         )
     if kind != cell.cell_type:
         yield f"the cell {cell.name} had been made a {kind} cell; it is {cell.cell_type} again"
     if cell.locked and not submitted.holds(cell.source, released(cell)):
-        yield f"the text of the cell {cell.name} was not the course's; the course's was put there"
+        yield f"the text of the cell {cell.name} had been changed; the course's was restored"
     changed = [
         key
         for key in _TELLING

@@ -157,7 +157,7 @@ def _choose_solution(copies: list[Submitted], test: Submitted | None) -> Submitt
 
 
 def _is_nothing_new(cell: Submitted, ours: SourceCell | None, texts: CourseTexts) -> bool:
-    """Tell whether a copy has the text of the cell that it is of, or of a stub or a test."""
+    """Return whether a copy has the text of the cell that it is of, or of a stub or a test."""
     if ours is not None and cell.holds(ours.source, released(ours)):
         return True
     return texts.find_name(cell) in texts.only_once

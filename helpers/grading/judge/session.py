@@ -107,7 +107,7 @@ class Session:
             CourseError: the test passes on what is not plain data.
         """
         if not isinstance(function, Proxy):
-            raise CourseError("a test cell calls something that is not the student's")
+            raise CourseError("a test cell calls something that is not the student's code")
         desk = LendingDesk()
         message = {
             "do": "call",

@@ -224,7 +224,7 @@ def _details(result: report.Result) -> tuple[tuple[str, str], ...]:
 
 
 def _withhold(result: report.Result) -> report.Result:
-    told = result.told or "it did not come out the same each time"
+    told = result.told or "it did not give the same result each time"
     return replace(result, withheld=True, told=told)
 
 

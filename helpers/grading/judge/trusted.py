@@ -52,7 +52,7 @@ class Proxy:
             CourseError: always.
         """
         raise CourseError(
-            f"a test cell calls {self.reference.name} straight: it must use check.call"
+            f"a test cell calls {self.reference.name} directly: it must use check.call"
         )
 
 
@@ -84,7 +84,7 @@ class TrustedCells:
                 _run_course_cell(cell.name, compiled, namespace)
 
     def run_test(self, name: str, check: Callable[..., Any]) -> Any:
-        """Run the test cell ``name`` with ``check`` in the place of ``helpers.Check``.
+        """Run the test cell ``name`` with ``check`` in place of ``helpers.Check``.
 
         Returns:
             the value of its last expression: the points.
@@ -156,7 +156,7 @@ def _compile_course_cell(name: str, source: str) -> Cell:
     try:
         return Cell(source)
     except SyntaxError as error:
-        raise CourseError(f"The course's cell {name} is no Python ({error}).") from error
+        raise CourseError(f"The course's cell {name} is not valid Python ({error}).") from error
 
 
 def _run_course_cell(name: str, cell: Cell, namespace: dict[str, Any]) -> Any:
@@ -166,7 +166,8 @@ def _run_course_cell(name: str, cell: Cell, namespace: dict[str, Any]) -> Any:
         raise
     except Exception as error:
         raise CourseError(
-            f"The course's cell {name} failed ({type(error).__name__}: {error}): mend the chapter."
+            f"The course's cell {name} failed ({type(error).__name__}: {error}): correct the "
+            f"chapter."
         ) from error
 
 

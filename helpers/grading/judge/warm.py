@@ -148,7 +148,7 @@ class WarmProcess:
         return measure_computing(find_descendants(self._host.process.pid))
 
     def was_out_of_memory(self) -> bool:
-        """Tell whether a process was killed for memory since this was last asked."""
+        """Return whether a process was killed for memory since this was last asked."""
         if self._sandbox is None:
             return False
         kills = self._sandbox.count_memory_kills()
@@ -262,7 +262,7 @@ class Kernel:
             raise KernelEndedError("timed out", str(end), end.by_the_wall) from None
         except wire.WireError as error:
             self.close()
-            raise KernelEndedError("crashed", f"its process broke off: {error}") from error
+            raise KernelEndedError("crashed", f"its process stopped: {error}") from error
         except OSError:
             raise self._explain_end() from None
 

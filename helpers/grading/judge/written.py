@@ -16,7 +16,7 @@ from nbformat import from_dict
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.characters import clean
-from helpers.report import Points
+from helpers.points import Points
 
 _MOST_TEXT = 20_000
 _MOST_OUTPUTS = 80
@@ -58,7 +58,7 @@ class OutputRoom:
         """Return what a person should know of it."""
         count = sum(self._left_out.values())
         size = f"{self._most / 2**20:.0f} MiB"
-        return [f"its cells put out more than {size}: {count:,} outputs are left out"] * bool(count)
+        return [f"its cells print more than {size}: {count:,} outputs are left out"] * bool(count)
 
 
 def write_outputs(outputs: Iterable[Any]) -> list[NotebookNode]:

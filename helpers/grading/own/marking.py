@@ -14,6 +14,7 @@ from helpers.catalogue import find_chapter, find_exercise, load_chapters
 from helpers.files import write_atomically
 from helpers.grading.errors import GradingError
 from helpers.grading.judge.judge import close_warm_processes, judge_submission
+from helpers.grading.progress import Progress
 from helpers.grading.records.registration import read_assignment
 from helpers.grading.records.settling import settle
 from helpers.grading.report.feedback import render_feedback
@@ -22,15 +23,6 @@ from helpers.grading.report.tables import Row, number
 from helpers.grading.sandbox import sandbox
 from helpers.grading.settings import Settings
 from helpers.workspace import find_workspace
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How many of a chapter's exercises are judged, how many there are, and were known before."""
-
-    done: int
-    all: int
-    known: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,11 +65,11 @@ def mark(
     assignment = read_assignment(course, name)
     settings = Settings(sandboxed=_has_sandbox())
     seen: set[str] = set()
-    report(Progress(0, len(assignment.exercises)))
+    report(Progress(len(assignment.exercises)))
 
     def tell(exercise: str) -> None:
         seen.add(exercise)
-        report(Progress(len(seen), len(assignment.exercises)))
+        report(Progress(len(assignment.exercises), len(seen)))
 
     try:
         judged = judge_submission(notebook.read_bytes(), assignment, settings, tell)
@@ -95,7 +87,7 @@ def mark(
 
 
 def summarize(outcome: Outcome) -> list[str]:
-    """Return the lines that tell what came of it."""
+    """Return the lines that describe the outcome."""
     marks = outcome.marks
     where = "in the sandbox" if outcome.sandboxed else "in a process of its own, without a sandbox"
     whole = sum(mark.points >= mark.most for mark in marks.each)
@@ -137,7 +129,7 @@ def _find_saved_last(release: Path, work: Path) -> tuple[str, Path]:
             edited.append((own.stat().st_mtime_ns, chapter.name, own))
     if not edited:
         raise GradingError(
-            f"none of the notebooks in {work} has been worked in: name a chapter, like bits mark 01"
+            f"none of the notebooks in {work} has been edited: name a chapter, such as bits mark 01"
         )
     _, name, own = max(edited)
     return name, own

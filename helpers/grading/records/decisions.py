@@ -76,7 +76,7 @@ class Decisions:
         Raises:
             GradingError: another process is changing them, or what is kept is damaged.
         """
-        busy = "Another bits review is at work in this course: wait for its end and try again."
+        busy = "Another bits review is running in this course: wait until it ends and try again."
         with sole_holder(self._file.parent, GradingError(busy)):
             known = _read(self._file) | {decision.about: decision for decision in decided}
             self._known = {about: d for about, d in known.items() if about not in withdrawn}
@@ -95,14 +95,14 @@ def _read(file: Path) -> dict[About, Decision]:
         return {}
     except OSError as error:
         raise GradingError(
-            f"{file} cannot be read ({error.strerror}): it holds what people have decided about "
-            f"points that wait, so nothing goes on without it."
+            f"{file} cannot be read ({error.strerror}): it holds the decisions about "
+            f"waiting points, and no command continues without it."
         ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise GradingError(
-            f"{file}, which holds what people have decided about points that wait, is damaged and "
-            f"was renamed to {_put_aside(file).name}: mend it and name it {file.name} again, or "
-            f"run the same command again and decide anew with bits review."
+            f"{file}, which holds the decisions about waiting points, is damaged and "
+            f"was renamed to {_put_aside(file).name}: repair it and restore "
+            f"its name, or run the same command again and repeat the decisions with bits review."
         ) from error
     return {decision.about: decision for decision in found}
 

@@ -1,4 +1,4 @@
-"""Points in the gradebook that somebody else's automatic grading has put in the place of ours."""
+"""Points in the gradebook that somebody else's automatic grading has put in place of ours."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def find_foreign_points(
 
 
 def tell_foreign_points(found: Collection[ForeignPoints]) -> list[str]:
-    """Return the lines that tell of them before they are replaced; none if there are none."""
+    """Return the lines that list them before they are replaced; none if there are none."""
     if not found:
         return []
     lines = [
         "Something else (nbgrader autograde?) has written points into the gradebook since the last "
-        "bits grade. They are replaced now; points given by hand stay:"
+        "bits grade. They are replaced now; points entered by hand are kept:"
     ]
     lines += [
         f"  {printable(each.student)}, {each.exercise}: {each.found:g} points, where bits grade "

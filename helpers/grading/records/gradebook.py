@@ -209,7 +209,7 @@ def _parse_time(recorded: Recorded) -> object:
     except (ValueError, OverflowError, TypeError) as error:
         raise GradingError(
             f"the timestamp.txt of {printable(recorded.student)} holds no time "
-            f"({printable(recorded.received_at)!r}): mend or remove it and run the same command "
+            f"({printable(recorded.received_at)!r}): correct or remove it and run the same command "
             f"again"
         ) from error
 

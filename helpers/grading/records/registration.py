@@ -1,6 +1,6 @@
 """Registration: the gradebook knows an assignment as ``source/`` has it, and so does judging.
 
-nbgrader's own ``generate_assignment`` tells what the assignment's cells are, and writes them into
+nbgrader's own ``generate_assignment`` says what the assignment's cells are, and writes them into
 the gradebook if it has others or none. Its release goes into a temporary folder: the course's own
 ``release/`` is left alone, as is ``source/``. If the gradebook has these cells already, nothing at
 all is written.
@@ -245,12 +245,12 @@ class _Recorded:
     has_submissions: bool = False
 
     def holds(self, wanted: Assignment) -> bool:
-        """Tell whether it has the assignment's cells and no others."""
+        """Return whether it has the assignment's cells and no others."""
         by_notebook = {name: frozenset(cells) for name, cells in self.notebooks.items()}
         return by_notebook == {wanted.notebook: frozenset(wanted.cells)}
 
     def is_as(self, wanted: Assignment) -> bool:
-        """Tell whether nbgrader would change nothing of it."""
+        """Return whether nbgrader would change nothing of it."""
         if self.has_submissions or not self.holds(wanted):
             return self.holds(wanted)
         name = wanted.notebook
@@ -314,9 +314,10 @@ def _check_cells_stay(directory: CourseDirectory, wanted: Assignment, recorded: 
     if old != new:
         changed = ", ".join(sorted({name for _, name, _, _ in old ^ new}))
         raise RegistrationError(
-            f"{_shown(directory)} has submissions of {wanted.name} with other cells than its "
-            f"source has now ({changed}), and nbgrader adds and removes none then: undo that in "
-            f"the source, or move the gradebook away to begin a new one."
+            f"{_shown(directory)} has submissions of {wanted.name} whose cells differ from "
+            f"those that its source has now ({changed}), and nbgrader cannot add or remove any "
+            f"of them: undo the change in the source, or move the gradebook away to begin a new "
+            f"one."
         )
 
 

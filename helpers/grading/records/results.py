@@ -1,7 +1,7 @@
 """Judged work, kept in ``judged/ASSIGNMENT/``; ``class_list`` is how the other parts read it.
 
 A result is two files, ``KEY.json`` and ``KEY.ipynb``. The key is a hash of all that went into the
-judging, so what is stored under it stays true for ever; what is cut off or was edited is found out
+judging, so what is stored under it stays true forever; what is cut off or was edited is found out
 and judged again. Which result a student's grade comes from stands in ``students/``.
 """
 
@@ -72,7 +72,7 @@ class ResultStore:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         raise GradingError(
-            f"{self._notebook(key)} is missing or damaged: run bits grade again, which mends it."
+            f"{self._notebook(key)} is missing or damaged: run bits grade again, which restores it."
         )
 
     def remove(self, key: str) -> None:
@@ -116,7 +116,7 @@ class Recorded:
         key: the result's.
         submission: the SHA-256 of what was handed in; "" if there is no notebook at all.
         refusal: why it was not judged; "" if it was.
-        received_at: as timestamp.txt or the receipt tells it; "" if neither does.
+        received_at: as timestamp.txt or the receipt says it; "" if neither does.
         points: those that were written into the gradebook, by the exercise's name.
     """
 

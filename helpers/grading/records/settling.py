@@ -10,7 +10,7 @@ import nbformat.v4
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.verdicts import ExerciseResult, Judged, PropertyResult, Verdict
-from helpers.report import Points
+from helpers.points import Points
 
 REFUSED = "a person has looked at it, and it does not count"
 _TEST = "test-"

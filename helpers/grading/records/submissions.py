@@ -29,7 +29,7 @@ class Submission:
     Attributes:
         student: the id.
         file: the notebook; None if there is none.
-        received_at: as timestamp.txt or the receipt tells it; "" if neither does.
+        received_at: as timestamp.txt or the receipt says it; "" if neither does.
         refusal: why it cannot be judged, a sentence without its full stop; "" if it can.
     """
 
@@ -91,7 +91,7 @@ def find_submissions(course: Path, assignment: str, notebook: str) -> list[Submi
 
 
 def _telling(receipts: list[Receipt]) -> dict[str, Receipt]:
-    """Return for each student the receipt that counts, or else the last that tells why none does.
+    """Return for each student the receipt that counts, or else the last that says why none does.
 
     Intake puts what counts into submitted/; it may have been killed just before.
     """

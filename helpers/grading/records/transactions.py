@@ -80,7 +80,7 @@ def _begin_as_writer(connection: Connection) -> None:
 
 
 def is_there(db_url: str) -> bool:
-    """Tell whether there is a gradebook: nbgrader would make one when it is opened."""
+    """Return whether there is a gradebook: nbgrader would make one when it is opened."""
     url = make_url(db_url)
     if url.get_backend_name() != "sqlite":
         return True

@@ -129,7 +129,7 @@ def _hints(exercise: str) -> list[str]:
 
 
 def _properties(tried: Sequence[PropertyResult], mark: Mark) -> dict[str, Any]:
-    """Return the properties in the order in which a check tells them in the student's notebook."""
+    """Return the properties in the order in which a check shows them in the student's notebook."""
     order = told.arrange(_tell(each) for each in tried)
     waiting = {each.claim: each for each in tried if each.outcome == "waiting"}
     open_ones = [_property(each) for each in (*order.failures, *order.more)]

@@ -1,4 +1,4 @@
-"""What kind of problem a check's answer tells of, without what differs from one draw to the next.
+"""What kind of problem a check's answer describes, without what differs from one draw to the next.
 
 Two students who make the same mistake are told other numbers, at other places, of other shapes.
 The words for a kind are ours, so that a list of them reads as one.
@@ -15,6 +15,7 @@ _NUMBER = re.compile(
 _ROW = re.compile(r"[(\[]\s*N(?:\s*,\s*N)*\s*,?\s*[)\]]|N(?:\s*[,×x]\s*N)+")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _COUNT = re.compile(r"\d+ of \d+ values differ; ")
+_PATTERN = re.compile(r"^(?P<what>.*?)\d+ of \d+ values differ: (?P<pattern>[^;]+); ")
 _PLACE = re.compile(r"at (?:\[[^\]]*\])+: ")
 _NOT_FINITE = ("nan", "inf", "-inf")
 _TENSOR = re.compile(r"an? (?P<dtype>\w+) (?P<kind>tensor|array) of shape (?P<shape>\([\d, ]*\))")
@@ -23,7 +24,9 @@ _MOST = 1000  # a reason is one line; what is longer is no reason of ours
 
 
 def kind_of_problem(reason: str) -> str:
-    """Return what kind of problem ``reason`` tells of, in a few words."""
+    """Return what kind of problem ``reason`` describes, in a few words."""
+    if found := _PATTERN.match(reason[:_MOST]):
+        return without_numbers(found["what"] + found["pattern"])
     text = _PLACE.sub("", _COUNT.sub("", reason[:_MOST]))
     came, is_compared, wanted = text.partition(" came back, expected ")
     if not is_compared:
@@ -35,7 +38,7 @@ def kind_of_problem(reason: str) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """Return ``text`` with N in the place of every number, and of every row of numbers."""
+    """Return ``text`` with N in place of every number, and of every row of numbers."""
     return _ROW.sub("N", _NUMBER.sub("N", text))
 
 
@@ -54,7 +57,7 @@ def _compare(came: str, wanted: str) -> str:
         return f"{given} instead of {asked}"
     if came.endswith(" items"):
         return "another number of items"
-    return "something else than expected"
+    return "something other than expected"
 
 
 def _compare_tensors(came: re.Match[str], wanted: re.Match[str]) -> str:

@@ -192,8 +192,8 @@ def read_gradebook(course: Path, assignment: str) -> GradebookView:
             return _read(gradebook, assignment)
     except SQLAlchemyError as error:
         raise ReportError(
-            f"The gradebook {make_url(directory.db_url).database} cannot be read: close what else "
-            f"uses it, or restore it from a backup ({str(error).splitlines()[0]})."
+            f"The gradebook {make_url(directory.db_url).database} cannot be read: close the "
+            f"programs that use it, or restore it from a backup ({str(error).splitlines()[0]})."
         ) from error
 
 

@@ -33,7 +33,7 @@ class OwnFiles:
             self._known[name].add(digest)
 
     def is_strange(self, name: str) -> bool:
-        """Tell whether something is there that we did not write, or that somebody changed."""
+        """Return whether something is there that we did not write, or that somebody changed."""
         target = self.folder / name
         if target.is_symlink():
             return True
@@ -48,8 +48,8 @@ class OwnFiles:
         for name in names:
             if self.is_strange(name):
                 raise ReportError(
-                    f"{self.folder / name} is not as bits report left it: move it away, or have "
-                    f"the report written elsewhere with --output."
+                    f"{self.folder / name} has changed since bits report wrote it: move "
+                    f"it away, or write the report elsewhere with --output."
                 )
 
     def write(self, name: str, content: bytes) -> None:
@@ -95,7 +95,9 @@ def own_files(folder: Path) -> Iterator[OwnFiles]:
     Raises:
         ReportError: somebody else is writing there, or it cannot be written.
     """
-    refusal = ReportError(f"Another run is writing into {folder}: wait for its end and try again.")
+    refusal = ReportError(
+        f"Another run is writing into {folder}: wait until it ends and try again."
+    )
     try:
         with sole_holder(folder, refusal):
             yield OwnFiles(folder)

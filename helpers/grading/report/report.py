@@ -164,7 +164,7 @@ class _Run:
         withheld = render_withheld(rows, self._assignment, self._title, _label)
         if withheld:
             report.write(_WITHHELD, withheld)
-            files.append((_WITHHELD, "what code did in hidden tests, for you alone"))
+            files.append((_WITHHELD, "what code did in hidden tests, for you only"))
         left_out = dict(moodle.left_out) | dict(canvas.left_out)
         overview = render_overview(
             rows,
@@ -225,13 +225,13 @@ class _Run:
 
 
 def summarize(summary: Summary) -> list[str]:
-    """Return the lines that tell the instructor what was written."""
+    """Return the lines that say to the instructor what was written."""
     lines = [f"The report: {summary.index}", summary.sentence]
     lines.append(f"Feedback pages: {summary.pages:,}, in {summary.index.parent / 'feedback'}.")
     if summary.kept:
         lines.append(
-            f"{summary.kept:,} of them are not in nbgrader's folder feedback/: the page there is "
-            f"nbgrader's or was changed, or the student's id is no folder's name."
+            f"{summary.kept:,} of them are not in nbgrader's folder feedback/: the page there "
+            f"is nbgrader's or was changed, or the student's id cannot be a folder's name."
         )
     for student, reasons in summary.needing:
         lines.append(f"To be looked at: {printable(student)}: {printable(reasons)}.")
@@ -248,7 +248,7 @@ def _reasons(entry: ClassEntry, marks: Marks | None, problem: str) -> Iterator[s
             yield "not judged yet: run bits grade"
         return
     if not entry.is_current:
-        yield "what was judged is not what counts now: run bits grade"
+        yield "the submission that counts has not been judged: run bits grade"
     if problem:
         yield problem
     reasons = [mark.for_a_person.rstrip(".") for mark in marks.each]

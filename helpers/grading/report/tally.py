@@ -23,7 +23,7 @@ class WrongAnswer:
     Attributes:
         exercise: its name.
         failed: the claims of the properties that failed; none if the code did not get that far.
-        kind: what the first of them tells of, as ``kind_of_problem`` calls it.
+        kind: what the first of them describes, as ``kind_of_problem`` calls it.
         example: what one student was told.
         student: the id of that one.
         count: how many gave it.

@@ -73,7 +73,7 @@ def decide(course: Path, assignment: str, action: Action, selection: Selection) 
     Raises:
         GradingError: none of them can be decided so, or somebody else is at work in the course.
     """
-    busy = "Another bits grade or bits review is at work in this course: wait for its end."
+    busy = "Another bits grade or bits review is running in this course: wait until it ends."
     with sole_holder(course / "judged", GradingError(busy)):
         chosen = _choose(find_cases(course, assignment), action, selection)
         folder = judged_folder(course, assignment)
@@ -86,7 +86,7 @@ def decide(course: Path, assignment: str, action: Action, selection: Selection) 
         summary = renew_report(course, assignment)
         report = summary.index if summary else None
     except ReportError as error:
-        problem = problem or f"The report is as it was: {error}"
+        problem = problem or f"The report was not updated: {error}"
     changes = tuple(
         Change(case, results.get((case.student, case.result.name), case.result)) for case in chosen
     )
@@ -105,10 +105,10 @@ def _choose(cases: Cases, action: Action, selection: Selection) -> list[Case]:
         raise GradingError(f"Nothing waits for a person in {name} {which}: bits review {name}.")
     if is_open:
         raise GradingError(
-            f"All of this is decided already: bits review {name} --reopen, with the same options, "
-            f"takes the decision back."
+            f"All of these cases are already decided: bits review {name} --reopen, with the "
+            f"same options, takes the decision back."
         )
-    raise GradingError("None of this is decided yet, so there is nothing to reopen.")
+    raise GradingError("None of these cases is decided yet, so there is nothing to reopen.")
 
 
 def _decision(case: Case, action: Action) -> Decision:
@@ -146,5 +146,5 @@ def _record(
     names = ", ".join(map(printable, damaged))
     return found, (
         f"The judged notebook of {names} is missing or damaged: run bits grade "
-        f"{printable(assignment)}, which mends it and records the decision."
+        f"{printable(assignment)}, which restores it and records the decision."
     )

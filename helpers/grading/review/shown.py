@@ -118,7 +118,7 @@ def _show(case: Case) -> RenderableType:
             parts.append(_indent(Text(f"│ {one_line(line, _MOST_VALUE)}"), 6))
     parts += [_indent(_show_property(tried), 2) for tried in held]
     if case.given is not None:
-        told = f"By hand it has {case.given:g} points, which count whatever is decided here."
+        told = f"It has {case.given:g} points by hand, which count regardless of the decision."
         parts.append(_indent(Text(told), 2))
     return Group(*parts)
 
@@ -135,7 +135,7 @@ def _show_property(tried: PropertyResult) -> RenderableType:
     for heading, value in rows[:_MOST_ROWS]:
         table.add_row(Text(one_line(heading)), Text(one_line(value, _MOST_VALUE)))
     if len(rows) > _MOST_ROWS:
-        table.add_row("", Text(f"and {len(rows) - _MOST_ROWS} rows more", style="dim"))
+        table.add_row("", Text(f"and {len(rows) - _MOST_ROWS} more rows", style="dim"))
     tag = " (hidden test)" if tried.hidden else ""
     claim = Text.assemble(("? ", "bold blue"), one_line(tried.claim), (tag, "dim"))
     return Group(claim, _indent(table, 2)) if rows else claim

@@ -246,7 +246,7 @@ def _read_fields(pid: int, file: str) -> dict[str, int]:
 
 
 def is_small(folder: Path, most_bytes: int) -> bool:
-    """Tell whether a folder holds little, looking at no more of it than that takes."""
+    """Return whether a folder holds little, looking at no more of it than that takes."""
     entries = total = 0
     waiting = [folder]
     while waiting:

@@ -69,7 +69,7 @@ class Cgroup:
         return None
 
     def ran_out_of_processes(self) -> bool:
-        """Tell whether a new process or thread was refused."""
+        """Return whether a new process or thread was refused."""
         return _read_counter(self.folders["pids"] / "pids.events", "max") > 0
 
     def remove(self) -> None:

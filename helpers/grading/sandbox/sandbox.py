@@ -300,14 +300,14 @@ def describe_limits(limits: Limits | None = None) -> str:
             f"{sharing}.{weaker}"
         )
     if os.geteuid() == 0:
-        counted = "processes are counted by a watch"
+        counted = "processes are counted regularly"
     else:
-        counted = "processes by a limit of the kernel's"
+        counted = "processes are limited by the kernel"
     return (
-        f"Sandbox: {memory} and {processes}; there are no control groups to be had, so memory is "
+        f"Sandbox: {memory} and {processes}; control groups are not available, so memory is "
         f"watched ten times a second and {counted}, and one submission with many processes gets "
-        f"more processor time than one with few. What is in pipes and sockets is not counted, so "
-        f"grade where there are control groups if you can.{weaker}"
+        f"more processor time than one with few. Data in pipes and sockets is not counted, "
+        f"so grade on a machine with control groups if you can.{weaker}"
     )
 
 
@@ -322,13 +322,13 @@ def find_bwrap() -> str:
     """
     if not sys.platform.startswith("linux"):
         raise SandboxError(
-            "Student code is run in a sandbox that only Linux has: grade on Linux, in a Linux "
+            "Student code runs in a sandbox that only Linux has: grade on Linux, in a Linux "
             "container or virtual machine (on Windows: WSL 2)."
         )
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxError(
-            "Student code is run in bubblewrap, which is not installed here: install it (on "
+            "Student code runs in bubblewrap, which is not installed here: install it (on "
             "Debian and Ubuntu: sudo apt install bubblewrap) and run the same command again."
         )
     return program
@@ -359,19 +359,19 @@ def _explain(output: str) -> str:
     said = (output.strip().splitlines() or ["bwrap gave no reason"])[-1].removeprefix("bwrap: ")
     refused = ("setting up uid map", "namespace", "loopback", "Operation not permitted")
     if not any(words in said for words in refused):
-        return f"The sandbox did not start ({said}): mend that and run the same command again."
+        return f"The sandbox did not start ({said}): correct that and run the same command again."
     return f"The sandbox did not start ({said}) because {_why_refused()}."
 
 
 def _why_refused() -> str:
     if _read_setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return (
-            "this system lets no ordinary program make namespaces: allow it with "
+            "this system does not let ordinary programs make namespaces: allow it with "
             "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
         )
     if _read_setting("kernel/unprivileged_userns_clone") == "0":
         return (
-            "this system lets no ordinary user make namespaces: allow it with "
+            "this system does not let ordinary users make namespaces: allow it with "
             "sudo sysctl -w kernel.unprivileged_userns_clone=1"
         )
     if _read_setting("user/max_user_namespaces") == "0":
