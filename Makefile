@@ -1,4 +1,4 @@
-# Everything a person does with this checkout. `make` alone shows the list.
+# Everything that you can do with this checkout. `make` alone shows the list.
 #
 # Choices, given after the target: PYTHON=python3.12  PORT=9000  ARGS=--no-browser
 # PIP_ARGS='...' is passed to pip.
@@ -23,7 +23,7 @@ help: ## this page
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "New here? Type: make lab"
-	@echo "The first time it downloads PyTorch and JupyterLab; after that it starts in seconds, without network."
+	@echo "The first time, it downloads PyTorch and JupyterLab; after that it starts in seconds, without network."
 	@echo "Another port: make lab PORT=9000. Another Python: make lab PYTHON=python3.12."
 
 lab: ## for students: set up, copy the chapters to work/, open JupyterLab there
@@ -34,5 +34,5 @@ clean: ## remove what the tools leave behind; never work/, never .venv
 	@rm -rf build .pytest_cache .ruff_cache .hypothesis
 	@find . \( -name .venv -o -name work -o -name .git \) -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
-# What only those need who give the course; the students' copy does not have it.
+# Targets for instructors and maintainers; the students' copy does not have them.
 -include staff.mk

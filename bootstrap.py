@@ -216,7 +216,7 @@ def python_version(venv: Path) -> str | None:
 
 
 def is_sound(venv: Path, record: dict) -> bool:
-    """Tell whether the environment is whole: finished, unmoved, and of the same Python."""
+    """Return whether the environment is whole: finished, unmoved, and of the same Python."""
     if record.get("state") not in ("empty", "ready") or record.get("location") != str(venv):
         return False
     version = python_version(venv)
@@ -225,7 +225,7 @@ def is_sound(venv: Path, record: dict) -> bool:
 
 
 def is_ready(record: dict, wanted: dict) -> bool:
-    """Tell whether a sound environment holds what is ``wanted``."""
+    """Return whether a sound environment holds what is ``wanted``."""
     return (
         record.get("state") == "ready"
         and record.get("fingerprint") == wanted["fingerprint"]
@@ -239,7 +239,7 @@ def is_ready(record: dict, wanted: dict) -> bool:
 
 
 def is_debian() -> bool:
-    """Tell whether this is Debian itself: elsewhere the same names can mean other packages."""
+    """Return whether this is Debian itself: elsewhere the same names can mean other packages."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -248,12 +248,12 @@ def is_debian() -> bool:
 
 
 def is_root() -> bool:
-    """Tell whether this process may install system packages."""
+    """Return whether this process may install system packages."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def has_package(package: str) -> bool:
-    """Tell whether a package of tests/apt.txt, or a program that serves for it, is there."""
+    """Return whether a package of tests/apt.txt, or a program that serves for it, is there."""
     if package in PROGRAMS:
         return any(shutil.which(program) for program in PROGRAMS[package])
     if shutil.which("dpkg-query") is None:
@@ -275,7 +275,7 @@ def read_system_packages(root: Path) -> list[str]:
 
 
 def apt_install(package: str, *, update: bool) -> bool:
-    """Install one system package; tell whether that went well."""
+    """Install one system package; return whether that succeeded."""
     apt = ["apt-get", "-qq", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30"]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": environment}
@@ -322,7 +322,7 @@ def ensure_venv_module() -> None:
 
 
 def has_ensurepip() -> bool:
-    """Tell whether this Python carries the module that puts pip into an environment."""
+    """Return whether this Python carries the module that puts pip into an environment."""
     importlib.invalidate_caches()
     if importlib.util.find_spec("ensurepip") is None:
         return False
@@ -341,7 +341,7 @@ def make_environment(venv: Path, record: dict) -> dict:
     """
     ensure_venv_module()
     if record:
-        say(f"The environment in {venv.name} is unfinished or broken: making it afresh.")
+        say(f"The environment in {venv.name} is unfinished or broken: making it again.")
     # The record is written first and goes last, so that a kill never leaves a folder that
     # looks like somebody else's.
     venv.mkdir(parents=True, exist_ok=True)
@@ -496,7 +496,7 @@ class SignOfLife:
                 width = shutil.get_terminal_size().columns - 1
                 self._write("\r\033[K" + f"  {passed}  {self.news}"[:width])
             else:
-                self._write(f"  still at it after {passed}: {self.news[:120]}\n")
+                self._write(f"  still running after {passed}: {self.news[:120]}\n")
 
     def _write(self, text: str) -> None:
         self.stream.write(text)
@@ -524,7 +524,7 @@ def take_lock(root: Path) -> TextIO:
         if not isinstance(error, BlockingIOError):
             return (root / "pyproject.toml").open(encoding="utf-8")  # no locks on this disk
         raise SetupError(
-            f"Another set-up is running in {root}: wait until it has ended and run the same "
+            f"Another set-up is running in {root}: wait until it ends and run the same "
             f"command again."
         ) from error
     return lock
@@ -549,7 +549,7 @@ def set_up(root: Path, venv: Path, extra: str, pip_args: str = "", torch: str = 
     try:
         shlex.split(pip_args)
     except ValueError as error:
-        raise SetupError(f"PIP_ARGS cannot be read ({error}): mind its quotes.") from error
+        raise SetupError(f"PIP_ARGS cannot be read ({error}): check its quotes.") from error
     try:
         with take_lock(root) as lock:
             record = read_record(venv)
@@ -562,8 +562,8 @@ def set_up(root: Path, venv: Path, extra: str, pip_args: str = "", torch: str = 
     except OSError as error:
         where = error.filename or venv
         raise SetupError(
-            f"Set-up cannot write {where} ({error.strerror}): put the checkout into a folder that "
-            f"you may write to, with room on its disk, and run the same command again."
+            f"Set-up cannot write {where} ({error.strerror}): put the checkout into a folder "
+            f"that you can write to, on a disk with room, and run the same command again."
         ) from error
 
 
@@ -593,7 +593,7 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped: the same command goes on from here.", file=sys.stderr)
+        print("\nStopped: the same command continues from here.", file=sys.stderr)
         return 130
     return 0
 

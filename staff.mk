@@ -1,9 +1,9 @@
-# What instructors and maintainers type. The Makefile reads it, and has the variables.
+# Targets for instructors and maintainers. The Makefile includes this file and defines the variables.
 #
-# PYTEST_ARGS='-k bootstrap' is passed to pytest. BASE=v1.0 is what `make check` compares with, if
-# not with where the branch left the main one. MINUTES=10 is for each search of `make fuzz`.
-# TORCH=2.4.1 tests chapters and exercises with another torch, in an environment of its own below
-# build/; TORCH=newest with the newest one, TORCH=lowest with every package at its lower bound.
+# PYTEST_ARGS='-k bootstrap' is passed to pytest. With BASE=v1.0, `make check` compares with that
+# revision, not with where the branch left main. MINUTES=10 is the time of each search of `make fuzz`.
+# TORCH=2.4.1 tests chapters and exercises with another torch, in a separate environment below
+# build/; TORCH=newest with the newest torch, TORCH=lowest with every package at its lower bound.
 
 PYTEST_ARGS ?=
 BASE ?=
@@ -35,25 +35,25 @@ book-serve: ## for maintainers: make the website and show it while you write
 	@$(BOOTSTRAP) maintainer
 	@$(BIN)/bits book --serve $(PORT_OPTION) $(ARGS)
 
-check: ## for maintainers: what your change can break, in about two minutes
+check: ## for maintainers: the style and the tests that your change can reach, in two minutes
 	@$(BOOTSTRAP) maintainer --system-packages
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --changed=$(BASE) --seconds 80 $(PYTEST_ARGS)
 
 ifeq ($(TORCH),)
-# The notebooks come before the tests: what was not run is then the last thing on the screen.
+# The notebooks come before the tests, so that the skipped tests are the last lines on the screen.
 # In a notebook, a deprecation that the notebook's own code causes is an error.
-# Notebooks keep two cores busy; tests wait for something a third of their time.
-test: setup ## for maintainers: set up, check the style, the notebooks and all the code
+# Notebooks keep two cores busy; tests spend half of their time waiting.
+test: setup ## for maintainers: set up, check the style, run the notebooks and all tests
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@PYTHONWARNINGS=error::DeprecationWarning:__main__,error::FutureWarning:__main__ \
 	  $(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg course/source
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n 4 --dist loadfile $(PYTEST_ARGS)
 else
-# Outputs are not compared: another torch rounds, names and measures otherwise. The tests are those of
-# what a chapter imports, and of every exercise with all its solutions.
+# Outputs are not compared, because another torch rounds, names and measures differently. The tests cover
+# the modules that a chapter imports, and every exercise with all its solutions.
 OTHER := build/torch-$(TORCH)/venv
 test:
 	@$(BOOTSTRAP) maintainer --torch '$(TORCH)' --venv $(OTHER)
@@ -63,20 +63,20 @@ test:
 	  tests/test_peak_memory.py tests/test_process_state.py tests/test_processes.py
 endif
 
-# One search after another: each looks at the clock.
-fuzz: ## for maintainers: search for what grading cannot take or is slow with; MINUTES=10 each
+# One search after another, because each one measures time.
+fuzz: ## for maintainers: search for input that breaks or slows down grading; MINUTES=10 each
 	@$(BOOTSTRAP) maintainer
 	@$(BIN)/python -m pytest -q -s -n 0 tests/test_fuzz.py --fuzz-minutes $(MINUTES) $(PYTEST_ARGS)
 
-mutants: ## for maintainers: which changed solutions a check lets pass; ARGS='07 --visible-only'
+mutants: ## for maintainers: find wrong solutions that a check misses; ARGS='07 --visible-only'
 	@$(BOOTSTRAP) maintainer
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
 
-bench: ## for maintainers: how fast a class is graded, in build/bench; ARGS='--most 100'
+bench: ## for maintainers: measure how fast a class is graded, in build/bench; ARGS='--most 100'
 	@$(BOOTSTRAP) maintainer
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-format: ## for maintainers: bring the code into the house style
+format: ## for maintainers: format the code
 	@$(BOOTSTRAP) maintainer
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format

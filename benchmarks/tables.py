@@ -122,7 +122,7 @@ def _explain_growth(outcome: Outcome) -> Iterator[str]:
             f"that. Memory grew {memory_growth(outcome.growth):.2f} times."
         )
     if not all(point.peak.is_proportional for point in outcome.growth):
-        yield "Memory that processes share is counted for each: this system tells no more."
+        yield "Memory that processes share is counted for each: this system says no more."
 
 
 def _add_points(points: list[float | None]) -> str:

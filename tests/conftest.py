@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 import torch._dynamo  # noqa: F401
 from change_reach import has_slow_tests
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 pytest_plugins = [
@@ -29,8 +29,12 @@ pytest_plugins = [
     "fuzzing",
 ]
 
-# For `--hypothesis-profile=long`: searches that say nothing else go on for about ten minutes.
-settings.register_profile("long", max_examples=100_000, deadline=None)
+# No test hangs on the clock. With `--hypothesis-profile=long`, searches that say nothing else go on
+# for about ten minutes.
+_UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("unhurried", **_UNHURRIED)
+settings.register_profile("long", max_examples=100_000, **_UNHURRIED)
+settings.load_profile("unhurried")
 
 # Whoever starts tests in the background has told them to ignore Ctrl-C, and what they start, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -38,13 +42,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Tests of one file share what is made for them, so they run in one process. Those of these files
 # share little and take long: each may run in whichever process is free. They come last, in this
-# order: the judge's verdicts on solutions are held to what the exercises' own tests gave.
+# order: the last two hold what the exercises' own tests gave against other things.
 _EACH_ON_ITS_OWN = (
     "test_nbgrader_chapters.py",
     "test_attack_corpus.py",
     "test_honest_notebooks.py",
-    "test_visible_checks.py",
     "test_exercises.py",
+    "test_visible_checks.py",
     "test_judged_chapters.py",
 )
 # But for these: the last of them looks for what the others may have left.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -38,10 +39,13 @@ class Variant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test cell came to: its value, and the report that the student reads."""
+    """What a test cell came to: its value, the report that the student reads, and whether all that
+    the students' copy of the cell tries holds.
+    """
 
     points: float
     report: str
+    holds_visibly: bool
 
 
 @cache
@@ -56,6 +60,11 @@ def release(chapter: str) -> NotebookNode:
 
 def grade_id(cell: NotebookNode) -> str:
     return cell.metadata.get("nbgrader", {}).get("grade_id", "")
+
+
+def without_marks(code: str) -> str:
+    """Return a solution as a student writes it: without the marks of what is cut out."""
+    return re.sub(r"^ *### (?:BEGIN|END) SOLUTION\n?", "", code, flags=re.MULTILINE).rstrip()
 
 
 def find_cell(notebook: NotebookNode, name: str) -> NotebookNode:
@@ -99,7 +108,9 @@ def run_exercise(
     written = io.StringIO()
     with contextlib.redirect_stdout(written), reading(cells):
         points = run_cell(find_cell(tests, f"test-{exercise.name}").source, namespace)
-    return Outcome(points, written.getvalue())
+    visible = namespace["check"].results[: exercise.visible]
+    holds = all(result.outcome == "passed" for result in visible)
+    return Outcome(points, written.getvalue(), holds)
 
 
 def define(chapter: str, *, before: str = "", replaced: Mapping[str, str] | None = None) -> dict:

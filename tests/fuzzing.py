@@ -58,7 +58,6 @@ class Search:
 
         quiet = settings(
             max_examples=_EXAMPLES if self._minutes else examples,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
         )

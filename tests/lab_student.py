@@ -19,7 +19,9 @@ class Student:
     def __init__(self, page, address: str, chapter: str) -> None:
         self.page = page
         notebook = notebook_path(Path(), chapter).as_posix()
-        page.goto(f"{address}/lab/tree/{notebook}?token={TOKEN}")
+        # In a workspace of its own: what another test has open would be opened again beside it.
+        workspace = f"{address}/lab/workspaces/{chapter}"
+        page.goto(f"{workspace}/tree/{notebook}?token={TOKEN}")
         page.locator(".jp-Notebook .jp-Cell").first.wait_for()
         page.locator("#jp-main-statusbar >> text=/Python 3.*Idle/").first.wait_for()
 
@@ -72,26 +74,30 @@ class Student:
             cell.locator(".jp-OutputArea-output").first.wait_for()
         return self.go_to(cell_id)
 
-    def ask_for_a_hint(self, below: str, line: str):
+    def run_in_a_new_cell(self, below: str, code: str):
         self.go_to(below)
         self.page.keyboard.press("b")
         self.page.keyboard.press("Enter")
-        self.page.keyboard.insert_text(line)
+        self.page.keyboard.insert_text(code)
         self.page.keyboard.press("Control+Enter")
         cell = self.page.locator(".jp-Cell.jp-mod-active")
         cell.locator(".jp-OutputArea-output").first.wait_for()
         return cell
 
+    def choose_theme(self, theme: str) -> None:
+        """Make JupyterLab "Light" or "Dark"."""
+        self.page.evaluate(
+            "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
+            f"JupyterLab {theme}",
+        )
+        light = str(theme == "Light").lower()
+        self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
+
     def take_screenshot(self, name: str, of: object = None) -> None:
         """Save what is on the screen, in light and in dark, with ``of`` in sight."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         for theme in ("Light", "Dark"):
-            self.page.evaluate(
-                "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
-                f"JupyterLab {theme}",
-            )
-            dark = str(theme == "Light").lower()
-            self.page.wait_for_selector(f"body[data-jp-theme-light='{dark}']", state="attached")
+            self.choose_theme(theme)
             self.page.wait_for_load_state("networkidle")
             if of is not None:
                 of.evaluate("box => box.scrollIntoView({block: 'center'})")

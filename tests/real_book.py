@@ -1,15 +1,44 @@
-"""A pytest plugin: the course's own book, built once for all tests that look at it."""
+"""A pytest plugin: the course's own book, built once for all tests that look at it, and served."""
 
 from __future__ import annotations
 
 import fcntl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from helpers.authoring.book import build
+from helpers.explorables.stage import find_explorables
 
+# The sidebar's frame where scripts are off; what a web server shows for an address that is none;
+# all pages in one.
+NO_PAGES = {"toc.html", "404.html", "print.html"}
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pages_of(book: Path) -> list[Path]:
+    """Return the pages that a reader comes to."""
+    return [path for path in sorted(book.rglob("*.html")) if path.name not in NO_PAGES]
+
+
+def sample_of(book: Path) -> list[Path]:
+    """Return pages of every kind.
+
+    Of sections these are the first chapter's, which have all that a section can have, and those
+    with an explorable, which a script draws. All other pages are in the sample.
+    """
+    pages = pages_of(book)
+    first = next(page.stem for page in pages if page.parent == book and page.stem[:2] == "00")
+    return [
+        page
+        for page in pages
+        if page.parent in (book, book / first) or find_explorables(page.read_text("utf-8"))
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +52,25 @@ def real_book(run_folder: Path) -> Path:
             build(ROOT, book)
             built.touch()
     return book
+
+
+@pytest.fixture(scope="session")
+def served_book(real_book: Path) -> Iterator[str]:
+    """Return the address of the built book, below a path as on GitHub Pages."""
+    with served(real_book.parent) as address:
+        yield f"{address}/{real_book.name}"
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve the files of ``folder`` as any web server does, and yield the address."""
+    handler = partial(_Quiet, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Keep the requests off the test's own output."""

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from course_files import CHAPTERS, release, source
+from real_book import pages_of, sample_of
 
-# The sidebar's frame where scripts are off; what a web server shows for an address that is none;
-# all pages in one.
-NO_PAGES = {"toc.html", "404.html", "print.html"}
 IMAGE = re.compile(r"<img\b[^>]*>")
 ALTERNATIVE = re.compile(r'\balt="([^"]*)"')
 # Opens all folds, and lets the page's scripts see what has changed.
@@ -22,8 +20,10 @@ OPEN_FOLDS = """() => {
 }"""
 
 
-# Thousands of pieces in few colors, the same on every page: looked at on one of them.
-CODE = {"exclude": [["pre > code"]]}
+# Looked at on one page: code, which is thousands of pieces in few colors, and the sidebar. Both are
+# the same on every page.
+SAME_EVERYWHERE = {"exclude": [["pre > code"], ["#mdbook-sidebar"]]}
+LOOKED_AT_WHOLE = f"{CHAPTERS[0]}/autograd.html"
 
 
 def grave_faults(page, left_out: dict | None = None) -> list[str]:
@@ -64,22 +64,37 @@ def test_a_fault_on_a_page_is_found(open_page) -> None:
     }
 
 
-@pytest.mark.needs_system("chromium")
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_of_the_book_has_a_grave_fault(browser, real_book: Path, scheme: str) -> None:
+def grave_faults_of(browser, book: Path, pages: list[Path], scheme: str) -> dict[str, list[str]]:
+    """Return, for each of ``pages`` that has any, its grave faults."""
     context = browser.new_context(
         viewport={"width": 1280, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
     )
     page, faults = context.new_page(), {}
-    for path in sorted(real_book.glob("*.html")):
-        if path.name not in NO_PAGES:
-            page.goto(path.as_uri())
-            page.evaluate(OPEN_FOLDS)
-            faults[path.name] = grave_faults(page, None if path.stem == CHAPTERS[0] else CODE)
+    for path in pages:
+        name = path.relative_to(book).as_posix()
+        page.goto(path.as_uri())
+        page.evaluate(OPEN_FOLDS)
+        faults[name] = grave_faults(page, None if name == LOOKED_AT_WHOLE else SAME_EVERYWHERE)
     context.close()
-    assert len(faults) > len(CHAPTERS)
-    assert {name: found for name, found in faults.items() if found} == {}
+    return {name: found for name, found in faults.items() if found}
+
+
+@pytest.mark.needs_system("chromium")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("folder", ["", *CHAPTERS])
+def test_no_page_of_the_book_has_a_grave_fault(browser, real_book: Path, folder: str) -> None:
+    pages = [path for path in pages_of(real_book) if path.parent == real_book / folder]
+    assert len(pages) > 5
+    assert grave_faults_of(browser, real_book, pages, "light") == {}
+
+
+@pytest.mark.needs_system("chromium")
+@pytest.mark.timeout(600)
+def test_no_kind_of_page_has_a_grave_fault_in_the_dark(browser, real_book: Path) -> None:
+    """Only the colors differ from the light, and those come from the same styles on each page."""
+    pages = sample_of(real_book)
+    assert real_book / LOOKED_AT_WHOLE in pages
+    assert grave_faults_of(browser, real_book, pages, "dark") == {}
 
 
 @pytest.mark.needs_system("chromium")
@@ -97,7 +112,7 @@ def test_the_sidebar_opens_and_closes_by_keyboard(open_page, real_book: Path) ->
 @pytest.mark.needs_system("chromium")
 def test_code_scrolls_by_keyboard_where_it_is_too_wide(open_page, real_book: Path) -> None:
     page = open_page(390)
-    page.goto((real_book / f"{CHAPTERS[0]}.html").as_uri())
+    page.goto((real_book / LOOKED_AT_WHOLE).as_uri())
     page.evaluate(OPEN_FOLDS)
     wide = "code => code.scrollWidth > code.clientWidth"
     codes = page.locator("main pre > code").all()
@@ -123,8 +138,8 @@ def test_every_picture_of_a_notebook_says_what_it_shows(chapter: str) -> None:
 
 
 def test_every_picture_of_the_book_says_what_it_shows(real_book: Path) -> None:
-    pages = [path for path in real_book.glob("*.html") if path.name not in NO_PAGES]
-    assert sum(assert_described(page.read_text("utf-8")) for page in pages) > 50
+    found = [assert_described(page.read_text("utf-8")) for page in pages_of(real_book)]
+    assert sum(found) > 50
 
 
 def assert_described(html: str) -> int:

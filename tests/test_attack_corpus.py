@@ -49,7 +49,7 @@ SYSTEM_FOLDERS = [
 ROUNDING = 0.011
 # Cells that loop or sleep are stopped sooner than in a course, so that nobody waits for them. What
 # is not to be stopped by a clock has more time than a busy machine can take away.
-SETTINGS = judge.Settings(cell_seconds=5.0, exercise_seconds=10.0)
+SETTINGS = judge.Settings(cell_seconds=3.0, exercise_seconds=6.0)
 PATIENT = judge.Settings(cell_seconds=60.0, exercise_seconds=120.0)
 MIB = 2**20
 # A judged notebook holds what a cell printed, up to a cap; whatever was printed.

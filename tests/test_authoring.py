@@ -176,12 +176,15 @@ def test_in_every_chapter_imports_and_checks_are_folded(chapter: str) -> None:
         (("### Twice", "Twice"), "cell 4: a card starts with its title"),
         ((" minutes=3", ""), "cell 4: the card does not say its minutes"),
         (("difficulty=1", "difficulty=4"), "cell 4: difficulty is 1 to 3"),
-        (('exercise="sample-double"', 'exercise="Sample"'), '"Sample": a name is in small letters'),
+        (
+            ('exercise="sample-double"', 'exercise="Sample"'),
+            '"Sample": a name has only lowercase letters',
+        ),
         (("    ### BEGIN SOLUTION\n", ""), "cell 5: the solution has no ### BEGIN SOLUTION"),
-        (("# %% test=", "# %% solution="), "wants one solution, then one test"),
+        (("# %% test=", "# %% solution="), "needs one solution, then one test"),
         (("check.score()\n", ""), "cell 6: a test starts from"),
         (("# Hidden tests run here when your work is graded.\n", ""), "no visible comment says"),
-        (('# %% solution="sample-double"', "# %%"), "a solution or a hidden test stands outside"),
+        (('# %% solution="sample-double"', "# %%"), "a solution or a hidden test is outside"),
         (("# 01 · Sample", "Sample"), "no cell holds the chapter's title"),
         (
             ("# 01 · Sample", "# 01 · Sample\n\n<details><summary>`a`?</summary>"),
@@ -201,7 +204,7 @@ def test_a_broken_rule_is_told_with_its_place(
 
 def test_a_file_with_another_name_is_refused(text: Path) -> None:
     other = text.rename(text.with_name("sample.py"))
-    with pytest.raises(ChapterError, match="a chapter's file is called NN_topic.py"):
+    with pytest.raises(ChapterError, match="a chapter's file is named NN_topic.py"):
         read_chapter(other, ADDRESS)
 
 
@@ -263,15 +266,39 @@ def test_a_cell_that_fails_or_warns_of_deprecation_stops_the_build(
     assert not course.source("01-sample").exists()
 
 
+NUMBERED_DRAWING = """
+# %%
+from helpers import show_drawing
+show_drawing(
+    "05/no-sync", alt="Two processes and their messages.",
+    number="1.{}", caption="The messages of two ranks.",
+)
+"""
+
+
+def test_a_figure_that_is_numbered_wrongly_stops_the_build(course: Course) -> None:
+    (text,) = course.chapters
+    before = text.read_text("utf-8")
+    text.write_text(before + NUMBERED_DRAWING.format(2), encoding="utf-8")
+    with pytest.raises(BuildError, match=r"01-sample: cell 6, .* number is 1\.2; it is 1\.1"):
+        build(course)
+    text.write_text(before + NUMBERED_DRAWING.format(1), encoding="utf-8")
+    assert build(course) == ["01-sample"]
+
+
 def test_an_unknown_chapter_is_refused(course: Course) -> None:
     with pytest.raises(BuildError, match="there is no chapter 02-other; there are: 01-sample"):
         build(course, ["02-other"])
 
 
+def test_a_chapter_is_chosen_by_its_number(course: Course) -> None:
+    assert build(course, ["01"]) == ["01-sample"]
+
+
 def test_two_chapters_cannot_share_an_exercise(course: Course) -> None:
     for name in ("01_sample.py", "02_other.py"):
         (course.root / "course" / "chapters" / name).write_text(CHAPTER, encoding="utf-8")
-    with pytest.raises(ChapterError, match='"sample-double" stands in 01_sample.py already'):
+    with pytest.raises(ChapterError, match='"sample-double" is in 01_sample.py already'):
         build(course)
 
 

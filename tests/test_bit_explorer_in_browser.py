@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,8 +133,8 @@ def test_in_jupyterlab_it_is_live(browser, lab: str) -> None:
     (cell,) = (c for c in release(CHAPTER).cells if c.source.startswith("explore_bits("))
     shown = student.run(cell.id)
     shown.get_by_role("button", name="sign bit").wait_for()
-    assert shown.locator(".bits-explorer").count() == 1
-    explorer = Explorer(shown.locator(".bits-explorer"))
+    assert shown.locator(".bits-explorable").count() == 1
+    explorer = Explorer(shown.locator(".bits-explorable"))
     go_through(explorer)
 
     count = "jupyterapp.shell.currentWidget.content.widgets.length"
@@ -150,8 +151,8 @@ def test_in_jupyterlab_it_is_live(browser, lab: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def chapter_page(tmp_path_factory) -> Path:
-    """Return the real chapter's page, in a book that has one page before and one behind."""
+def section_page(tmp_path_factory) -> Path:
+    """Return the real chapter's page with the explorer, in a book with pages around it."""
     root = tmp_path_factory.mktemp("repository")
     for folder in ("source", "release"):
         shutil.copytree(
@@ -163,11 +164,13 @@ def chapter_page(tmp_path_factory) -> Path:
         "behind.md": "# Behind\n",
     }
     sample.write_book(root, pages)
-    return build(root).parent / f"{CHAPTER}.html"
+    pages = (build(root).parent / CHAPTER).glob("*.html")
+    (page,) = (page for page in pages if 'data-explorable="bits"' in page.read_text("utf-8"))
+    return page
 
 
 @pytest.fixture
-def open_page(browser, chapter_page):
+def open_page(browser, section_page):
     contexts = []
 
     def open_chapter(width=1280, **options):
@@ -177,7 +180,7 @@ def open_page(browser, chapter_page):
         page.asked, page.errors = [], []
         page.on("request", lambda request: page.asked.append(request.url))
         page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.goto(chapter_page.as_uri())
+        page.goto(section_page.as_uri())
         return page
 
     yield open_chapter
@@ -188,7 +191,7 @@ def open_page(browser, chapter_page):
 def test_in_the_book_it_runs_from_a_disk_without_a_kernel(open_page):
     page = open_page()
     page.get_by_role("button", name="sign bit").wait_for()
-    explorer = Explorer(page.locator(".bits-explorer"))
+    explorer = Explorer(page.locator(".bits-explorable"))
     go_through(explorer)
     assert not page.errors
     assert not [url for url in page.asked if not url.startswith(("file:", "data:"))]
@@ -198,17 +201,17 @@ def test_in_the_book_the_keyboard_stays_with_the_bits(open_page):
     page = open_page()
     page.get_by_role("button", name="sign bit").wait_for()
     address = page.url
-    walk_by_keyboard(page, Explorer(page.locator(".bits-explorer")))
+    walk_by_keyboard(page, Explorer(page.locator(".bits-explorable")))
     page.get_by_label("Value").press("s")
     assert page.url == address
-    assert not page.locator("#mdbook-searchbar").is_visible()
+    assert not page.get_by_role("dialog").is_visible()
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_in_the_book_it_fits_every_screen_in_light_and_dark(open_page, width, scheme):
     page = open_page(width, color_scheme=scheme)
     page.get_by_role("button", name="sign bit").wait_for()
-    explorer = Explorer(page.locator(".bits-explorer"))
+    explorer = Explorer(page.locator(".bits-explorable"))
     for format in ("float32", "float16"):
         explorer.choose(format)
         assert explorer.place.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
@@ -243,14 +246,18 @@ def test_in_the_book_it_fits_every_screen_in_light_and_dark(open_page, width, sc
 
 def test_in_the_book_without_scripts_the_bits_stand_there(open_page):
     page = open_page(java_script_enabled=False)
-    shown = page.locator(".bits-explorer")
+    shown = page.locator(".bits-explorable")
     assert "0.1 is stored in float16 as 0.0999755859375" in shown.inner_text()
     assert "".join(shown.locator(".bits-cells span").all_inner_texts()) == "0010111001100110"
     assert shown.get_by_role("button").count() == 0
 
 
-def test_a_page_without_an_explorer_gets_no_script(chapter_page):
-    assert "mountAll" in chapter_page.read_text("utf-8")
-    assert "mountAll" not in (chapter_page.parent / "before.html").read_text("utf-8")
-    index = next(chapter_page.parent.glob("searchindex*.js")).read_text("utf-8")
-    assert "roundHalfToEven" not in index
+def test_a_page_without_an_explorer_gets_no_script(section_page):
+    book = section_page.parent.parent
+    assert "mountAll" in section_page.read_text("utf-8")
+    for other in ("before.html", f"{CHAPTER}.html", f"{CHAPTER}/recap.html"):
+        assert "mountAll" not in (book / other).read_text("utf-8")
+    kept = book.glob("pagefind/fragment/*")
+    texts = [gzip.decompress(each.read_bytes()) for each in kept]
+    assert texts
+    assert not any(b"roundHalfToEven" in text for text in texts)

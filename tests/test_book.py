@@ -16,10 +16,11 @@ import pytest
 import sample_chapter as sample
 from nbformat.v4 import new_markdown_cell
 
-from helpers.authoring import book
+from helpers.authoring import book, search_index
 from helpers.authoring.book import BookError, build, preprocess, serve
 from helpers.authoring.mathml import FormulaError
-from helpers.authoring.page import PageError
+from helpers.authoring.notebooks import PageError
+from helpers.authoring.search_index import SearchIndexError
 
 ROOT = sample.REPOSITORY_ROOT
 PAGE = "08-numerical-stability"
@@ -111,9 +112,15 @@ def test_book_holds_no_notebook_and_no_gradebook(built):
     assert not kinds & {".ipynb", ".db", ".py", ".md", ".toml"}
 
 
-def test_search_finds_a_chapter_by_its_words(built):
-    (index,) = built.glob("searchindex*.js")
-    assert "overflows" in index.read_text(encoding="utf-8")
+def test_search_has_an_index_of_its_own_in_place_of_mdbooks(built):
+    assert (built / "pagefind" / "pagefind.js").is_file()
+    assert list(built.glob("pagefind/index/*.pf_index"))
+    assert not [*built.glob("searchindex*"), *built.glob("searcher*"), *built.glob("elasticlunr*")]
+
+
+def test_each_page_is_indexed_once(built):
+    # Print, the error page and the sidebar's frame are none; index.html is a copy of the first.
+    assert len(list(built.glob("pagefind/fragment/*"))) == 2
 
 
 def test_mdbook_warns_of_nothing(tmp_path, capfd):
@@ -159,7 +166,9 @@ def test_serve_shows_the_book_and_ends_on_interrupt(tmp_path, unused_port):
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert "a page that is served" in fetched(f"http://127.0.0.1:{unused_port}/", server)
+        address = f"http://127.0.0.1:{unused_port}"
+        assert "a page that is served" in fetched(f"{address}/", server)
+        assert "pagefind" in fetched(f"{address}/pagefind/pagefind.js", server)
         server.send_signal(signal.SIGINT)
         assert server.wait(timeout=30) == 0
     finally:
@@ -271,12 +280,28 @@ def test_mdbook_is_found_beside_the_interpreter(tmp_path, monkeypatch):
     assert build(tmp_path).is_file()
 
 
+def test_pagefind_that_is_missing_is_named(tmp_path, monkeypatch):
+    sample.write_book(tmp_path, {"a.md": "text"})
+    monkeypatch.setitem(sys.modules, "pagefind.service", None)
+    message = "Pagefind is missing; install it with `pip install 'pagefind[bin]'`"
+    assert_stops(tmp_path, message)
+    with pytest.raises(BookError, match="^Pagefind is missing"):
+        serve(tmp_path)
+
+
+def test_what_pagefind_refuses_is_said(tmp_path, monkeypatch):
+    sample.write_book(tmp_path, {"a.md": "text"})
+    monkeypatch.setattr(search_index, "_LEFT_OUT", ["["])
+    with pytest.raises(SearchIndexError, match="^Pagefind could not index the book: "):
+        build(tmp_path)
+
+
 def test_folder_that_holds_no_book_is_left_alone(tmp_path):
     sample.write_book(tmp_path / "root", {"a.md": "text"})
     dest = tmp_path / "precious"
     dest.mkdir()
     (dest / "thesis.txt").write_text("years")
-    with pytest.raises(BookError, match="holds something that is no book"):
+    with pytest.raises(BookError, match="holds files that are not a book"):
         build(tmp_path / "root", dest)
     with pytest.raises(BookError, match="is a file"):
         build(tmp_path / "root", dest / "thesis.txt")

@@ -160,7 +160,7 @@ def test_no_network_at_first_is_told_and_the_next_run_goes_on(project):
     (project / "requires.txt").write_text("")
     again = run(project)
     assert again.returncode == 0
-    assert "afresh" not in again.stdout
+    assert "making it again" not in again.stdout
     assert is_usable(project)
 
 
@@ -217,7 +217,7 @@ def test_set_up_that_was_killed_is_finished_next_time(project, state):
     (project / "many.txt").write_text("0")
     again = run(project)
     assert again.returncode == 0, again
-    assert "afresh" in again.stdout
+    assert "making it again" in again.stdout
     assert is_usable(project)
     parts = list((project / ".venv").rglob("bits_demo_parts"))
     assert parts == [], "what the killed pip had unpacked is still there"
@@ -237,7 +237,7 @@ def test_moved_checkout_gets_a_new_environment(project):
     project.rename(moved)
     done = run(moved)
     assert done.returncode == 0
-    assert "afresh" in done.stdout
+    assert "making it again" in done.stdout
     assert is_usable(moved)
 
 
@@ -246,7 +246,7 @@ def test_environment_whose_python_is_gone_is_made_afresh(project):
     python = project / ".venv" / "bin" / "python"
     python.unlink()
     python.symlink_to("/nowhere/python3")
-    assert "afresh" in run(project).stdout
+    assert "making it again" in run(project).stdout
     assert is_usable(project)
 
 
@@ -394,7 +394,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("stream", "mark"), [(io.StringIO, "still at it"), (Terminal, "\r")])
+@pytest.mark.parametrize(("stream", "mark"), [(io.StringIO, "still running"), (Terminal, "\r")])
 def test_long_step_shows_that_it_lives(stream, mark):
     screen = stream()
     with bootstrap.SignOfLife(screen, interval=0.01) as sign:

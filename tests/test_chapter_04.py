@@ -123,10 +123,11 @@ for name in ("clipped_step", "follow_steps", "counted_step"):
 """,
     "the check finds everything equal": """
 import helpers.comparison, helpers.checks, helpers.report
-helpers.comparison.find_difference = lambda *_, **__: None
-helpers.checks.find_difference = lambda *_, **__: None
+helpers.comparison.compare = helpers.checks.compare = lambda *_, **__: None
 helpers.checks.Check.score = lambda self: self.exercise.points
-helpers.report.count_points = lambda exercise, _: (exercise.points, 0.0)
+full = lambda exercise, _: (exercise.points, 0.0)
+helpers.report.count_points = helpers.report.result.count_points = full
+helpers.report.told.count_points = full
 """,
 }
 

@@ -9,7 +9,7 @@ import pytest
 from course_files import CHAPTERS, COURSE
 
 from helpers.authoring.chapter_map import render_map
-from helpers.authoring.page import PageError
+from helpers.authoring.notebooks import PageError
 
 
 def with_table(folder: Path, *rows: tuple[str, str]) -> Path:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -16,12 +17,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from comparing import find_difference
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import Check, calling, catalogue, probes, report
 from helpers.catalogue import Chapter, Exercise
-from helpers.comparison import compare, find_difference
+from helpers.comparison import compare
+from helpers.points import Points
 
 DOUBLE = Exercise(
     name="double",
@@ -367,8 +370,8 @@ def test_hints_stand_in_the_report_each_inside_the_one_before() -> None:
 def test_the_value_of_a_test_cell_is_seen_by_nbgrader_alone() -> None:
     from IPython.core.formatters import DisplayFormatter
 
-    shown, _ = DisplayFormatter().format(report.Points(2.5))
-    assert shown == report.Points(2.5).as_output()
+    shown, _ = DisplayFormatter().format(Points(2.5))
+    assert shown == Points(2.5).as_output()
     assert float(shown["text/plain"]) == 2.5
     assert shown["text/html"].startswith("<!--")
 
@@ -668,3 +671,18 @@ def test_a_check_leaves_the_global_generators_as_they_were() -> None:
     check.score()
     after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     assert after == before
+
+
+def test_what_of_the_same_call_was_right_is_told_beside_the_problem(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    check = Check("double")
+    with check.property("a pair, twice"):
+        for gradient in (1.0, 2.0):
+            loss, slope = check.call(lambda: (0.5, 1.0))
+            check.close(loss, 0.5, what="the loss")
+            check.close(slope, gradient, what="the gradient")
+    check.score()
+    shown = capsys.readouterr().out
+    assert "the gradient: 1 came back, expected 2" in shown
+    assert re.search(r"^ +right +the loss$", shown, re.MULTILINE), shown

@@ -341,7 +341,7 @@ def test_a_later_submission_that_was_not_judged_is_told(course: Path) -> None:
     (file,) = (course / "submitted" / "all-right" / CHAPTER).glob("*.ipynb")
     file.write_bytes(file.read_bytes() + b"\n")
     summary = write_report(course, CHAPTER)
-    assert "is not what counts now" in dict(summary.needing)["all-right"]
+    assert "the submission that counts has not been judged" in dict(summary.needing)["all-right"]
 
 
 def test_a_damaged_result_costs_its_own_students_page_alone(course: Path) -> None:
@@ -565,7 +565,7 @@ def test_what_somebody_changed_is_not_written_over(course: Path, name: str) -> N
     file = course / "reports" / CHAPTER / name
     file.write_bytes(file.read_bytes() + b"a remark")
     before = snapshot(course)
-    with pytest.raises(ReportError, match="is not as bits report left it: move it away"):
+    with pytest.raises(ReportError, match="has changed since bits report wrote it: move it away"):
         write_report(course, CHAPTER)
     assert snapshot(course) == before
     file.rename(file.with_suffix(".mine"))
@@ -577,7 +577,7 @@ def test_another_persons_folder_is_not_written_over(course: Path, tmp_path: Path
     mine.mkdir()
     (mine / "notes.txt").write_text("mine")
     (mine / "grades.csv").write_text("mine")
-    with pytest.raises(ReportError, match="grades.csv is not as bits report left it"):
+    with pytest.raises(ReportError, match="grades.csv has changed since bits report wrote it"):
         write_report(course, CHAPTER, mine)
     (mine / "grades.csv").unlink()
     assert write_report(course, CHAPTER, mine).index.parent == mine

@@ -239,7 +239,7 @@ def test_without_widget_libraries_a_picture_stands_in_their_place(colab: Colab) 
     bits, line = cell.outputs
     for output in (bits, line):
         assert set(output.data) == {"text/plain", "text/html"}
-    assert "bits-explorer" in bits.data["text/html"]
+    assert "bits-explorable" in bits.data["text/html"]
     assert 'alt="A line that goes up from zero."' in line.data["text/html"]
 
 

@@ -60,7 +60,7 @@ def test_collect_takes_in_a_folder_and_changes_nothing_the_second_time(clone: Pa
     [
         (("collect", "nowhere", "-A", CHAPTER), "no folder, zip or notebook at nowhere"),
         (("collect", ".", "-A", "99-other"), "There is no assignment 99-other"),
-        (("lab", "--port", "70000"), "There is no port 70000"),
+        (("lab", "--port", "70000"), "70000 is not a usable port"),
         (("build", "99-other"), "there is no chapter 99-other"),
     ],
 )

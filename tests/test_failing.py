@@ -12,6 +12,7 @@ from dataclasses import replace
 import nbformat
 import pytest
 import torch
+from comparing import find_difference
 from course_files import (
     EXERCISES,
     cells_before,
@@ -26,7 +27,6 @@ from nbclient import NotebookClient
 
 from helpers import calling, catalogue, failing, tape
 from helpers.catalogue import Chapter, Exercise
-from helpers.comparison import find_difference
 from helpers.failed_case import Case, NoFailingCaseError
 from helpers.reading.cells import Cell
 from helpers.reading.history import reading
@@ -361,8 +361,8 @@ def test_why_there_is_no_case_is_told(sample: Callable) -> None:
         failing("double")
 
 
-def test_a_check_that_was_never_run_has_no_case() -> None:
-    tape.forget_all()
+def test_a_check_that_was_never_run_has_no_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tape, "_last", {})
     with pytest.raises(NoFailingCaseError, match="has not been run in this kernel"):
         failing(EXERCISES[0].name)
 
@@ -371,8 +371,8 @@ def test_a_case_is_shown_as_text_and_as_html(sample: Callable) -> None:
     sample("def double(x):\n    raise ValueError('<b>')")
     case = failing("double")
     assert repr(case).splitlines()[0] == "Twice the number: doubles"
-    assert "  x          float32 tensor of shape (3, 4)" in repr(case)
-    assert "  problem    raised ValueError: <b>" in repr(case)
+    assert "  x       float32 tensor of shape (3, 4)" in repr(case)
+    assert "  problem raised ValueError: <b>" in repr(case)
     assert 'case = failing("double"): case.run()' in repr(case)
     assert "&lt;b&gt;" in case._repr_html_()
     assert "<b>&" not in case._repr_html_()
@@ -396,10 +396,12 @@ class _Elsewhere:
         pass
 
 
-def test_a_check_that_runs_apart_from_the_code_keeps_nothing(sample: Callable) -> None:
+def test_a_check_that_runs_apart_from_the_code_keeps_nothing(
+    sample: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     namespace = sample("def double(x):\n    return 3 * x")
     namespace["elsewhere"] = _Elsewhere()
-    tape.forget_all()
+    monkeypatch.setattr(tape, "_last", {})
     test = ONE_CALL.replace('Check("double")', 'Check("double", process=elsewhere)')
     assert "✗" in sample("", test)["report"]
     with pytest.raises(NoFailingCaseError, match="has not been run"):

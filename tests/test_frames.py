@@ -79,6 +79,23 @@ def test_of_a_deep_recursion_the_innermost_lines_are_told(run: Callable[[str], s
 
 
 @pytest.mark.timeout(120)
+def test_another_exercises_stub_is_named_and_the_answer_is_not_called_empty(
+    run: Callable[[str], str],
+) -> None:
+    (softmax,) = (c for c in release(EXERCISE.chapter).cells if c.id == "softmax")
+    run(softmax.source)
+    run("def safe_log(x):\n    return softmax(x, 0)\n")
+    told = run(check())
+    number = find_exercise("softmax").number
+    assert f"your code calls softmax, which is not written yet: exercise {number}" in told
+    assert "line 2, in safe_log: return softmax(x, 0)" in told
+    assert "nothing is written here yet: replace" not in told
+    run(find_cell(release(EXERCISE.chapter), EXERCISE.name).source)
+    told = run(check())
+    assert "nothing is written here yet: replace" in told
+
+
+@pytest.mark.timeout(120)
 def test_a_wrong_call_of_ours_shows_no_frame(run: Callable[[str], str]) -> None:
     run("def safe_log():\n    return 1\n")
     told = run(check())

@@ -100,6 +100,21 @@ def test_a_second_run_says_that_nothing_changed(graded: Graded) -> None:
     assert snapshot(graded.root) == before
 
 
+def test_the_command_itself_loads_neither_torch_nor_the_grammar_of_addresses() -> None:
+    """They take a second each. Only processes that judge need torch."""
+    code = (
+        "import sys\n"
+        "from helpers.grading.startup import leave_out_address_grammar\n"
+        "leave_out_address_grammar()\n"
+        "import helpers.grading.engine.engine, helpers.grading.engine.summary\n"
+        "print(*(name for name in ('torch', 'rfc3987_syntax') if sys.modules.get(name)))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.split() == []
+
+
 def test_the_report_finds_the_whole_class(graded: Graded) -> None:
     entries = read_class(graded.root / "course", CHAPTER)
     assert {e.student: e.judged.points for e in entries} == {

@@ -13,7 +13,7 @@ from nbformat.v4 import new_markdown_cell
 from helpers.authoring.book import BookError, preprocess
 from helpers.authoring.indexes import render_exercises, render_glossary
 from helpers.authoring.names import render_names
-from helpers.authoring.page import PageError
+from helpers.authoring.notebooks import PageError
 from helpers.catalogue import load_chapters
 
 COURSE = sample.REPOSITORY_ROOT / "course"

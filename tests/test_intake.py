@@ -294,7 +294,7 @@ def test_a_pattern_names_student_and_file(course: Path, tmp_path: Path) -> None:
 
 def test_one_notebook_of_a_named_student(course: Path, tmp_path: Path) -> None:
     source = make_folder(tmp_path / "all", {NOTEBOOK: make_notebook()}) / NOTEBOOK
-    assert "does not tell whose" in reasons(collect(source, course, ASSIGNMENT))
+    assert "does not identify the student" in reasons(collect(source, course, ASSIGNMENT))
     collect(source, course, ASSIGNMENT, student="s1")
     assert counts(course) == {"s1": make_notebook()}
 
@@ -376,7 +376,7 @@ def test_old_bytes_do_not_come_back_unheard(course: Path, tmp_path: Path) -> Non
 def test_a_notebook_of_another_chapter_is_told(course: Path, tmp_path: Path) -> None:
     other = make_notebook(metadata={"bits": {"chapter": "05-normal\x1b[31m"}})
     summary = collect(make_folder(tmp_path / "all", {"s1/x.ipynb": other}), course, ASSIGNMENT)
-    assert r"it is of 05-normal\x1b[31m" in reasons(summary)
+    assert r"notebook is of chapter 05-normal\x1b[31m" in reasons(summary)
 
 
 def test_what_the_instructor_changed_by_hand_stays_until_a_later_one_comes(
@@ -886,7 +886,7 @@ def test_a_damaged_one_leaves_the_good_one_in_its_place(course: Path, tmp_path: 
     make_folder(folder, {"s1/x.ipynb": b"damaged"})
     summary = collect(folder, course, ASSIGNMENT)
     assert counts(course) == {"s1": make_notebook()}
-    assert "received at 2026-01-31 12:00 UTC stays what counts" in reasons(summary)
+    assert "received at 2026-01-31 12:00 UTC still counts" in reasons(summary)
     assert kept(course) == [make_notebook(), b"damaged"]
 
 
@@ -1099,7 +1099,7 @@ def test_two_runs_at_once_are_told(course: Path, tmp_path: Path) -> None:
         ({"assignment": "09-nothing"}, "There is no assignment 09-nothing"),
         ({"assignment": "../x"}, "There is no assignment ../x"),
         ({"path": Path("nowhere.zip")}, "There is no folder, zip or notebook at nowhere.zip"),
-        ({"pattern": "("}, "no regular expression"),
+        ({"pattern": "("}, "not a regular expression"),
         ({"pattern": "x"}, r"no group for the student"),
         ({"pattern": "(?P<student>.)", "student": "s1"}, "not both"),
         ({"student": " "}, "empty"),

@@ -128,7 +128,7 @@ def write(at: Path, tree: dict[str, list[str]], kind: str) -> tuple[Path, dict[b
     st.booleans(),
     st.sampled_from([None, "eve"]),
 )
-@settings(EXAMPLES, deadline=None)
+@settings(EXAMPLES)
 def test_nobody_gets_or_loses_what_belongs_to_others(
     tree: dict[str, list[str]], kind: str, roster: bool, named: str | None
 ) -> None:
@@ -182,7 +182,7 @@ def is_excused(name: str, refused: list[str]) -> bool:
 
 
 @given(st.lists(st.text(LETTERS, min_size=1, max_size=6), min_size=1, max_size=6, unique=True))
-@settings(EXAMPLES, deadline=None)
+@settings(EXAMPLES)
 def test_folders_that_differ_at_all_are_students_that_differ(tops: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         course = make_course(Path(folder))

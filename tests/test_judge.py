@@ -527,7 +527,7 @@ def test_a_fault_of_the_courses_is_told_as_such(assignment: Assignment) -> None:
         (f"{in_property}check.call(len, [1])\ncheck.score()", "is not the student's"),
         ("softmax(1)", "must use check.call"),
         ("Check('softmax').call(len, [1])", "call and compare inside"),
-        ("def (", "is no Python"),
+        ("def (", "is not valid Python"),
     ):
         with pytest.raises(CourseError) as error:
             judge_submission(content, changed(assignment, f"test-{FIRST}", source_text), QUICK)

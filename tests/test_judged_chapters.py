@@ -32,6 +32,8 @@ from helpers.grading.verdicts import ExerciseResult, Verdict
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
 
 LUCKLESS_TRIES = 3
+# What else a machine does makes the same work longer, CPU time included.
+SLOW_TRIES = 3
 
 
 def rounds(chapter: str, *, only_right: bool = False) -> list[list[Variant]]:
@@ -75,12 +77,14 @@ def test_every_solution_gets_what_its_own_test_gives(
 def judge_alone(
     assignment: Assignment, exercise: Exercise, variant: Variant, expected: float
 ) -> tuple[ExerciseResult, float]:
-    """Judge one solution beside the references; return its result, and the points that it has
+    """Judge one solution behind the references; return its result, and the points that it has
     nearly always: others are luck, which has to be rare.
     """
+    exercises = [e.name for e in exercises_of(exercise.chapter)]
+    behind = exercises[exercises.index(exercise.name) + 1 :]  # it stands on none of these
     points = Counter([expected])
     for _ in range(1 if variant.right else LUCKLESS_TRIES):
-        result = judge(assignment, [variant])[exercise.name]
+        result = judge(assignment, [variant], stubs=behind)[exercise.name]
         points[result.points] += 1
         if result.points == expected:
             break
@@ -147,18 +151,28 @@ def test_right_solutions_have_all_points_and_references_have_time(
     begin_exercise, send = Session.begin_exercise, Kernel.request
     monkeypatch.setattr(Session, "begin_exercise", begin)
     monkeypatch.setattr(Kernel, "request", measured)
-    results = judge(registered(chapter), together)
-    for name, result in results.items():
-        repeats.note(request, f"{chapter}/{name}", is_full=result.points == result.most)
-    for exercise in exercises_of(chapter):
-        check(results[exercise.name], exercise.points, right=True)
-    if together:
-        return
+    for _ in range(SLOW_TRIES):
+        exercise = ""
+        took.clear()
+        longest.update(dict.fromkeys(longest, 0.0))
+        results = judge(registered(chapter), together)
+        for name, result in results.items():
+            repeats.note(request, f"{chapter}/{name}", is_full=result.points == result.most)
+        for asked in exercises_of(chapter):
+            check(results[asked.name], asked.points, right=True)
+        if together or has_time(took, longest):
+            return
+    pytest.fail(f"a reference needs more than a third of a limit: {took}, {longest}")
+
+
+def has_time(took: Counter[str], longest: dict[str, float]) -> bool:
     limits = Settings()
-    assert longest["call"] <= SECONDS_PER_CALL / 3
-    assert longest["run"] <= limits.cell_seconds / 3
-    assert max(took.values()) <= limits.exercise_seconds / 3, took
-    assert took.total() <= limits.total_seconds / 3
+    return (
+        longest["call"] <= SECONDS_PER_CALL / 3
+        and longest["run"] <= limits.cell_seconds / 3
+        and max(took.values()) <= limits.exercise_seconds / 3
+        and took.total() <= limits.total_seconds / 3
+    )
 
 
 def judge(

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from comparing import find_difference
+from hypothesis import given
 from hypothesis import strategies as st
 from test_wire import TENSOR, colliding_keys, frame_of, one, read, tensors_of
 
-from helpers.comparison import find_difference
 from helpers.plain import NotPlainError, describe, plain_copy
 
 EXPECTED = [
@@ -111,13 +111,11 @@ blobs = (
 
 
 @given(encoded, blobs)
-@settings(deadline=None)
 def test_any_message_is_taken_described_and_compared(value: Any, blob: bytes) -> None:
     take(frame_of(json.dumps({"dict": [["value", value]]}), blob))
 
 
 @given(st.recursive(st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=5)))
-@settings(deadline=None)
 def test_any_value_is_copied_or_refused_and_described(value: Any) -> None:
     for times in (24, 24, 1):
         value = [value] * times
@@ -184,9 +182,14 @@ def test_four_times_as_much_takes_about_four_times_as_long(
     make: Callable[[int], bytes], most: int
 ) -> None:
     # What is quadratic takes sixteen times as long; what is refused, no time.
-    quarter, whole = (seconds_for(make(size)) for size in (most // 4, most))
-    assert whole < 9 * max(quarter, 0.05)
-    assert whole < MOST_SECONDS
+    frames = [make(size) for size in (most // 4, most)]
+    best = [float("inf")] * len(frames)
+    for tries in range(1, 7):
+        best = [min(seen, seconds_for(frame)) for seen, frame in zip(best, frames, strict=True)]
+        quarter, whole = best
+        if tries > 1 and whole < 9 * max(quarter, 0.1) and whole < MOST_SECONDS:
+            return
+    pytest.fail(f"{quarter:.2f} s for a quarter, {whole:.2f} s for all of it")
 
 
 @pytest.fixture(autouse=True)
@@ -197,14 +200,11 @@ def garbage_of_others() -> Iterator[None]:
     gc.unfreeze()
 
 
-def seconds_for(frame: bytes, tries: int = 2) -> float:
-    """Return how much of a processor's time it takes to take ``frame``, at best."""
-    taken = []
-    for _ in range(tries):
-        before = time.process_time()
-        with_refusals(frame)
-        taken.append(time.process_time() - before)
-    return min(taken)
+def seconds_for(frame: bytes) -> float:
+    """Return how much of a processor's time it takes to take ``frame``."""
+    before = time.process_time()
+    with_refusals(frame)
+    return time.process_time() - before
 
 
 def with_refusals(frame: bytes) -> None:

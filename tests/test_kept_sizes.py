@@ -113,6 +113,7 @@ CODES = {
     "one chain of attributes": lambda size: "x" + ".a" * (size // 2),
     "a text without an end": lambda size: "'" + "\\" * size,
     "a magic and spaces": lambda size: "%time" + " " * size + "x?",
+    # Whole lines: of twice the size there are twice as many.
     "long lines": lambda size: ("y = x" + ".a" * 2_000 + "\n") * (size // 4_006),
     "short lines": lambda size: "x.a\n" * (size // 4),
 }
@@ -127,7 +128,7 @@ def test_code_is_shown_so_far_as_it_can_be_colored(kind: str) -> None:
         return time.process_time() - began
 
     def grows_as_its_length() -> bool:
-        half, whole = seconds(15_000), seconds(30_000)
+        half, whole = seconds(16_100), seconds(32_200)
         return whole < 2.5 * max(half, 1.0)
 
     seconds(8)  # what nbconvert loads first

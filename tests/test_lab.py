@@ -153,7 +153,7 @@ def test_explicit_port_that_is_taken_is_told_in_one_sentence(work, tmp_path, tak
 
 @pytest.mark.parametrize("port", [0, -1, 65_536])
 def test_port_that_does_not_exist_is_told_in_one_sentence(port):
-    with pytest.raises(LabError, match=f"There is no port {port}"):
+    with pytest.raises(LabError, match=f"{port} is not a usable port"):
         choose_port(port)
 
 

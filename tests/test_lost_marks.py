@@ -359,7 +359,7 @@ LINES = st.lists(
 
 
 @given(words=LINES)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_the_law_of_recognition(words: list[tuple[str, str]]) -> None:
     content = pasted(" ".join(f"{mark}:{name}" if mark else name for mark, name in words))
     result = sanitize(content, SMALL)

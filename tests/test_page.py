@@ -1,4 +1,4 @@
-"""A chapter's two notebooks become one page, without what a reader must not see."""
+"""A chapter's two notebooks become pages, without what a reader must not see."""
 
 import base64
 
@@ -7,8 +7,9 @@ import sample_chapter as sample
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
 
 from helpers.authoring.folding import fold_cell
+from helpers.authoring.notebooks import Chapter, PageError
 from helpers.authoring.outputs import OutputError, plain_text, render_outputs
-from helpers.authoring.page import Chapter, PageError, render_page
+from helpers.authoring.page import render_pages
 from helpers.catalogue import find_exercise
 
 REPOSITORY = "https://github.com/an-owner/a-course"
@@ -16,11 +17,12 @@ REPOSITORY = "https://github.com/an-owner/a-course"
 
 @pytest.fixture
 def render(tmp_path):
-    """Return a function that writes a chapter and renders its page."""
+    """Return a function that writes a chapter and renders its pages, one after another."""
 
     def write_and_render(source=None, release=None, repository=REPOSITORY, fold=True):
         sample.write_chapter(tmp_path, source, release)
-        return render_page(Chapter.find(tmp_path, sample.NAME), repository, fold)
+        pages = render_pages(Chapter.find(tmp_path, sample.NAME), repository, fold)
+        return "\n".join(page.text for page in pages)
 
     return write_and_render
 
@@ -46,15 +48,19 @@ def test_setup_cell_and_raw_cell_are_left_out(render):
     assert "for the builder" not in page
 
 
-def test_exercise_shows_card_stub_and_folded_solution_and_check(render):
+def test_exercise_shows_card_stub_check_hints_and_solution_in_this_order(render):
     page = render()
     parts = [
         '<section class="exercise-card" id="exercise-softmax">\n\n### Softmax',
         "4 points · 10 minutes · difficulty 1 of 3\n\n</section>",
         "Your code</p>\n\n```python\n" + sample.STUB,
+        '<details class="check">\n<summary>The check</summary>\n\n```python\ncheck =',
+        *(
+            f'<details class="hint">\n<summary>Hint {n} of 3</summary>\n\n{hint}\n\n</details>'
+            for n, hint in enumerate(find_exercise("softmax").hints, start=1)
+        ),
         '<details class="solution">\n<summary>A solution</summary>\n\n```python\ndef softmax',
         "    return logits.softmax(dim)  # the reference\n```\n\n</details>",
-        '<details class="check">\n<summary>The check</summary>\n\n```python\ncheck =',
     ]
     places = [page.index(part) for part in parts]
     assert places == sorted(places)
@@ -112,6 +118,19 @@ def test_link_to_a_chapter_leads_to_its_page(render):
         [new_markdown_cell("[a](../02-float-formats/float-formats.ipynb#ulp), [b](x.md)")]
     )
     assert "[a](02-float-formats.md#ulp), [b](x.md)" in page
+
+
+def test_a_jupyter_anchor_becomes_the_books(render):
+    link = "[a](../02-float-formats/float-formats.ipynb#The-Rule:-x), []()"
+    assert "[a](02-float-formats.md#the-rule-x), []()" in render([new_markdown_cell(link)])
+    assert f"[a]({sample.NAME}.md#the-rule)" in render([new_markdown_cell("[a](#The-rule)")])
+
+
+def test_how_far_the_builder_has_come_is_not_told(render):
+    congratulation = sample.printed("1 of 1 exercises solved")
+    page = render([new_code_cell('progress("08")', outputs=[congratulation])])
+    assert "solved" not in page
+    assert "progress" not in page
 
 
 # The links at the top
@@ -249,7 +268,7 @@ def test_damaged_notebook_is_named(tmp_path, folder, content):
     path = tmp_path / folder / sample.NAME / sample.FILE
     path.write_bytes(content)
     with pytest.raises(PageError, match="it is damaged") as caught:
-        render_page(Chapter.find(tmp_path, sample.NAME), REPOSITORY, True)
+        render_pages(Chapter.find(tmp_path, sample.NAME), REPOSITORY, True)
     assert str(path) in str(caught.value)
 
 
@@ -282,13 +301,3 @@ def test_graded_prose_is_an_error(render):
     prose = new_markdown_cell("### BEGIN SOLUTION", metadata=cell.metadata)
     with pytest.raises(PageError, match="an answer in prose"):
         render([prose])
-
-
-def test_hints_stand_in_folds_one_inside_the_other_and_the_solution_in_the_last(render):
-    page = render()
-    hints = find_exercise("softmax").hints
-    parts = [f"<summary>Hint {n} of 3</summary>\n\n{hint}" for n, hint in enumerate(hints, 1)]
-    places = [page.index(part) for part in (*parts, "<summary>A solution</summary>")]
-    assert places == sorted(places)
-    end = page[places[-1] :].split("```\n\n", 1)[1]
-    assert end.startswith("</details>\n\n" * 4)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import torch
+from comparing import find_difference
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from helpers.comparison import find_difference
 from helpers.drawing import Draw
 from helpers.plain import NotPlainError, describe, plain_copy
 
@@ -419,6 +419,18 @@ def test_large_values_that_differ_are_told_in_a_line() -> None:
         difference = find_difference(got, expected)
         assert difference is not None
         assert len(difference) < 2_000
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_integers_that_torch_hardly_computes_with_are_described_and_compared(
+    dtype: torch.dtype,
+) -> None:
+    values = torch.arange(30).to(dtype)
+    assert describe(values) == f"{str(dtype)[6:]} tensor of shape (30,): from 0 to 29"
+    other = torch.tensor([*range(29), 30]).to(dtype)
+    assert find_difference(other, values) == (
+        "1 of 30 values differ; at [29]: 30 came back, expected 29"
+    )
 
 
 def test_a_large_tensor_is_described_as_a_small_one() -> None:

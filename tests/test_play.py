@@ -23,7 +23,8 @@ def draw(share):
     axes.set(title=f"{share:g} of <all>", xlabel="share", ylabel="bar", xlim=(0, 1))
     return figure
 
-play(draw, label="share", values=[0.2, 0.5, 1], start=0.5, alt="A bar that is half as long.")
+play(draw, label="share", values=[0.2, 0.5, 1], start=0.5, alt="A bar that is half as long.",
+     number="8.1", caption="The bar is as long as its share.")
 """
 
 
@@ -47,13 +48,16 @@ def test_every_position_is_kept_for_the_book(outputs: list) -> None:
     assert [position.value for position in kept.positions] == ["0.2", "0.5", "1"]
     assert [position.title for position in kept.positions][2] == "1 of <all>"
     assert kept.start == 1
-    assert len({position.png for position in kept.positions}) == 3
+    pictures = {
+        picture for position in kept.positions for picture in (position.light, position.dark)
+    }
+    assert len(pictures) == 6
 
 
 def test_in_a_students_kernel_nothing_is_drawn_ahead() -> None:
     notebook = new_notebook(cells=[new_code_cell(CODE)])
     NotebookClient(notebook, kernel_name="python3").execute()
-    assert "bits" not in notebook.cells[0].outputs[0].metadata
+    assert notebook.cells[0].outputs[0].metadata.bits.keys() == {"figure"}
 
 
 def test_what_a_figure_is_called_cannot_end_the_script(outputs: list) -> None:
@@ -69,20 +73,39 @@ def book(outputs: list, tmp_path: Path) -> Path:
     return build(tmp_path).parent / f"{sample.NAME}.html"
 
 
+DARK_FORM = "picture => picture.style.getPropertyValue('--bits-dark-picture').slice(4, -1)"
+
+
+@pytest.mark.needs_system("chromium")
+def test_in_the_dark_the_slider_changes_the_dark_picture(browser, book: Path) -> None:
+    page = browser.new_page(color_scheme="dark")
+    page.goto(book.as_uri())
+    picture, slider = page.locator(".play img"), page.get_by_role("slider", name="share")
+    shown = "picture => getComputedStyle(picture).content.slice(5, -2)"
+    for key in ("ArrowRight", "ArrowLeft"):
+        before = picture.evaluate(shown)
+        slider.press(key)
+        assert picture.evaluate(shown) == picture.evaluate(DARK_FORM) != before
+    assert page.locator("figcaption").inner_text().startswith("Figure 8.1 · The bar")
+    page.close()
+
+
 @pytest.mark.needs_system("chromium")
 def test_the_slider_changes_the_picture_without_a_kernel(browser, book: Path) -> None:
     page = browser.new_page()
     page.goto(book.as_uri())
     picture, slider = page.locator(".play img"), page.get_by_role("slider", name="share")
-    first = picture.get_attribute("src")
+    first, first_dark = picture.get_attribute("src"), picture.evaluate(DARK_FORM)
     assert picture.get_attribute("alt") == "A bar that is half as long."
     slider.press("ArrowRight")
     assert picture.get_attribute("alt") == "1 of <all>"
     assert picture.get_attribute("src") != first
+    assert picture.evaluate(DARK_FORM) not in (first_dark, picture.get_attribute("src"))
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1400
     assert page.locator(".play output").inner_text() == "1"
     slider.press("ArrowLeft")
     assert picture.get_attribute("src") == first
+    assert picture.evaluate(DARK_FORM) == first_dark
     assert picture.get_attribute("alt") == "A bar that is half as long."
     page.close()
 

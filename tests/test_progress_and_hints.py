@@ -42,7 +42,7 @@ def test_hints_come_in_stages_and_stop_at_the_last(capsys: pytest.CaptureFixture
         shown = capsys.readouterr().out
         assert f"Hint {stage} of 3 · About adding" in shown
         assert f"adding, stage {stage}" in shown
-    assert "This is the last one." in shown
+    assert "That was the last hint." in shown
 
 
 def test_a_stage_can_be_asked_for(capsys: pytest.CaptureFixture) -> None:

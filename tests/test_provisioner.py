@@ -166,7 +166,7 @@ def test_shutting_down_ends_everything_that_the_kernel_started(now: bool) -> Non
     with kernel() as (manager, client):
         code = f"{textwrap.dedent(SURVIVOR)}\ntime.sleep(600)\n# {mark}"
         start = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {code!r}])"
-        printed(client, start)
+        assert "Error" not in printed(client, start)
         assert wait_until(lambda: len(processes_marked(mark)) >= 2)
         manager.shutdown_kernel(now=now)
         assert wait_until(lambda: not processes_marked(mark))

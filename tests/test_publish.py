@@ -65,7 +65,10 @@ def test_what_students_need_is_there_and_nothing_else(tree: Path) -> None:
     in_course = [file for file in files if file.startswith("course/")]
     assert in_course == [f"course/release/{c}/{COURSE.release(c).name}" for c in CHAPTERS]
     packages = {file.split("/")[1] for file in files if re.match(r"helpers/.*/", file)}
-    assert packages == {"catalogue", "lab_settings", "probes", "reading", "report"}
+    assert packages == {
+        *("catalogue", "drawings", "explorables", "figures", "lab_settings", "probes", "reading"),
+        "report",
+    }
     assert not [file for file in files if "__pycache__" in file or "staff" in file]
     for file in ROOT.glob("helpers/*"):
         assert file.is_dir() or f"helpers/{file.name}" in files
@@ -328,7 +331,7 @@ def test_a_repository_that_lacks_something_is_told(small: Path, tmp_path, spoil,
 
 def test_the_repository_itself_is_no_destination(small: Path) -> None:
     for folder in (small, small / "build" / "students"):
-        with pytest.raises(PublishError, match="lies in the repository"):
+        with pytest.raises(PublishError, match="is in the repository"):
             publish(small, folder)
 
 
@@ -386,7 +389,7 @@ def test_notebooks_install_from_the_address_that_is_given(small: Path) -> None:
     assert "(https://colab.example.org/github/a-class/of-ours/blob/main/one.ipynb)" in near
     far = student_files(small, "https://example.org/course")["README.md"].decode()
     assert far.startswith("# x\n\nHere:\n\n## Start")
-    with pytest.raises(PublishError, match="is no address"):
+    with pytest.raises(PublishError, match="is not an address"):
         student_files(small, 'https://example.org/"; rm')
 
 
@@ -498,7 +501,8 @@ def test_make_lab_installs_delivers_and_opens_and_a_check_answers(
         assert told.returncode == 1
         assert told.stderr == (
             f"Error: bits {name} is not in the students' copy of the course: use the repository "
-            f"that this copy was published from\n"
+            f"from "
+            f"which this copy was published\n"
         )
 
 

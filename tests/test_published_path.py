@@ -40,26 +40,21 @@ def as_solved(notebook: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def laid_out_anew(notebook: NotebookNode) -> NotebookNode:
-    """Return the notebook after an editor has set each cell of code anew."""
+def pasted_elsewhere(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook as one of cells that were pasted into a new one, by an editor that set
+    each cell of code anew.
+    """
+    notebook.metadata = NotebookNode()
     for cell in notebook.cells:
+        cell.metadata = NotebookNode()
         if cell.cell_type == "code":
             cell.source = ast.unparse(ast.parse(cell.source))
     return notebook
 
 
-def without_marks(notebook: NotebookNode) -> NotebookNode:
-    """Return the notebook as one of cells that were pasted into a new one."""
-    notebook.metadata = NotebookNode()
-    for cell in notebook.cells:
-        cell.metadata = NotebookNode()
-    return notebook
-
-
 WAYS: dict[str, Callable[[NotebookNode], NotebookNode]] = {
     "as-solved": as_solved,
-    "laid-out-anew": laid_out_anew,
-    "without-marks": without_marks,
+    "pasted-elsewhere": pasted_elsewhere,
 }
 
 
@@ -104,5 +99,5 @@ def test_what_is_published_and_solved_is_graded_with_full_points(
         assert {r.name: r.points for r in judged.exercises} == full, student
         assert {r.name: r.waiting for r in judged.exercises} == dict.fromkeys(full, 0), student
         told = {r.for_a_person != "" for r in judged.exercises}
-        assert told == {student == "without-marks"}, (student, judged.exercises)
-        assert bool(judged.notes) is (student == "without-marks"), judged.notes
+        assert told == {student == "pasted-elsewhere"}, (student, judged.exercises)
+        assert bool(judged.notes) is (student == "pasted-elsewhere"), judged.notes

@@ -42,9 +42,9 @@ def read_all(codes: list[str]) -> None:
     finds: list[Doubt | None] = [*find_doubts(cells, GIVEN)]
     finds += [rules.find_named(cells, ["*soft*", "f"], wanted) for wanted in ((), ["f"], ["x"])]
     finds += [rules.find_loop(cells, wanted) for wanted in ((), ["f"])]
+    line_counts = [len(as_python(code).splitlines()) for code in codes]
     for found in filter(None, finds):
-        lines = as_python(codes[int(found.label)]).splitlines(keepends=False)
-        assert 1 <= found.line <= len(lines) + 1
+        assert 1 <= found.line <= line_counts[int(found.label)] + 1
         assert found.what
 
 

@@ -16,8 +16,8 @@ from course_files import CHAPTERS, COURSE, ROOT, source
 from pretended_device.building import build_library, find_obstacle
 
 from helpers import card_figures, recorded
-from helpers.authoring.build import Course
-from helpers.authoring.record import TAG, RecordError, figures_name, record
+from helpers.authoring.build import BuildError, Course
+from helpers.authoring.record import TAG, figures_name, record
 from helpers.cli import main
 
 MARKED = "A card that is none"
@@ -92,13 +92,13 @@ def test_without_a_card_nothing_is_run_or_written(
     assert not file.exists()
     monkeypatch.chdir(course.root)
     result = CliRunner().invoke(main, ["record", "--output", str(file)])
-    assert result.output == "recorded: nothing, torch finds no card here\n"
+    assert result.output == "recorded: nothing, torch finds no GPU here\n"
     assert result.exit_code == 0
     assert not file.exists()
 
 
 def test_an_unknown_chapter_is_refused(course: Course) -> None:
-    with pytest.raises(RecordError, match="there is no chapter 02; there are: 01-sample"):
+    with pytest.raises(BuildError, match="there is no chapter 02; there are: 01-sample"):
         record(course, ["02"])
 
 

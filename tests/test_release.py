@@ -147,7 +147,7 @@ print(len(helpers.digits()[0]), "digits")
 from helpers.lab import _SETTINGS
 for who in ("student", "staff"):
     assert len(list((_SETTINGS / who).rglob("*.json"))) == 3
-from helpers.bit_explorer import explore_bits
+from helpers.explorables.bits import explore_bits
 pages = resources.files("helpers.grading.report.pages")
 assert {p.name for p in pages.iterdir()} >= {"base.html", "feedback.html", "sort.js", "style.css"}
 import helpers.authoring.publish, helpers.grading.engine.engine

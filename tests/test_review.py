@@ -453,20 +453,22 @@ def test_a_decision_is_taken_for_all_that_fits(course: Path) -> None:
 
 def test_a_mistake_is_told_in_one_sentence(course: Path) -> None:
     assert refusal(CHAPTER, "--accept") == (
-        "say what to accept: --student, --exercise, --reason, or --all"
+        "choose what to accept: --student, --exercise, --reason, or --all"
     )
     assert "did you mean ada?" in refusal(CHAPTER, "--student", "adda")
     assert f"did you mean {EXERCISE}" in refusal(CHAPTER, "--accept", "--exercise", "softmx")
     assert refusal("99-other").startswith("There is no assignment 99-other")
-    assert refusal(CHAPTER, "--reopen", "--all").startswith("None of this is decided yet")
+    assert refusal(CHAPTER, "--reopen", "--all").startswith("None of these cases is decided yet")
     assert "that fits" in refusal(CHAPTER, "--accept", "--reason", "dispatch")
     review("--accept", "--all")
-    assert refusal(CHAPTER, "--refuse", "--all").startswith("All of this is decided already")
+    assert refusal(CHAPTER, "--refuse", "--all").startswith(
+        "All of these cases are already decided"
+    )
 
 
 def test_nothing_is_decided_while_another_command_is_at_work(course: Path) -> None:
     with sole_holder(course / "judged", GradingError("held by the test")):
-        assert "is at work in this course" in refusal(CHAPTER, "--accept", "--all")
+        assert "is running in this course" in refusal(CHAPTER, "--accept", "--all")
         assert "3 exercises" in review()
     assert Decisions(judged_folder(course, CHAPTER)).of("ada") == {}
 
@@ -476,7 +478,7 @@ def test_a_report_that_somebody_changed_stays_and_the_decision_is_kept(course: P
     (course / "reports" / CHAPTER / "grades.csv").write_text("mine")
     result = CliRunner().invoke(main, ["review", CHAPTER, "--accept", "--student", "ada"])
     assert result.exit_code == 1
-    assert "The report is as it was" in result.output
+    assert "The report was not updated" in result.output
     assert grade_of(course, "ada") == (MOST, False)
 
 
@@ -553,7 +555,7 @@ def test_points_by_hand_leave_nothing_that_waits(course: Path) -> None:
     write_class_report(course, CHAPTER)
     row = table_row(course, "ada")
     assert (row[EXERCISE], row["waiting"], row["needs_a_person"]) == ("3.75", "0", "")
-    assert "By hand it has 3.75 points" in review("--student", "ada")
+    assert "It has 3.75 points by hand" in review("--student", "ada")
     review("--accept", "--student", "ada")
     write_class_report(course, CHAPTER)
     assert table_row(course, "ada")[EXERCISE] == "3.75"

@@ -752,7 +752,7 @@ def test_version_2_takes_the_nearest_group_that_delegates(tmp_path: Path) -> Non
 def test_what_holds_is_said() -> None:
     assert re.search(
         r"^Sandbox: 4096 MiB of memory and 256 processes, held by control groups \(v[12]\); "
-        r"|no control groups to be had, so memory is watched ten times a second",
+        r"|control groups are not available, so memory is watched ten times a second",
         sandbox.describe_limits(),
     )
     without = sandbox.describe_limits(replace(SMALL, use_cgroups=False))

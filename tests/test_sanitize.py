@@ -332,14 +332,14 @@ def check_nothing_lost(content: bytes, notebook: NotebookNode, assignment: Assig
 
 
 @given(changes=CHANGES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_the_law_holds_for_the_small_assignment(changes: list[tuple]) -> None:
     cells = arrange("title needed-1 demo() card a=x helper test-a b=y own test-b end")
     check_law(submission(change(cells, changes)), SMALL)
 
 
 @given(changes=CHANGES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_law_holds_for_a_chapter(chapter: Registered, changes: list[tuple]) -> None:
     content = json.loads(to_bytes(solved(CHAPTER)))
     content["cells"] = change(content["cells"], changes)
@@ -363,7 +363,7 @@ ARRANGED = st.lists(
 
 
 @given(line=ARRANGED)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_test_finds_what_a_run_from_top_to_bottom_leaves(line: str) -> None:
     """Whatever copies there are: if a test stands behind them all, nothing changes its place."""
     words = line.split()

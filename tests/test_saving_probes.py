@@ -69,7 +69,7 @@ def test_what_a_counter_leaves_in_memory_is_seen() -> None:
     assert probes.counted_and_freed(keep_the_graph, layers, X)["kept"] >= 48
 
 
-def test_rounds_are_forward_passes_whose_results_are_dropped() -> None:
+def test_passes_whose_results_are_dropped_count() -> None:
     passes = []
 
     def look(run: Callable, left_out: list[torch.Tensor]) -> int:
@@ -78,7 +78,7 @@ def test_rounds_are_forward_passes_whose_results_are_dropped() -> None:
         return len(left_out)
 
     layers = [["Linear", 5, 4], ["ReLU"]]
-    assert probes.counted(look, layers, X, left_out=["parameters"], rounds=3) == 2
+    assert probes.counted(look, layers, X, left_out=["parameters"], passes=3) == 2
     assert len(passes) == 6
 
 
@@ -106,7 +106,7 @@ def by_hand(position: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 )
 def test_the_way_back_tells_which_position_it_saw(function: Callable, seen: float) -> None:
     got = probes.there_and_back(
-        function, LAYERS, X, state=STATE, grad_output=SLOPES, positions=(2.0, -3.0)
+        function, LAYERS, X, state=STATE, grad_output=SLOPES, dial_positions=(2.0, -3.0)
     )
     assert torch.allclose(got["output"], by_hand(2.0)[0])
     _, by_x, by_weight = by_hand(seen)
@@ -241,7 +241,13 @@ def test_data_that_need_no_gradient_fade_in_place() -> None:
     def asking(made: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
         return made(x.requires_grad_(True))
 
-    given = {"state": STATE, "grad_output": SLOPES, "wrt": (), "steps": 2, "fading": 0.5}
+    given = {
+        "state": STATE,
+        "grad_output": SLOPES,
+        "with_respect_to": (),
+        "steps": 2,
+        "fading": 0.5,
+    }
     got = probes.there_and_back(plain, LAYERS, X.clone(), **given)
     faded = probes.there_and_back(plain, LAYERS, 0.5 * X, state=STATE, grad_output=SLOPES)
     assert torch.equal(got["output"], faded["output"])

@@ -38,6 +38,8 @@ _QUOTED_CODE = re.compile(r"(`+).+?\1|\$?\{[^}]*\}|https?://\S+|^\s*(?:>>>|::).*
 # Whole words of Latin letters: no part of a name in code, of a number, of an abbreviation.
 _WORD = re.compile(r"(?<![\w.@/\\%<#-])[^\W\d_]+(?:['’][^\W\d_]+)*(?![\w(/@\\=]|\.\w|['’]\w)")
 _LATIN = re.compile(r"[A-Za-zÀ-ž'’]{2,}")
+# What a call says to the reader.
+_SAID = ("alt", "caption", "title", "what", "label")
 _NAME_IN_CODE = re.compile(r".*[a-z][A-Z]|[A-Z]{2,}")
 
 
@@ -80,7 +82,7 @@ def words_of_chapter(file: Path) -> Iterator[str]:
 
 def _words_of_sentences(call: ast.Call) -> Iterator[str]:
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    said = [k.value for k in call.keywords if k.arg in ("alt", "title", "what", "label")]
+    said = [k.value for k in call.keywords if k.arg in _SAID]
     said += call.args[:1] if name in ("property", "print", "set_title") else []
     for value in said:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):

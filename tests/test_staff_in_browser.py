@@ -17,7 +17,7 @@ from classroom import (
     to_bytes,
     without_demos,
 )
-from course_files import COURSE, find_cell, release, source
+from course_files import COURSE, find_cell, release, source, without_marks
 from lab_server import TOKEN, copy_course, serve
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from nbgrader.api import Gradebook
@@ -63,6 +63,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = copy_course(tmp_path_factory.mktemp("clone"))
     deserved = full_points(exercises_of(CHAPTER))
     notebook = solved(CHAPTER)
+    for cell in notebook.cells:
+        cell.source = without_marks(cell.source)
     notebook.cells += HOSTILE
     hand_in([Submission("student-one", to_bytes(notebook), deserved)], CHAPTER, root / "course")
     run_bits(root, "grade", CHAPTER)
@@ -123,6 +125,7 @@ def test_formgrader_lists_the_chapter_and_shows_a_graded_submission(page, formgr
     proof = formgrader.locator("details", has_text="A proof")
     expect(proof.locator("strong")).to_have_text("so")
     assert_no_link_of_the_student_is_live(formgrader)
+    scores.first.evaluate("box => box.scrollIntoView({block: 'center'})")
     take_screenshot(page, "formgrader-submission")
 
 

@@ -64,7 +64,7 @@ def test_after_a_check_it_shows_what_is_solved_and_leads_on(workspace: Path) -> 
     assert "| ●○○ 1 of 3 | 4 of 12 |" in page(workspace)
     assert "| ○●○ 1 of 3 | 4 of 12 |" in page(workspace)
     assert "Go on: [01 · Long sums, exercise 3: About long-sums-3]" in page(workspace)
-    assert "(01-long-sums/long-sums.ipynb#Exercise-3-·-About-long-sums-3)" in page(workspace)
+    assert "(01-long-sums/long-sums.ipynb#cell-id=card-long-sums-3)" in page(workspace)
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,16 @@ def test_the_bytes_of_each_method_are_counted_beside_what_is_predicted() -> None
         assert methods["state_dict"] == methods["load_state_dict"] == 0
         assert methods["predict"] > 0
     assert seen["logits"].unique().tolist() == [13.0]
+    assert seen["has_graph"] is False
+
+
+def test_a_graph_that_hangs_on_a_prediction_is_seen() -> None:
+    class Tracked(Counter):
+        def predict(self, volumes):
+            return super().predict(volumes).requires_grad_()
+
+    data = torch.ones(6, 1, 2, 2, 2), torch.zeros(6, 1, 2, 2, 2)
+    assert probes.segmenter_peaks(Tracked, 1000, 10, *data, [[0]])["has_graph"] is True
 
 
 class Loader:

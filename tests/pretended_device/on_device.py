@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from comparing import find_difference
 
 from helpers import Check, catalogue, peak_bytes, probes, saved_bytes
 from helpers.catalogue import Chapter, Exercise
-from helpers.comparison import find_difference
 from helpers.drawing import Draw
 from helpers.plain import plain_copy
 from helpers.process_state import state_kept
