@@ -243,6 +243,25 @@ def test_it_fits_the_screen_and_everyone_can_use_it(open_page, width: int, schem
     assert grave_faults(page) == []
 
 
+def test_a_search_that_takes_long_says_so_and_is_answered(open_page) -> None:
+    page = open_page()
+    held = []
+    page.route("**/pagefind/wasm*", lambda route: held.append(route))
+    page.keyboard.press("s")
+    page.get_by_label("Search this book").fill("overflow")
+    expect(status_of(page)).to_have_text("Searching…")
+    for route in held:
+        route.continue_()
+    expect(status_of(page)).to_contain_text("“overflow”")
+    assert page.get_by_role("dialog").get_by_role("link").all()
+
+
+def test_what_is_loaded_is_loaded_while_the_reader_types(open_page) -> None:
+    page = open_page()
+    with page.expect_request("**/pagefind/pagefind.js"):
+        page.keyboard.press("s")
+
+
 def test_an_index_that_is_missing_is_said(open_page) -> None:
     page = open_page()
     page.route("**/pagefind/**", lambda route: route.abort())

@@ -2,6 +2,7 @@
 (() => {
   const MOST_PAGES = 10;
   const MOST_SECTIONS = 3;
+  const LONG = 700; // milliseconds without an answer
   const LENS =
     '<span class="fa-svg"><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" ' +
     'fill="none" stroke="currentColor" stroke-width="2" aria-hidden="true">' +
@@ -34,6 +35,7 @@
       "afterbegin",
       "<p>Press <kbd>S</kbd> or <kbd>/</kbd> to search in the book</p>",
     );
+  const isFromADisk = location.protocol === "file:";
   const dialog = document.getElementById("bits-search");
   const form = dialog.querySelector("form");
   const input = dialog.querySelector("input");
@@ -75,15 +77,21 @@
   }
 
   let pagefind;
+  async function load() {
+    const address = new URL(`${path_to_root}pagefind/pagefind.js`, document.baseURI);
+    pagefind ??= await import(address);
+    await pagefind.init();
+  }
+
   async function search() {
     const typed = input.value.trim();
-    if (!wordsOf(typed) || location.protocol === "file:") {
+    if (!wordsOf(typed) || isFromADisk) {
       show([], ...(wordsOf(typed) ? neededFromADisk() : []));
       return;
     }
+    const waiting = setTimeout(() => show([], "Searching…"), LONG);
     try {
-      const address = new URL(`${path_to_root}pagefind/pagefind.js`, document.baseURI);
-      pagefind ??= await import(address);
+      await load();
       const found = await ask(typed);
       const best = found?.slice(0, MOST_PAGES).map((result) => result.data());
       const pages = await Promise.all(best ?? []);
@@ -96,6 +104,8 @@
     } catch (error) {
       show([], "The search’s index cannot be loaded; load the page again, or build the book again.");
       console.warn(error);
+    } finally {
+      clearTimeout(waiting);
     }
   }
 
@@ -166,6 +176,10 @@
   function open() {
     dialog.showModal();
     input.select();
+    // A slow machine takes seconds for it: while the reader types. A search says what went wrong.
+    if (!isFromADisk) {
+      load().catch(() => {});
+    }
   }
 
   function step(by) {
