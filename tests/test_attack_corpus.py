@@ -48,9 +48,11 @@ SYSTEM_FOLDERS = [
 ]
 ROUNDING = 0.011
 # Cells that loop or sleep are stopped sooner than in a course, so that nobody waits for them. What
-# is not to be stopped by a clock has more time than a busy machine can take away.
-SETTINGS = judge.Settings(cell_seconds=3.0, exercise_seconds=6.0)
+# is not to be stopped by a clock has more time than a busy machine can take away: all calls of one
+# right solution together compute two seconds at most, and three times as long on a busy machine.
+SETTINGS = judge.Settings(cell_seconds=3.0, exercise_seconds=18.0)
 PATIENT = judge.Settings(cell_seconds=60.0, exercise_seconds=120.0)
+SECONDS_PER_CALL = {SETTINGS: 6.0, PATIENT: 60.0}
 MIB = 2**20
 # A judged notebook holds what a cell printed, up to a cap; whatever was printed.
 MOST_NOTEBOOK_BYTES = 8 * MIB
@@ -113,8 +115,7 @@ class World:
     def judge(self, attack: Attack) -> Judged:
         self.judged.add(attack.name)
         settings = SETTINGS if Verdict.TIMED_OUT in attack.verdicts else PATIENT
-        seconds = min(settings.exercise_seconds, 60.0)
-        with mock.patch.object(session, "SECONDS_PER_CALL", seconds):
+        with mock.patch.object(session, "SECONDS_PER_CALL", SECONDS_PER_CALL[settings]):
             assignment = self.assignments[attack.chapter]
             return judge.judge_submission(attack.notebook, assignment, settings)
 
