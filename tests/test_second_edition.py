@@ -10,7 +10,7 @@ from course_files import CHAPTERS, source
 from nbformat.notebooknode import NotebookNode
 
 MOST_OPEN_LINES = 15
-MOST_WORDS_ON_A_CARD = 245
+MOST_WORDS_ON_A_CARD = 240
 FEWEST_PREDICTIONS, FEWEST_DRAWINGS = 4, 2
 _HINTS = re.compile(r"<!--.*?-->", re.DOTALL)
 _CALL_AND_RESULT = re.compile(r"`[^`]+`.*`[^`]+`|`[^`]+`.* \d", re.DOTALL)

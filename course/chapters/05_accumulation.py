@@ -2,8 +2,8 @@
 """
 # 05 · Gradient accumulation, clipping, schedules
 
-Suppose that a batch of 100 images does not fit into memory. A training loop splits it into smaller batches, divides the loss of each by their
-number, and adds up the gradients. If the smaller batches are equally large, the result is the gradient of all 100 images. For any other split it is a different
+Suppose that a batch of 100 images does not fit into memory. A training loop splits it into smaller batches, divides the loss of each by the
+number of smaller batches, and adds up the gradients. If the smaller batches are all the same size, the result is the gradient of the loss over all 100 images. With any other split, the result is a different
 gradient, and PyTorch raises no exception.
 
 **中文**: 本章讲梯度累积：微批次与整批的等价、按词元加权、最后的短窗口、梯度裁剪、按优化器步数计数的学习率调度，以及累积下的批归一化。
@@ -76,7 +76,7 @@ true_gradient = gradient_of(full)
 The smaller batches are called **micro-batches**. Each goes through its own forward and backward pass, the gradients add up in `.grad`, and the optimizer
 steps once, after the last micro-batch. This is **gradient accumulation**. The loss of the whole batch is a mean over the images. To keep it a mean, the loop divides each micro-batch's mean
 by the number of micro-batches, as the [example in PyTorch's documentation](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation) does.
-The **relative error** is the norm of the difference from the true gradient, divided by the norm of the true gradient.
+Below, the true gradient is that of the whole batch. The **relative error** of an accumulated gradient is the norm of its difference from the true gradient, divided by the norm of the true gradient.
 """
 
 
@@ -109,7 +109,7 @@ even = [size for size in errors if 100 % size == 0]
 uneven = [size for size in errors if 100 % size]
 for sizes, color, label in (
     (uneven, "vermilion", "the last micro-batch is smaller"),
-    (even, "blue", "all micro-batches are equally large"),
+    (even, "blue", "all micro-batches have the same size"),
 ):
     floor = [max(errors[size], 1e-8) for size in sizes]
     axes.plot(sizes, floor, "o", color=COLORS[color], markersize=4, label=label)
@@ -130,7 +130,7 @@ show(
 
 # %% [markdown]
 """
-> **After this chapter you can**
+> **After this chapter, you will be able to**
 >
 > - accumulate a gradient over micro-batches of any sizes so that it equals the gradient of the whole batch up to rounding;
 > - choose the divisor of a loss that is a mean over tokens;
@@ -140,19 +140,19 @@ show(
 >
 > **Time**: 75 minutes to read and run, 145 for the seven exercises.
 >
-> **Know before**: modules and autograd (chapter 00). BatchNorm (chapter 01) and the GradScaler (chapter 04) help, but this
-> chapter recalls what it uses.
+> **Prerequisites**: modules and autograd (chapter 00). BatchNorm (chapter 01) and the GradScaler (chapter 04) help, but this
+> chapter reviews what it needs from them.
 """
 
 # %% [markdown]
 r"""
 ## The last four images
 
-100 is not a multiple of 32, so the last micro-batch holds 4 images. Its loss is a mean over 4 images; the loss of each other micro-batch is a mean over 32.
+100 is not a multiple of 32, so the last micro-batch holds 4 images. Its loss is a mean over 4 images; the losses of the other three are means over 32.
 The loop divides each of these means by 4, the number of micro-batches. So each of the last 4 images has the weight $\frac{1}{4 \cdot 4}$ in the gradient, and each of
 the others has the weight $\frac{1}{4 \cdot 32}$: an eighth of that.
 
-In the drawing below, each bar is a micro-batch, and a **row** is one example of the batch, here one image. The width of a bar is the number of rows in its micro-batch, and its height is the weight of one of them. The dashed line is
+In the drawing below, each bar is a micro-batch, and a **row** is one example of the batch, here one image. The width of a bar is the number of rows in its micro-batch, and its height is the weight of a single row. The dashed line is
 the weight of a row in the whole batch. Drag the boundaries between micro-batches and switch between the rules for weighting: which rule keeps every bar at the dashed line?
 """
 
@@ -166,7 +166,7 @@ sum is the sum of the gradients. The mean over all rows is a *weighted* sum of t
 
 $$\frac{1}{N} \sum_{i=1}^{N} \ell_i \;=\; \sum_b \frac{n_b}{N} \cdot \underbrace{\frac{1}{n_b} \sum_{i \in b} \ell_i}_{\text{mean over } b}$$
 
-The weight of a micro-batch is $n_b / N$, its **share** of the rows. All $k$ weights equal $1/k$ only if the micro-batches are equally large.
+The weight of a micro-batch is $n_b / N$, its **share** of the rows. With $k$ micro-batches, all weights equal $1/k$ only if the micro-batches have the same size.
 Two other rules occur in the libraries that this chapter cites: dividing every mean by $k$, which gives the **mean of means**, and not dividing at all.
 """
 
@@ -202,10 +202,10 @@ for sizes in ([25, 25, 25, 25], [32, 32, 32, 4]):
 
 # %% [markdown]
 r"""
-Without a divisor, the gradients of four means over 25 rows add up to four times the gradient, a relative error of 3. With micro-batches of 32, 32, 32 and 4, both wrong rules give a wrong gradient, and only the shares give the right one.
-With SGD, an undivided gradient makes the step four times as long as it should be. Adam cancels a constant factor almost completely, so the bug stays hidden until something depends on the norm of the gradient. Clipping does.
+Without a divisor, the gradients of four means over 25 rows add up to four times the gradient, a relative error of 3. With micro-batches of 32, 32, 32 and 4, neither of these two rules gives the right gradient; only the shares do.
+With four equal micro-batches and SGD, an undivided gradient makes the step four times as long as it should be. Adam cancels a constant factor almost completely, so the bug stays hidden until something, such as clipping, depends on the norm of the gradient.
 
-## Why .grad adds up
+## Why .grad accumulates
 
 `backward()` does not write a gradient into `.grad`. It *adds* the gradient to what is stored there:
 """
@@ -234,18 +234,18 @@ show_drawing(
     "05/gradient-adds-up",
     number="5.2",
     caption="One window of four micro-batches. The intermediate results of a micro-batch, its activations, stay in memory from its forward pass to its backward pass; `.grad` stays until `zero_grad`.",
-    alt="A timeline of one window. Four times, a forward pass lets the activations rise and a backward pass lets them fall to zero, "
-    "while .grad gets higher with each backward pass. After the fourth the optimizer steps, and zero_grad frees .grad.",
+    alt="A timeline of one window. Four times, the memory for activations rises during a forward pass and falls to zero during a backward pass, "
+    "while the accumulated gradient grows with each backward pass. After the fourth the optimizer steps, and zero_grad frees .grad.",
 )
 
 # %% [markdown]
 """
-*Equal up to rounding* can be tested, because a rounding error shrinks as the precision of the format grows. The next figure compares the accumulated gradient with one that is computed in float64
+The claim that the two gradients are *equal up to rounding* can be tested, because a rounding error shrinks as the precision of the format grows. The next figure compares the accumulated gradient with one that is computed in float64
 from the same weights and images.
 """
 
 
-# %% folded="Figure 5.3: equal to rounding"
+# %% folded="Figure 5.3: equal up to rounding"
 def error_in(dtype, size, rows=480):
     """Return the error of accumulation with every number of ``dtype``, against float64."""
     exact, model = make_classifier(torch.float64), make_classifier(dtype)
@@ -286,14 +286,14 @@ show(
 
 # %% [markdown]
 r"""
-For the bfloat16 curve the whole model was converted, so its weights and therefore `.grad` are bfloat16. This format has 8 significant bits, and a number that is small enough disappears when it is added to a large one (chapter 02). Under autocast the weights stay float32, and so does `.grad`. If you convert a whole model to bfloat16, accumulate its gradients in a float32 buffer.
+For the bfloat16 curve the whole model was converted, so its weights and therefore `.grad` are bfloat16. This format has 8 significant bits, and a number that is small enough disappears when it is added to a large one (chapter 02). Under autocast, which casts the inputs of single operations and not the model, the weights stay float32, and so does `.grad`. If you convert a whole model to bfloat16, accumulate its gradients in a float32 buffer.
 
-Two mechanisms break the equality altogether. With dropout, the whole batch and the micro-batches draw different masks, so the two gradients have the same expected value and differ in every step.
-And rows can depend on each other, as in BatchNorm or in a loss that compares all rows of a batch. Then the loss is not a mean of the rows' own losses, and accumulation no longer gives the gradient of the whole batch. A section below returns to BatchNorm.
+Two mechanisms break the equality altogether. With dropout, the whole batch and the micro-batches draw different masks, so the two gradients have the same expected value but differ in every step.
+And rows can depend on each other, as in BatchNorm or in a loss that compares all rows of a batch. Then the loss is not a mean of terms that depend on one row each, and accumulation no longer gives the gradient of the whole batch. A section below returns to BatchNorm.
 
 ## What accumulation saves
 
-Autograd keeps **activations**, the intermediate results that the backward pass needs, and their size grows with the number of rows. The next cell counts these bytes in three cases: the whole batch at once; micro-batches of 8 with a backward pass after each, where the cost is that of one micro-batch; and micro-batches of 8 whose losses are added up for a single backward pass. The network is wider than the classifier above. Weights and inputs
+Autograd keeps **activations**, the intermediate results that the backward pass needs, and their size grows with the number of rows. The next cell counts the bytes saved for backward in three cases: the whole batch at once; micro-batches of 8 with a backward pass after each (memory never holds more than one micro-batch's activations); and micro-batches of 8 whose losses are added up for a single backward pass. The network is wider than the classifier above. Weights and inputs
 need the same memory in all three cases and are not counted.
 """
 
@@ -326,7 +326,7 @@ def kept(compute_loss):
 
 # %%
 print("KiB saved for backward")
-print("  rows   at once   8 at a time, backward each   8 at a time, one backward")
+print("  rows   at once       8, backward after each  8, one backward at the end")
 for rows in (8, 32, 128, 512):
     at_once = kept(lambda rows=rows: loss_of(slice(rows)))
     after_each = kept(lambda: loss_of(slice(8)))
@@ -337,14 +337,14 @@ print(f".grad takes {in_grad / 1024:.0f} KiB, whatever the number of rows")
 
 # %% [markdown]
 """
-With a backward pass after each micro-batch, memory holds the activations of *one* micro-batch at a time. In addition, `.grad` needs as much memory as the weights. Accumulation therefore saves much only where activations need more memory than weights.
+With a backward pass after each micro-batch, memory holds the activations of *one* micro-batch at a time. In addition, `.grad` needs as much memory as the weights. Accumulation therefore saves a lot of memory only where activations need more memory than weights.
 This network has many weights and few activations per row: even 512 rows at once need only 1.4 times the memory of `.grad`. In a convolutional network it is the reverse: its filters are small and its activations large (chapter 12 measures one).
 
-The last column shows a trap. If you add up the losses and call `backward()` once at the end, autograd keeps all graphs until that call, so the gradient is right and no memory is saved.
+The last column shows a trap. If you add up the losses and call `backward()` once at the end, the gradient is right, but autograd keeps all graphs until that call, so no memory is saved.
 """
 
 
-# %% folded="Measuring tool: a ledger of the bytes that wait for the backward pass"
+# %% folded="Measuring tool: a ledger of the bytes saved for backward"
 class Ledger:
     """Keeps account of the bytes that wait for a backward pass, each storage once."""
 
@@ -402,8 +402,8 @@ for (name, history), color, style in zip(
     above = 3 if style == "--" else 2  # two curves lie on each other for a part
     axes.step(places, sizes, style, where="post", color=COLORS[color], label=name, zorder=above)
 axes.set(
-    title="What waits for the backward pass",
-    xlabel="time (tensors saved or fetched; 1 is the end of the step)",
+    title="Memory saved for backward",
+    xlabel="fraction of the step, counted in tensors saved or fetched",
     ylabel="KiB",
 )
 axes.set_ylim(0, 1.5 * max(peaks.values()) / 1024)
@@ -411,20 +411,20 @@ axes.legend(loc="upper left")
 show(
     figure,
     number="5.4",
-    caption="Memory for activations during one step of 32 rows. Only a backward pass after each micro-batch keeps the peak low, at a quarter.",
-    alt="KiB that wait for the backward pass, over one step. With 32 rows at once, and with four times 8 rows "
+    caption="Memory for activations during one step of 32 rows. Only a backward pass after each micro-batch lowers the peak, here to a quarter.",
+    alt="KiB saved for backward, over one step. With 32 rows at once, and with four micro-batches of 8 rows "
     "and one backward pass at the end, the curve climbs to its peak in the middle and falls to zero. With a "
-    "backward pass after each 8 rows there are four small teeth, each a quarter as high.",
+    "backward pass after each 8 rows there are four small peaks, each a quarter as high.",
 )
 
 # %% [markdown]
 """
 torchtune fell into this trap. In October 2024, to weight all tokens equally, it moved the backward pass to the
-end of the window ([pull request 1875](https://github.com/meta-pytorch/torchtune/pull/1875)). The pull request that moved it back into the loop, because the memory had grown, was opened nine days after the first one
+end of the window ([pull request 1875](https://github.com/meta-pytorch/torchtune/pull/1875)). A second pull request, opened nine days after the first, moved it back into the loop because memory use had grown
 ([pull request 1917](https://github.com/meta-pytorch/torchtune/pull/1917)).
 
-Accumulation adds almost no arithmetic: every row is computed once in either case, and only the additions to `.grad` are new. But small matrix products use the hardware less efficiently, and
-`.grad` occupies memory during all later forward passes of the window. The next cell measures the time on the machine where it runs; the range in parentheses shows how much single runs differ.
+Accumulation adds almost no arithmetic: every row is processed once in either case, and only the additions to `.grad` are new. But small matrix products use the hardware less efficiently, and
+`.grad` occupies memory during all later forward passes of the window. The next cell measures the time on the machine where it runs; the range in parentheses shows how much individual runs differ.
 """
 
 
@@ -465,16 +465,16 @@ So choose the largest micro-batch that fits into memory, and accumulate as many 
 
 # %% [markdown] exercise="accumulate-rows" points=4 minutes=15 difficulty=1
 """
-### Accumulate to the whole batch's gradient
+### Accumulate the gradient of the whole batch
 
-If the size of a batch is not a multiple of the micro-batch's size, the last micro-batch is smaller. Write the loop that gives the gradient of the whole batch for any sizes.
+If the batch size is not a multiple of the micro-batch size, the last micro-batch is smaller. Write the loop that gives the gradient of the whole batch for any sizes.
 
 `accumulate(model, loss_function, micro_batches) -> float`
 
-- **In** `micro_batches`: a list of one or more pairs `(inputs, targets)` of tensors whose first dimension counts the rows. **The number of rows differs** from pair to pair and is at least 1.
-  `loss_function(outputs, targets)` returns the *mean* over the rows, a tensor without dimensions. The loss depends on every parameter.
-- **Out**: the mean loss over all rows of all pairs, a Python float. Afterwards the `.grad` of each parameter is the gradient of that mean; gradients stored before the call are discarded.
-- **Limits**: the model sees one pair at a time, and each forward pass is followed by its backward pass before the next forward pass begins. Do not switch the model between training and evaluation mode.
+- **In** `micro_batches`: a list of one or more pairs `(inputs, targets)` of tensors whose first dimension counts the rows. **The number of rows differs** between pairs and is at least 1.
+  `loss_function(outputs, targets)` returns the mean over the rows, a zero-dimensional tensor that depends on every parameter.
+- **Out**: the mean loss over all rows of all pairs, a Python float. Afterwards each parameter's `.grad` is the gradient of that mean; gradients stored before the call are discarded.
+- **Limits**: one pair per forward pass, and each forward pass is followed by its backward pass before the next one begins. The model stays in its mode, training or evaluation.
 
 With one pair of 3 rows (mean loss 1.0) and one pair of 1 row (loss 5.0), `accumulate(model, loss_function, pairs)` returns `2.0`, not `3.0`.
 
@@ -593,18 +593,18 @@ def stays_in_eval_mode(rows, features, old=None):
     x, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     loss = functional.cross_entropy(with_batch_norm(state, x, training=False), y)
     check.close(got["output"], loss.item(), rtol=1e-4, what="the loss")
-    what = "what the model makes of new rows after the call"
+    what = "the model's outputs on new rows after the call"
     expected = with_batch_norm(state, fresh, training=False)
     check.close(got["outputs"], expected, rtol=1e-4, atol=1e-5, what=what)
 
 
-with check.property("equal micro-batches give the loss and the gradient of the full batch"):
+with check.property("equal micro-batches give the loss and the gradient of the whole batch"):
     (model, state), pairs = draw_network(5, 4, 3), draw_pairs([6, 6, 6], 5, 3)
     got = call_accumulate(model, state, pairs)
     loss, slopes = of_full_batch(state, pairs)
     check.close(got["output"], loss, rtol=1e-4, what="the loss")
     same_gradients(got["gradients"], slopes)
-with check.property("so do micro-batches of 7, 1 and 3 rows", weight=2):
+with check.property("micro-batches of 7, 1 and 3 rows give the loss and the gradient of the whole batch", weight=2):
     (model, state), pairs = draw_network(4, 6, 5), draw_pairs([7, 1, 3], 4, 5)
     pairs = make_one_pair_hard(pairs, 0, lambda x: outputs_by_hand(state, x))
     got = call_accumulate(model, state, pairs)
@@ -640,10 +640,10 @@ with check.property("a network with BatchNorm sees each micro-batch by itself, i
     slopes = torch.autograd.grad(loss, list(leaves.values()))
     check.close(got["output"], loss.item(), rtol=1e-4, what="the loss")
     same_gradients(got["gradients"], dict(zip(leaves, slopes, strict=True)))
-    what = "what the model makes of new rows after the call"
+    what = "the model's outputs on new rows after the call"
     expected = with_batch_norm(state, fresh)
     check.close(got["outputs"], expected, rtol=1e-4, atol=1e-5, what=what)
-with check.property("each forward pass has had its backward pass before the next one begins"):
+with check.property("each forward pass is followed by its backward pass before the next one begins"):
     rows = (2 + check.draw.permutation(7)[: check.draw.integer(2, 6)]).tolist()
     inputs, hidden, classes = (2 + check.draw.permutation(5)[:3]).tolist()
     model, state = draw_network(inputs, hidden, classes)
@@ -687,15 +687,15 @@ check.score()
 r"""
 ## When to accumulate
 
-Accumulate when a recipe asks for a batch that does not fit into memory. Its learning rate was tuned for that batch size. If you change the batch size instead of accumulating, the learning rate has to change as well, because the number of steps per epoch changes. For SGD, Goyal and others (2017, section 2.1) give the **linear scaling
+Accumulate when a recipe asks for a batch that does not fit into memory. The recipe's learning rate was tuned for that batch size. If you change the batch size instead of accumulating, the learning rate has to change as well, because the number of steps per epoch changes. For SGD, Goyal and others (2017, sections 2.1 and 2.2) give the **linear scaling
 rule**: if the batch size grows by a factor, multiply the learning rate by the same factor, and raise it gradually over the first steps (a **warm-up**). For Adam, Malladi and others (2022) derive
-a square-root rule: multiply the learning rate by the square root of that factor, and adjust Adam's other constants with it. Both rules are approximations. Goyal and others find that theirs fails above about 8,000 images.
+a square-root rule: multiply the learning rate by the square root of that factor, and adjust Adam's $\beta_1$, $\beta_2$ and $\epsilon$ accordingly. Both rules are approximations. Goyal and others find that theirs fails for batches of more than about 8,000 images.
 
-The next cell trains the classifier on 1,536 images for six epochs (passes over the data), once with batches of 32 and twice with batches of 256, which is a window of 8 micro-batches of 32.
+The next cell trains the classifier on 1,536 images for six epochs (passes over the data), once with batches of 32 and twice, at two learning rates, with batches of 256, the size of a window of 8 micro-batches of 32.
 """
 
 
-# %% folded="Train: three pairs of batch and learning rate"
+# %% folded="Train: three pairs of batch size and learning rate"
 def losses_of_run(batch, learning_rate, epochs=6, rows=1536):
     """Return the training loss on all rows, before each epoch and at the end."""
     model = make_classifier()
@@ -741,18 +741,18 @@ for name, losses in runs.items():
 
 # %% [markdown]
 """
-After equally many images, the larger batch is no better here. Accumulate to reproduce a recipe, or because a loss or a layer needs many rows at once. A run that already fits into memory does not get better by it.
+After the same number of images, the larger batch is no better here. Accumulate to reproduce a recipe whose batch does not fit into memory. Accumulation does not improve a run that already fits, and it does not help a loss or a layer that needs many rows at once, because each forward pass still sees only one micro-batch.
 """
 
 # %% [markdown]
 r"""
 ## A token is not a text
 
-A **token** is a unit of text that a language model reads and predicts, such as a word or a part of one. The loss is a mean over tokens. With text, the mean of means goes wrong in every step and not just in the last one: texts differ in length, so two micro-batches
-with equally many texts rarely hold equally many tokens.
+A **token** is a unit of text that a language model reads and predicts, such as a word or a part of one. Its loss is a mean over tokens. With text, the mean of means goes wrong even if every micro-batch holds the same number of texts: texts differ in length, so two micro-batches
+with the same number of texts rarely hold the same number of tokens.
 
 The smallest possible model shows the effect. It has a single parameter, the logit of "yes", whose sigmoid is the probability. One micro-batch of the window is a text of 4 tokens, all "yes". The
-other is a text of 60 tokens, all "no". A model with no other information should predict "yes" with the probability $4/64 = 0.0625$.
+other is a text of 60 tokens, all "no". The model sees no input, so it should predict "yes" with probability $4/64 = 0.0625$.
 """
 
 
@@ -785,7 +785,7 @@ shares = {
 # %% folded="Predict: what the mean of means learns"
 predict(
     "05/share-of-yes",
-    'The loss is the mean of the two texts\' mean losses. Which probability of "yes" does the model learn?',
+    'The loss is the mean of the two texts\' mean losses. What probability of "yes" does the model learn?',
     shares["mean of the two means"][-1],
     "Both texts have the same weight, so the 4 tokens that say yes count as much as the 60 that say no.",
     between=(0, 1),
@@ -801,7 +801,7 @@ axes.legend(loc="upper right", ncols=3, fontsize=9)
 show(
     figure,
     number="5.6",
-    caption="Both runs have converged, but to the minima of two different losses: 0.5 and 0.0625.",
+    caption="Both runs have converged, but to the minima of two different losses, at P(yes) = 0.5 and P(yes) = 0.0625.",
     alt="Probability of yes against the optimizer step. With the mean of the two means it stays at 0.5. With the mean "
     "over all tokens it falls from 0.5 to 0.0625, the share of yes among the tokens.",
 )
@@ -822,10 +822,10 @@ $$\text{loss} = \frac{1}{T} \sum_b \sum_{t \in b} \ell_t \qquad T = \text{the nu
 The divisor $T$ depends on the whole window, so it cannot be computed from one micro-batch. There are two ways to apply it:
 
 - Count the labels of the whole window first, and divide each micro-batch's *sum* of losses by $T$ before its backward pass. Keeping the labels in memory is cheap, because they are much smaller than activations.
-- Accumulate the gradients of the sums, count meanwhile, and multiply each `.grad` by $1/T$ at the end, before anything else reads it.
+- Accumulate the gradients of the sums, count the labels along the way, and multiply each `.grad` by $1/T$ at the end, before anything else reads it.
 
-`cross_entropy` ignores positions with the label −100, its default `ignore_index`: it leaves them out of the sum and out of the count. The label marks **padding**, tokens that only bring the texts of a batch to equal length, and prompts,
-the given beginnings of texts that the model should not learn to produce. If no label is left, the mean is 0/0:
+`cross_entropy` ignores positions with the label −100, its default `ignore_index`: it leaves them out of the sum and out of the count. The label −100 marks **padding**, tokens that only bring the texts of a batch to the same length, and prompts,
+which open a text and which the model should not learn to produce. If no label is left, the mean is 0/0:
 """
 
 # %%
@@ -834,15 +834,15 @@ for reduction in ("mean", "sum"):
     logits = torch.zeros(3, 5, requires_grad=True)
     loss = functional.cross_entropy(logits, ignored, reduction=reduction)
     loss.backward()
-    print(f"{reduction}: the loss is {loss.item()}, its gradient {logits.grad.norm().item()}")
+    print(f"{reduction}: the loss is {loss.item()}, the norm of its gradient is {logits.grad.norm().item()}")
 
 # %% [markdown]
 """
-One micro-batch without labels makes the window's loss nan, and a running mean in the log stays nan from then on. The micro-batch's gradient is 0, so training goes on. But a mean of means
+One micro-batch whose labels are all ignored makes the window's loss nan, and a running mean in the log stays nan from then on. The micro-batch's gradient is 0, so training goes on. But a mean of means
 still counts the micro-batch in its divisor, which makes the window's gradient too small. Sums of losses have neither problem.
 
-A training run shows how well the bug hides. A small model learns to spell: from each character of the words below it predicts the next one. A window holds two micro-batches, one of short words and one of
-long words, as a loader that sorts texts by length would cut them.
+A training run shows how well the bug hides. A small model learns to spell. Its tokens are characters, and from each character of a word it predicts the next one. A window holds two micro-batches, one of short words and one of
+long words, as a loader that groups texts by length would build them.
 """
 
 
@@ -894,7 +894,7 @@ spelled = {"mean of means": spell(True), "mean over all tokens": spell(False)}
 figure, (left, right) = new_figure(1, 2, height=3.0, sharey=True)
 for axes, number, title in (
     (left, 0, "What each run minimizes"),
-    (right, 1, "Mean loss of a token"),
+    (right, 1, "Mean loss per token"),
 ):
     for (name, run), color, style in zip(
         spelled.items(), ("vermilion", "blue"), ("--", "-"), strict=True
@@ -905,22 +905,22 @@ left.legend()
 show(
     figure,
     number="5.7",
-    caption="By the loss that each run logs (left), the mean of means looks slightly better. By the mean loss of a token (right), it is clearly worse.",
+    caption="Judged by the loss that each run logs (left), the mean of means looks slightly better. Judged by the mean loss per token (right), it is clearly worse.",
     alt="Two plots of loss against optimizer step. Left, what each run minimizes: both curves fall and end close together, that of the mean of means a little lower. "
-    "Right, the mean loss of a token in both runs: the mean of means ends clearly higher.",
+    "Right, the mean loss per token in both runs: the mean of means ends clearly higher.",
 )
 
 # %%
 true_length = sum(map(len, SHORT + LONG)) / len(SHORT + LONG)
 print(f"the words have {true_length:.1f} letters on average")
 for name, (minimized, true, length) in spelled.items():
-    print(f"{name}: log {minimized[-1]:.2f}, loss of a token {true[-1]:.2f}, letters {length:.1f}")
+    print(f"{name}: logged loss {minimized[-1]:.2f}, loss per token {true[-1]:.2f}, letters per word {length:.1f}")
 
 # %% [markdown]
 """
-The model that was trained on the mean of means ends its words after fewer than four letters, because the tokens of short words have too much weight. Yet its log shows the lower loss, because the two runs log different quantities.
+The model that was trained on the mean of means ends its words after fewer than four letters on average, because the tokens of short words have too much weight. Yet its log shows the lower loss, because the two runs log different quantities.
 
-The Trainer of transformers averaged means until October 2024 ([pull request 34191](https://github.com/huggingface/transformers/pull/34191)), and so did torchtune ([pull request 1875](https://github.com/meta-pytorch/torchtune/pull/1875)).
+The `Trainer` in Hugging Face Transformers averaged means until October 2024 ([pull request 34191](https://github.com/huggingface/transformers/pull/34191)), and so did torchtune ([pull request 1875](https://github.com/meta-pytorch/torchtune/pull/1875)).
 OpenNMT-py had a related bug in 2018: its divisor was not the number of tokens, even if the user asked for normalization by tokens ([pull request 526](https://github.com/OpenNMT/OpenNMT-py/pull/526)).
 """
 
@@ -1093,17 +1093,17 @@ show(
 for rows, size, steps in ((1797, 32, 8), (1797, 32, 40)):
     count = math.ceil(rows / size)
     lost = window_of_each(count, steps).count(None)
-    print(f"{count} micro-batches, windows of {steps}: no step follows {lost} of them")
+    print(f"{count} micro-batches in windows of {steps}: no step follows the last {lost}")
 
 # %% [markdown]
 r"""
 Micro-batches 9 and 10 go through a forward and a backward pass, but no step follows. What becomes of their gradient depends on where `zero_grad` is called:
 
-- If it is called at the beginning of each epoch, it discards their gradient, and these rows were computed for nothing.
+- If it is called at the beginning of each epoch, the call discards their gradient, and their two passes were wasted.
 - If it is called only after a step, their gradient stays in `.grad`, and the first window of the next epoch adds to it. The weights of these six micro-batches add up
   to 1.5 instead of 1. After the last epoch, the leftover gradient is lost.
 
-A loop that does step on the incomplete window must use the weights of *that* window, and they must add up to 1. Two micro-batches of equal size, each divided by $k = 4$, reach one half. If their sizes differ, each micro-batch needs its share of the window's rows again:
+A loop that does step on the incomplete window must use the weights of *that* window, and they must add up to 1. If the losses of two micro-batches are each divided by $k = 4$, the weights add up to only one half. If the sizes differ, each micro-batch must again be weighted by its share of the window's rows:
 """
 
 # %%
@@ -1116,7 +1116,7 @@ for name, factors in {
 
 # %% [markdown]
 """
-Lightning steps on the incomplete window and divides by $k$ there too ([issue 19987](https://github.com/Lightning-AI/pytorch-lightning/issues/19987), open).
+Lightning does step on the incomplete window, but it divides by $k$ there, too ([issue 19987](https://github.com/Lightning-AI/pytorch-lightning/issues/19987), open).
 
 A loop could ask `len(loader)` how many micro-batches will come, but a stream has no length. The following always works: collect micro-batches from the iterator until there are $k$ *or the iterator ends*, and only then process the window. `itertools.islice` takes up to
 $k$ items from an iterator, and returns fewer at its end:
@@ -1130,23 +1130,22 @@ for _ in range(3):
 
 # %% [markdown]
 """
-Meanwhile the window's inputs occupy memory. In a deep network they are small compared with the activations of one micro-batch, and they can stay in CPU memory until their forward pass.
+Until the window's step, all of its inputs occupy memory. In a deep network they are small compared with the activations of one micro-batch, and they can stay in CPU memory until their forward pass.
 """
 
 # %% [markdown] exercise="close-windows" points=4 minutes=20 difficulty=2
 """
 ### An epoch with a short window
 
-The last window of an epoch may be incomplete, and a stream does not announce its end. Write an epoch that handles both.
+The last window of an epoch may be incomplete, and a stream does not announce its end. Write a loop for one epoch that handles both.
 
 `train_epoch(model, optimizer, loss_function, micro_batches, steps) -> list[float]`
 
-- **In** `micro_batches`: an **iterator** over pairs `(inputs, targets)`, without a length; the number of rows differs from pair to pair. `steps`, at least 1: the number of pairs in a full window.
-  `loss_function`: a mean over rows. `optimizer`: an SGD, possibly with momentum, weight decay and parameter groups.
-- **Out**: for each window, the last and shorter one included, the mean loss over its rows before its step. The optimizer steps once per window, with the gradient of that mean. Without pairs there is no step, and the list is empty.
-- **Limits**: before a window's step, read at most one pair beyond that window. Forward and backward passes as in the first exercise. The model comes in training mode and stays there. Gradients stored before the call are discarded.
+- **In** `micro_batches`: an **iterator** over pairs as in exercise 1. `steps`: the number of pairs in a full window, at least 1. `optimizer`: an SGD optimizer, possibly with momentum, weight decay and parameter groups. The model is in training mode.
+- **Out**: for each window, including the shorter last one, the mean loss over its rows before its step. The optimizer steps once per window, with the gradient of that mean. Without pairs, it does not step and the list is empty.
+- **Limits**: those of exercise 1, and before a window's step, read at most one pair beyond that window. Gradients stored before the call are discarded.
 
-With 10 pairs and `steps=4` the list has 3 entries; the last one is over 2 pairs. You may call your `accumulate`.
+With 10 pairs and `steps=4` the list has 3 entries; the last one covers 2 pairs. You may call your `accumulate`.
 
 <!-- hint: How do you find out that a window is the last one, without asking for the length? When do you know its number of rows? -->
 <!-- hint: Collect the pairs of one window in a list first. Then the window is a little full batch of its own, and the first exercise does the rest. -->
@@ -1156,7 +1155,7 @@ With 10 pairs and `steps=4` the list has 3 entries; the last one is over 2 pairs
 
 # %% solution="close-windows"
 def train_epoch(model, optimizer, loss_function, micro_batches, steps):
-    """Make one step per window of ``steps`` micro-batches; return the mean loss of each window."""
+    """Take one step per window of ``steps`` micro-batches; return the mean loss of each window."""
     ### BEGIN SOLUTION
     losses = []
     while window := list(itertools.islice(micro_batches, steps)):
@@ -1251,17 +1250,17 @@ def agrees_with_full_windows(rows, steps, sizes, old=None):
     given = {name: value.abs() + old for name, value in state.items()} if old else None
     options = {"old_gradients": given} if old else {}
     got = train(probes.trained_in_windows, model, state, pairs, steps, **options)
-    check.equal(got["steps"], math.ceil(len(pairs) / steps), what="steps of the optimizer")
+    check.equal(got["steps"], math.ceil(len(pairs) / steps), what="the number of optimizer steps")
     same_training(got, state, pairs, steps)
 
 
 with check.property("two full windows of equal micro-batches"):
     agrees_with_full_windows([4] * 6, 3, (5, 4, 3))
-with check.property("a short last window steps, by its own number of rows", weight=3):
+with check.property("the optimizer steps on a short last window, with that window's own weights", weight=3):
     agrees_with_full_windows([4] * 7, 3, (4, 5, 3))
 with check.property("micro-batches of different sizes", weight=2):
     agrees_with_full_windows([2, 7, 1, 5, 3, 8, 1, 6], 3, (6, 4, 5))
-with check.property("fewer micro-batches than a window takes: one step; none at all: no step"):
+with check.property("fewer micro-batches than a full window: one step; no micro-batches: no step"):
     agrees_with_full_windows([5, 2], 4, (3, 5, 4))
     agrees_with_full_windows([], 2, (3, 4, 5))
 with check.property("gradients stored before the call are discarded"):
@@ -1354,17 +1353,17 @@ show(
     caption="One factor for all entries keeps the direction of the gradient. A bound for each entry or each tensor does not.",
     alt="Arrows from the origin. The gradient points to (4, 2). Clipped by norm it points the same way and ends on "
     "the circle of radius 1. By the maximum norm it points the same way too and ends at (1, 0.5). Clipped by value, or each tensor "
-    "by its own norm, it points to (1, 1), another direction.",
+    "by its own norm, it points to (1, 1), a different direction.",
 )
 
 # %% [markdown]
 r"""
-Clipping by value changes the direction: the first entry was twice the second, and now they are equal. The **global norm** treats the gradients of all parameters as one long vector. With the bound $c$ (`max_norm`):
+Clipping by value changes the direction: the first entry was twice the second, and now they are equal. The **global norm** is the norm of the gradients of all parameters, taken as one long vector. With the bound $c$ (`max_norm`):
 
 $$\lVert g \rVert = \sqrt{\textstyle\sum_p \sum_i g_{p,i}^2} \qquad g_p \leftarrow g_p \cdot \min\!\left(1, \frac{c}{\lVert g \rVert}\right)$$
 
 There is one factor for all parameters, and it is never above 1. Pascanu, Mikolov and Bengio (2013, section 3.2) proposed clipping by the norm.
-`torch.nn.utils.clip_grad_norm_(parameters, max_norm)` scales the gradients in place and returns the norm *before* clipping, which you should log. Two details:
+`torch.nn.utils.clip_grad_norm_(parameters, max_norm)` scales the gradients in place and returns the norm *before* clipping, which you should log. The next cell shows two details:
 """
 
 
@@ -1383,10 +1382,10 @@ print("(0, 3e-6) at 1e-6:", after_clipping([0.0, 3e-6], 1e-6))
 # %% [markdown]
 r"""
 - An inf makes the norm inf and the factor 0. The inf itself becomes nan (inf × 0), and every other entry becomes **0**. A single nan makes every entry nan. Clipping does not cure
-  inf and nan. `error_if_nonfinite=True` raises an error instead.
+  inf or nan. `error_if_nonfinite=True` raises an error instead.
 - The function divides by $\lVert g \rVert + 10^{-6}$, which matters only for tiny norms: with the bound 1e-6, the clipped norm is 7.5e-7.
 
-Clipping bounds the *gradient*. Only for plain SGD is the learning rate times $c$ also the bound of the step. With the momentum $m$ the bound is $1/(1-m)$ times as large, because clipped gradients add up. And the length of Adam's steps barely depends on the scale of the gradient. In the next cell, 1,000 weights have the same gradient in every step:
+Clipping bounds the *gradient*. For plain SGD, and only there, the learning rate times $c$ also bounds the step. With momentum $m$, the bound is $1/(1-m)$ times as large, because clipped gradients add up. And the length of Adam's steps barely depends on the scale of the gradient. In the next cell, 1,000 weights have the same gradient in every step:
 """
 
 
@@ -1420,7 +1419,7 @@ for name, make_optimizer in optimizers.items():
 
 # %% [markdown]
 r"""
-Here Adam takes the same steps with and without clipping, because clipping scales all gradients alike and Adam divides by the root of a running mean of their squares. With Adam, clipping is useful against a *single* huge gradient, which it keeps out of the running means.
+Here Adam takes the same steps with and without clipping, because clipping scales all gradients alike and Adam divides by the root of a running mean of their squares. With Adam, clipping is useful against a *single* huge gradient, whose effect on the running means it limits.
 
 Under accumulation, clip after the window's last backward pass. Clipping after every micro-batch would clip partial sums. Two micro-batches whose gradients nearly cancel show the difference:
 """
@@ -1440,9 +1439,9 @@ for name, vector in (("clipped at the end:", at_the_end), ("clipped after each:"
 
 # %% [markdown]
 r"""
-The large parts cancel, and the mean is (0, 1). Clipped early, the first gradient shrinks to the norm 1, so it cancels almost nothing, and the result points almost in the direction of the second. Clipping each *row* by itself, before the mean, is a different algorithm with a different purpose: differential privacy (Abadi and others, 2016).
+The large parts cancel, and the mean is (0, 1). Clipped early, the first gradient shrinks to norm 1, so it cancels almost nothing, and the result points almost in the direction of the second. Clipping the gradient of each *row* by itself, before the mean, is a different algorithm with a different purpose: differential privacy (Abadi and others, 2016).
 
-Clipping reads every gradient twice, once for the norm and once for the factor. With `foreach`, `clip_grad_norm_` handles many tensors in one call instead of one after the other. The next cell measures the time on the machine where it runs, for 200 parameters of 1,000 entries:
+Clipping reads every gradient twice, once to compute the norm and once to apply the factor. With `foreach`, `clip_grad_norm_` handles many tensors in one call instead of one after the other. The next cell measures the time on the machine where it runs, for 200 parameters of 1,000 entries:
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: what clipping costs"
@@ -1470,14 +1469,14 @@ del many, stepping
 """
 ### Clipping by the global norm
 
-In functional code, as with `torch.func`, gradients are values and no attributes of parameters, so clipping must not change its input. Write such a function.
+Functional code, as with `torch.func`, passes gradients as values and does not store them in parameters, so clipping must not change its input. Write a clipping function for such code.
 
 `clip_by_global_norm(gradients, max_norm) -> tuple[list, float]`
 
-- **In** `gradients`: a list, possibly empty, of tensors of any shape, float32 or float64, and of None (a parameter without a gradient). They do not change. `max_norm`: a float above 0.
+- **In** `gradients`: a list, possibly empty, of float32 or float64 tensors of any shape and of None (a parameter without a gradient); they do not change. `max_norm`: a float above 0.
 - **Out**: `(clipped, norm)`. `norm` is the global norm of all gradients, a Python float, 0 if there are none. `clipped` has None where None was, and elsewhere a tensor of the same shape and dtype.
-  If `norm` is finite and above `max_norm`, one factor for all tensors makes the global norm equal to `max_norm`, up to rounding. Otherwise (also if `norm` is inf or nan), return the values unchanged to the last bit, in the same tensors or in copies.
-- **Limits**: right for norms as small as 1e-6, so add nothing to the divisor. You may sum the squares in the tensors' own dtype: nothing finite overflows there.
+  If `norm` is finite and above `max_norm`, one factor for all tensors makes the global norm equal to `max_norm`, up to rounding. Otherwise (including when `norm` is inf or nan), the values are the same to the last bit, in the same tensors or in copies.
+- **Limits**: right for norms as small as 1e-6, so add nothing to the divisor. Finite entries are small enough that no sum of squares overflows in their dtype.
 
 With `[torch.tensor([3.0]), None, torch.tensor([4.0])]` and `1.0`, the norm is `5.0` and the list is `[tensor([0.6]), None, tensor([0.8])]`.
 
@@ -1489,7 +1488,7 @@ With `[torch.tensor([3.0]), None, torch.tensor([4.0])]` and `1.0`, the norm is `
 
 # %% solution="clip-global-norm"
 def clip_by_global_norm(gradients, max_norm):
-    """Return the gradients, scaled so that their global norm is at most ``max_norm``, and that norm."""
+    """Return the gradients, scaled so that their global norm is at most ``max_norm``, and the norm before clipping."""
     ### BEGIN SOLUTION
     squares = [(g.double() ** 2).sum().item() for g in gradients if g is not None]
     norm = math.sqrt(sum(squares))
@@ -1508,8 +1507,8 @@ def norm_of(gradients):
 
 def call_clip(gradients, max_norm):
     got = check.call(clip_by_global_norm, gradients, max_norm)
-    check.true(type(got) is tuple and len(got) == 2, "not a tuple of two came back")
-    check.true(type(got[0]) is list, "the first item that came back is not a list")
+    check.true(type(got) is tuple and len(got) == 2, "the function did not return a tuple of two items")
+    check.true(type(got[0]) is list, "the first item returned is not a list")
     return got
 
 
@@ -1517,19 +1516,19 @@ def draw_gradients():
     return [check.draw.normal(3, 4), check.draw.normal(5, std=20.0), check.draw.normal(2, 3, 4)]
 
 
-with check.property("a long gradient gets the norm max_norm, by one factor for all"):
+with check.property("one factor scales a gradient that is too long to the norm max_norm"):
     gradients, bound = draw_gradients(), check.draw.number(0.3, 3.0)
     clipped, norm = call_clip(gradients, bound)
     expected = norm_of(gradients)
     check.close(norm, expected, rtol=1e-5, atol=0.0, what="the norm")
     check.close(clipped, [g * (bound / expected) for g in gradients], what="the clipped gradients")
-with check.property("a short gradient comes back to the last bit", weight=2):
+with check.property("a gradient within the bound is returned unchanged, to the last bit", weight=2):
     gradients = draw_gradients()
     bound = 1.5 * norm_of(gradients)
     clipped, norm = call_clip(gradients, bound)
     check.close(norm, norm_of(gradients), rtol=1e-5, atol=0.0, what="the norm")
     check.equal(clipped, gradients, what="the gradients")
-with check.property("None stays None and counts for nothing, each tensor keeps its dtype"):
+with check.property("None stays None and does not count; each tensor keeps its dtype"):
     first, second, third = draw_gradients()
     second = second.double()
     clipped, norm = call_clip([None, first, second, None, third], 0.5)
@@ -1546,7 +1545,7 @@ with check.property("nothing is changed if the norm is inf or nan", weight=2):
         clipped, norm = call_clip(gradients, 1.0)
         check.close(norm, bad, what="the norm")
         check.equal(clipped, gradients, what="the gradients")
-with check.property("norms of a millionth are clipped as exactly as others"):
+with check.property("gradients with norms near 1e-6 are clipped as accurately as others"):
     gradients = [check.draw.normal(4, 3, std=1e-6), check.draw.normal(6, std=1e-6)]
     expected = norm_of(gradients)
     clipped, norm = call_clip(gradients, 1e-7)
@@ -1558,7 +1557,7 @@ with check.property("no gradients at all have the norm 0"):
         clipped, norm = call_clip(empty, 1.0)
         check.close(norm, 0.0, what="the norm of no gradients")
         check.equal(clipped, empty, what="no gradients")
-with check.property("the tensors that went in stay as they are"):
+with check.property("the input tensors do not change"):
     gradients, bound = draw_gradients(), check.draw.number(0.3, 3.0)
     seen = check.call(probes.after_call, clip_by_global_norm, gradients, bound)
     expected = norm_of(gradients)
@@ -1589,10 +1588,10 @@ r"""
 A **learning-rate schedule** changes the learning rate during training. Three examples:
 
 - `StepLR(optimizer, step_size=10, gamma=0.1)` multiplies the rate by 0.1 every 10 steps.
-- `CosineAnnealingLR(optimizer, T_max=n)` follows half a cosine from the first rate down to 0 in $n$ steps (Loshchilov and Hutter, 2017).
-- Warm-up and decay: the rate rises linearly, then falls linearly or along a cosine. `OneCycleLR` implements one such schedule; `LambdaLR` multiplies the first rate by any function of the step.
+- `CosineAnnealingLR(optimizer, T_max=n)` follows half a cosine period from the initial learning rate down to 0 in $n$ steps (Loshchilov and Hutter, 2017).
+- Warm-up and decay: the rate rises and then falls, each linearly or along a cosine. `OneCycleLR` implements one such schedule; `LambdaLR` multiplies the initial learning rate by any function of the step.
 
-A scheduler does not see optimizer steps. It counts the calls of `scheduler.step()`. Call it once after every `optimizer.step()`. In a loop with accumulation, it is easy to call it after every micro-batch instead. The function below does either:
+A scheduler does not count optimizer steps. It counts calls to `scheduler.step()`, so call that method once after every `optimizer.step()`. In a loop with accumulation, it is easy to call `scheduler.step()` after every micro-batch instead. The function below can do either:
 """
 
 
@@ -1614,7 +1613,7 @@ def rates(make_scheduler, optimizer_steps, calls_per_step):
 schedules = {
     "StepLR": lambda o: torch.optim.lr_scheduler.StepLR(o, step_size=10, gamma=0.1),
     "CosineAnnealingLR": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, T_max=40),
-    "warm-up of 16 steps, then a line": lambda o: torch.optim.lr_scheduler.LambdaLR(
+    "warm-up of 16 steps, then linear decay": lambda o: torch.optim.lr_scheduler.LambdaLR(
         o, lambda step: min((step + 1) / 16, max(0.0, (40 - step) / 24))
     ),
 }
@@ -1623,9 +1622,9 @@ cosine = rates(schedules["CosineAnnealingLR"], 40, 2)
 # %% folded="Predict: a schedule that is called twice"
 predict(
     "05/cosine-at-the-end",
-    "A cosine schedule falls from 1 to 0 in 40 steps, but `scheduler.step()` is called twice per optimizer step. What is the learning rate in the last of the 40 steps?",
+    "A cosine schedule with `T_max=40` should fall from 1 to 0 in 40 optimizer steps, but `scheduler.step()` is called twice per optimizer step. What is the learning rate in the last of the 40 optimizer steps?",
     cosine[-1],
-    "The scheduler has been called 78 times by then. The cosine reaches 0 at 40 and rises again.",
+    "The scheduler has been called 78 times by then. The cosine reaches 0 at the 40th call and then rises again.",
     between=(0, 1),
 )
 
@@ -1646,21 +1645,21 @@ figure.legend(
 show(
     figure,
     number="5.10",
-    caption="Called after every micro-batch (k = 2), StepLR falls too early, the cosine rises again to its first value, and the schedule with a warm-up is over halfway through.",
+    caption="If `scheduler.step()` is called after every micro-batch (k = 2), StepLR falls too early, the cosine climbs back almost to its initial value, and the schedule with a warm-up reaches 0 halfway through training.",
     alt="Learning rate against optimizer step for three schedules. Stepped once per optimizer step: StepLR falls "
-    "by ten every 10 steps; the cosine falls to 0 at step 40; the warm-up rises for 16 steps and then falls to 0. Stepped once "
+    "by a factor of ten every 10 steps; the cosine falls to 0 at step 40; the warm-up rises for 16 steps and then falls to 0. Stepped once "
     "per micro-batch with k of 2: StepLR falls every 5 steps, the cosine falls to 0 at 20 and rises to 1 again, the "
     "warm-up lasts 8 steps and the rate is 0 from step 20 on.",
 )
 
 # %% [markdown]
 """
-The same in numbers, then a warm-up with $k = 16$, and `OneCycleLR`:
+The next cell prints the same in numbers and then tries a warm-up with $k = 16$, and `OneCycleLR`:
 """
 
 # %%
 print(f"cosine, once per micro-batch: {cosine[19]:.2f} at step 19, {cosine[-1]:.2f} at step 39")
-early = rates(schedules["warm-up of 16 steps, then a line"], 3, 16)
+early = rates(schedules["warm-up of 16 steps, then linear decay"], 3, 16)
 print("warm-up with k = 16: the rates of the first three steps are", [round(r, 2) for r in early])
 try:
     rates(lambda o: torch.optim.lr_scheduler.OneCycleLR(o, max_lr=1.0, total_steps=40), 40, 2)
@@ -1669,11 +1668,11 @@ except ValueError as error:
 
 # %% [markdown]
 r"""
-`CosineAnnealingLR` is periodic: with $k = 2$ it goes through a full period, and training ends at almost the first learning rate. `OneCycleLR` raises an error at the first call too many. With $k = 16$, a warm-up of 16 steps is over after one optimizer step, and in the third step the decay has already taken two thirds of the rate.
-A user of Lightning met this bug with a warm-up of 16,000 steps ([issue 1476](https://github.com/Lightning-AI/pytorch-lightning/issues/1476)).
+`CosineAnnealingLR` is periodic: with $k = 2$ it goes through a full period, and training ends almost at the initial learning rate. `OneCycleLR` raises an error at the first call beyond `total_steps`. With $k = 16$, a warm-up of 16 steps is over after one optimizer step, and by the third step the decay has already cut the rate by two thirds.
+A Lightning user ran into this bug with a warm-up of 16,000 steps ([issue 1476](https://github.com/Lightning-AI/pytorch-lightning/issues/1476)).
 
-The length that you give to the scheduler must be in the same unit. With $m$ micro-batches in an epoch, an epoch has $\lceil m / k \rceil$ optimizer
-steps, rounded up because the optimizer also steps on the incomplete window. A schedule that counts *epochs* is called once per epoch, whatever $k$ is.
+The length that you pass to the scheduler must also be counted in optimizer steps. With $M$ micro-batches in an epoch, an epoch has $\lceil M / k \rceil$ optimizer
+steps, rounded up because the optimizer also steps on the incomplete window. A scheduler that counts *epochs* is called once per epoch, whatever $k$ is.
 
 ## Everything in order
 
@@ -1683,13 +1682,13 @@ the backward pass. Before the optimizer step it divides the gradients by the sam
 | for each **micro-batch** | once for each **window**, in this order |
 | --- | --- |
 | forward pass and loss | `scaler.unscale_(optimizer)`: divide by the scale |
-| the loss's share of the window | `clip_grad_norm_(...)`: now the norm is that of the true gradient |
+| multiply the mean loss by the micro-batch's share of the window | `clip_grad_norm_(...)`: now the norm is that of the true gradient |
 | `scaler.scale(loss).backward()` | `scaler.step(optimizer)`: steps, or skips |
 | | `scaler.update()`: may change the scale |
 | | `scheduler.step()`, *if the optimizer stepped* |
 | | `optimizer.zero_grad()`, also after a skipped step |
 
-Call `update` once per window, because it may change the scale. Otherwise `.grad` would hold a sum of gradients with two scales, which no single division can undo. Call `unscale_` once, because it divides in place; a second call is an error:
+Call `update` once per window, because it may change the scale. Otherwise `.grad` would hold a sum of gradients with two scales, which no single division can undo. Call `unscale_` once, because it divides in place; a second call raises an error:
 """
 
 # %%
@@ -1705,9 +1704,9 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-Most other wrong orders raise no error. Below, each row is one call, and each column is one window of a model with a single weight. A
+Many other wrong orders raise no error. In the table below, each row is one call, and each column is one window of a model with a single weight. A
 cell shows the state after its call, and its bar shows the size of `.grad` on a logarithmic scale. Drag a call to another
-row, or move it with the arrow keys, and choose the window in which an inf comes. Which orders give the right step in every window?
+row, or move it with the arrow keys, and choose the window in which an inf occurs. Which orders give the right step in every window?
 """
 
 # %%
@@ -1715,12 +1714,12 @@ explore_steps(["backward", "clip", "unscale", "step", "schedule", "update", "cle
 
 # %% [markdown]
 """
-The next cells check this with PyTorch on the classifier. They compare one step on the whole batch, with scaling and clipping, with one step over four micro-batches
-(32, 32, 32 and 4), once in the right order and once with each of four mistakes. They compare the *updates*, the changes of the weights.
+The next cells test the right order and four mistakes on the classifier with PyTorch. One scaled and clipped step on the whole batch is the reference for one step over four micro-batches
+(32, 32, 32 and 4). The cells compare the *updates*, that is, the changes in the weights.
 """
 
 
-# %% folded="Measure: one step, its calls in a given order"
+# %% folded="Measure: one step, with its calls in a given order"
 def take_steps(order, sizes=(32, 32, 32, 4), mean_of_means=False, steps=1, bound=0.1):
     """Return a classifier after ``steps`` of 100 images, its calls in ``order``."""
     model = make_classifier()
@@ -1788,7 +1787,7 @@ for name, update in updates.items():
 
 # %% [markdown]
 r"""
-The right order gives the step of the whole batch up to rounding. (The scale is a power of two, so multiplying by it rounds nothing.) The mistakes:
+The right order gives the step of the whole batch up to rounding. (The scale is a power of two, so multiplying by it causes no rounding.) The mistakes:
 
 - *Clip before `unscale_`* compares the bound with a norm that is 1024 times as large as the true one, clips, and then divides by 1024. The step is about a
   thousandth of what it should be.
@@ -1851,11 +1850,11 @@ print(f"the window's loss:  {whole:.2f}")
 
 # %% [markdown]
 """
-The sum is about $k$ times the window's loss. Sometimes only the log is wrong. In nanoGPT, however, the loss was not divided before `backward` either. Adam hid the bug, but the gradient was $k$ times too large, so in effect the bound of
-the clipping was $k$ times too low ([issue 168](https://github.com/karpathy/nanoGPT/issues/168)). In axolotl, 8 micro-batches gave a loss of 84 in place of
+The sum is about $k$ times the window's loss. Sometimes only the log is wrong. In nanoGPT, however, the loss was not divided before `backward` either. Adam hid the bug, but the gradient was $k$ times as large as it should have been, so the clipping bound was effectively
+only $1/k$ of its nominal value ([issue 168](https://github.com/karpathy/nanoGPT/issues/168)). In axolotl, 8 micro-batches gave a loss of 84 instead of
 10.5, and the norm of the gradient was wrong too ([issue 2262](https://github.com/axolotl-ai-cloud/axolotl/issues/2262)).
 
-The mean of the losses is hardly wrong, because all rows are about equally hard here. Yet these are the micro-batches of figure 5.1, and the gradient of their mean of means
+The mean of the losses is nearly right, because all rows are about equally hard here. Yet these are the micro-batches of figure 5.1, and the gradient of their mean of means
 has a relative error of 70 percent. A loss that looks right proves nothing about the gradient.
 
 Also log the norm *before* clipping, the learning rate, whether the step was skipped, and the number of tokens seen so far. On a
@@ -1866,19 +1865,16 @@ GPU each `.item()` waits for the device, so add up detached tensors and call `.i
 """
 ### The full loop
 
-Training in float16 adds a scaler, clipping, a schedule and a log to `train_epoch`. Write that loop.
+A full float16 training loop adds a scaler, clipping, a schedule and a log to `train_epoch`. Write that loop.
 
 `train_scaled(model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler) -> list[dict]`
 
-- **In**: as for `train_epoch`; `max_norm`, the bound of the global norm over all parameters; `scaler`, a `torch.amp.GradScaler`, which may be disabled (then no gradient is inf or nan); `scheduler`, to advance once after every step that was not skipped. All parameter
-  groups have the same learning rate. Autocast is not your task.
-- **Out**: a dict for each window:
-  `"loss"`, the mean loss over its rows; `"norm"`, the global norm of its unscaled gradient before it is clipped to `max_norm`; `"rate"`, the learning rate of this step, even if the step was skipped; all three are floats; and `"stepped"`, a bool.
-- The scaler skips a window with an inf or nan in its gradient: `"stepped"` is False, the schedule waits, `"loss"` and `"norm"` may be any float, and the next window is not affected. Update the scaler
-  once per window; the scale may shrink or grow.
-- **Limits**: passes, mode and old gradients as for `train_epoch`. You may use torch's clipping.
+- **In**: as for `train_epoch`, with one learning rate for all parameter groups; `max_norm`, the bound of the global norm over all parameters; `scaler`, a `torch.amp.GradScaler` (if it is disabled, all gradients are finite); `scheduler`, to advance once after every step that was not skipped.
+- **Out**: a list with one dict per window: `"loss"`, the mean loss over its rows; `"norm"`, the global norm of its unscaled gradient before clipping; `"rate"`, the learning rate of this step, even if the step was skipped; all three are floats; and `"stepped"`, a bool.
+- The scaler skips a window with an inf or nan in its gradient: `"stepped"` is False, the schedule waits, `"loss"` and `"norm"` may be any float, and the next window is not affected. Update the scaler once per window; its scale may shrink or grow.
+- **Limits**: those of `train_epoch`. You need no autocast, and you may use `clip_grad_norm_`.
 
-Two windows, the second with an inf, and `StepLR(optimizer, 1, 0.5)` at rate 0.4 give `"rate"` 0.4 and 0.2, `"stepped"` True and False.
+With two windows, the second with an inf, and `StepLR(optimizer, 1, 0.5)` starting at 0.4, `"rate"` is 0.4 and 0.2, and `"stepped"` is True and False.
 
 <!-- hint: Go through the table of this section: which calls stand in the inner loop, which after it? What must be asked before `update`, and what after it? -->
 <!-- hint: Start from `train_epoch`. `accumulate` cannot be used as it is, since each loss must go through `scaler.scale` before `backward`. Before that it is multiplied by its share of the window's rows, and the sum of these products is the loss to log. -->
@@ -1890,7 +1886,7 @@ Two windows, the second with an inf, and `StepLR(optimizer, 1, 0.5)` at rate 0.4
 def train_scaled(
     model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
 ):
-    """Make one scaled, clipped step per window; return a dict of what happened in each."""
+    """Take one scaled, clipped step per window; return a dict of what happened in each."""
     ### BEGIN SOLUTION
     log = []
     optimizer.zero_grad()
@@ -2018,11 +2014,11 @@ def agrees_by_hand(task, steps, bound, growth=1000, schedule=(1000, 0.5), enable
 
 def same_training(got, weights, log, after):
     """The log first: in it a mistake has a name, and in the weights all look alike."""
-    check.true(type(got["output"]) is list, "not a list came back")
+    check.true(type(got["output"]) is list, "the function did not return a list")
     check.close(len(got["output"]), len(log), what="the number of windows in the list")
     for number, (entry, expected) in enumerate(zip(got["output"], log, strict=True)):
         what = f"[{number}]"
-        check.true(type(entry) is dict, f"at {what} of the list stands no dict")
+        check.true(type(entry) is dict, f"{what} of the list is not a dict")
         check.true(set(entry) == set(expected), f"{what}: the keys are {sorted(map(str, entry))}")
         check.close(entry["stepped"], expected["stepped"], what=f'{what}["stepped"]')
         check.close(entry["rate"], expected["rate"], rtol=1e-6, what=f'{what}["rate"]')
@@ -2037,19 +2033,19 @@ def same_training(got, weights, log, after):
 
 with check.property("two full windows, nothing to clip and nothing to skip"):
     agrees_by_hand(draw_task([3, 3, 3, 3], 5, 4, 3), 2, 1e4)
-with check.property("the gradient is clipped, unscaled, at the end of the window", weight=2):
+with check.property("the gradient is unscaled, then clipped, at the end of the window", weight=2):
     agrees_by_hand(draw_task([4] * 6, 4, 6, 3), 3, 0.05)
 with check.property("the schedule counts optimizer steps"):
     agrees_by_hand(draw_task([2] * 8, 6, 4, 5), 2, 1e4, schedule=(2, 0.25))
 with check.property("micro-batches of different sizes, in full windows"):
     agrees_by_hand(draw_task([1, 6, 3, 2, 7, 4], 3, 5, 4), 3, 0.2)
-with check.property("a short last window steps, too"):
+with check.property("the optimizer steps on a short last window, too"):
     agrees_by_hand(draw_task([4] * 5, 4, 3, 5), 3, 0.2)
-with check.property("a window with an inf is skipped, and the next one does not notice", weight=2):
+with check.property("a window with an inf is skipped, and the next one is not affected", weight=2):
     task = draw_task([3] * 8, 5, 3, 4)
     task[2][3][0][1, 2] = math.inf
     agrees_by_hand(task, 2, 0.3, schedule=(1, 0.5))
-with check.property("a scale that grows is no skipped step"):
+with check.property("a growing scale is not mistaken for a skipped step"):
     agrees_by_hand(draw_task([2, 5, 1, 4, 3], 4, 3, 5), 2, 0.3, growth=1, schedule=(1, 0.5))
 with check.property("gradients stored before the call are discarded"):
     task = draw_task([2, 3, 1, 4], 3, 4, 5)
@@ -2058,7 +2054,7 @@ with check.property("gradients stored before the call are discarded"):
 with check.property("a network with BatchNorm sees each micro-batch by itself, in training mode"):
     rows, steps = (4 + check.draw.permutation(8)[:5]).tolist(), check.draw.integer(2, 4)
     agrees_by_hand(draw_normed_task(rows, 4, 3), steps, 0.5)
-with check.property("each forward pass has had its backward pass before the next one begins"):
+with check.property("each forward pass is followed by its backward pass before the next one begins"):
     steps, windows = check.draw.integer(2, 4), check.draw.integer(1, 3)
     # Any two of these are more than the largest, and one is left for a short window.
     rows = (7 + check.draw.permutation(7)[: windows * steps + 1]).tolist()
@@ -2105,11 +2101,11 @@ check.score()
 r"""
 ## The same sum over processes
 
-Accumulation spreads a batch over time. **Data-parallel training** spreads it over processes. Each process has a number, its **rank**, and is often called a rank itself. It has a copy of the model and computes the gradient of its own rows, and an
-**all-reduce** then averages the gradients over all ranks. `DistributedDataParallel` (DDP) does so in every backward pass, with one all-reduce for each bucket of parameters; the small model here fits into one bucket.
+Accumulation spreads a batch over time. **Data-parallel training** spreads it over processes. Each process has a number, its **rank**, and the process itself is also called a rank. It has a copy of the model and computes the gradient of its own rows, and an
+**all-reduce** then averages the gradients over all ranks. `DistributedDataParallel` (DDP) does so in every backward pass, with one all-reduce for each bucket (a group of gradients that are sent together); the small model here needs only one bucket.
 
-If you combine the two, most of this communication is wasted, because nothing needs the average before the window is complete. Inside `no_sync()`, DDP skips the all-reduce, so each rank only adds to its own `.grad`.
-Run the forward and backward passes of all micro-batches but the last inside it. All ranks must synchronize equally often: if one rank has no micro-batch in a window, the others wait forever.
+If you combine the two, all but the last of these all-reduces are wasted, because nothing needs the average before the window is complete. Inside `no_sync()`, DDP skips the all-reduce, so each rank only adds to its own `.grad`.
+Run the forward and backward passes of all micro-batches but the last inside `no_sync()`. All ranks must synchronize the same number of times: if one rank has no micro-batch in a window, the others wait until the process group times out.
 """
 
 # %% folded="Drawing: two ranks, with and without no_sync"
@@ -2133,8 +2129,9 @@ def accumulate_on_rank(model, micro_batches, whole, use_no_sync):
             (losses * ranks / whole).backward()  # DDP divides by the number of ranks
 
 
-# %% folded="Run it in two processes of this machine (gloo), and count the all-reduces"
-import multiprocessing
+# %% folded="Run the loop in two processes on this machine (gloo), and count the all-reduces"
+import datetime
+import gc
 import os
 import socket
 import tempfile
@@ -2143,27 +2140,36 @@ from pathlib import Path
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 
+def measure_on_rank(micro_batches, whole, use_no_sync):
+    """Return the gradient and the number of all-reduces."""
+    model = torch.nn.parallel.DistributedDataParallel(make_classifier())
+    count = []
+
+    def count_and_reduce(count, bucket):
+        count.append(1)
+        return default_hooks.allreduce_hook(None, bucket)
+
+    model.register_comm_hook(count, count_and_reduce)
+    accumulate_on_rank(model, micro_batches, whole, use_no_sync)
+    return gradient_of(model), len(count)
+
+
 def run_rank(rank, folder, micro_batches, whole):
-    """Be one of two ranks; save the gradient and the number of all-reduces without and with no_sync."""
+    """Be one of two ranks; save what was measured without and with no_sync."""
     loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     if loopback:
         os.environ["GLOO_SOCKET_IFNAME"] = loopback[0]
     torch.set_num_threads(1)
-    store = (Path(folder) / "rendezvous").as_uri()
-    torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
-    seen = []
-    for use_no_sync in (False, True):
-        model = torch.nn.parallel.DistributedDataParallel(make_classifier())
-        count = []
-
-        def all_reduce(count, bucket):
-            count.append(1)
-            return default_hooks.allreduce_hook(None, bucket)
-
-        model.register_comm_hook(count, all_reduce)
-        accumulate_on_rank(model, micro_batches[rank], whole, use_no_sync)
-        seen.append((gradient_of(model), len(count)))
+    torch.distributed.init_process_group(
+        "gloo",
+        init_method=(Path(folder) / "rendezvous").as_uri(),
+        rank=rank,
+        world_size=2,
+        timeout=datetime.timedelta(minutes=2),
+    )
+    seen = [measure_on_rank(micro_batches[rank], whole, use) for use in (False, True)]
     torch.save(seen, Path(folder) / f"rank{rank}.pt")
+    gc.collect()  # a DDP model that outlives the process group may wait for it forever
     torch.distributed.destroy_process_group()
 
 
@@ -2171,22 +2177,15 @@ def run_on_two_ranks():
     """Return what each of two ranks saved."""
     parts = cut([32, 8, 20, 16, 20, 4])
     with tempfile.TemporaryDirectory() as folder:
-        ranks = [
-            multiprocessing.get_context("spawn").Process(
-                target=by_value(run_rank), args=(rank, folder, [parts[:3], parts[3:]], 100)
-            )
-            for rank in range(2)
-        ]
-        for process in ranks:
-            process.start()
-        for process in ranks:
-            process.join()
+        torch.multiprocessing.spawn(
+            by_value(run_rank), args=(folder, [parts[:3], parts[3:]], 100), nprocs=2
+        )
         return [torch.load(Path(folder) / f"rank{rank}.pt") for rank in range(2)]
 
 
 # %% [markdown]
 """
-Two processes of this machine run it, first without and then with `no_sync`:
+Two processes on this machine run the function, first without and then with `no_sync`:
 """
 
 # %%
@@ -2195,21 +2194,21 @@ for name, (gradient, count), (other, _) in zip(
     ("without no_sync", "with no_sync"), first_rank, second_rank, strict=True
 ):
     error = told(relative_error(gradient, true_gradient))
-    same = "the same" if torch.equal(gradient, other) else "another"
-    print(f"{name}: {count} all-reduces, {same} gradient on both ranks")
-    print(f"    distance from the gradient of all 100 images: {error}")
+    same = "the same gradient on both ranks" if torch.equal(gradient, other) else "different gradients"
+    print(f"{name}: {count} all-reduces, {same}")
+    print(f"    relative error against the gradient of all 100 images: {error}")
 
 # %% [markdown]
 r"""
-Rank 0 has micro-batches of 32, 8 and 20 images, and rank 1 of 16, 20 and 4. The result is still the gradient of the whole batch, because each summed loss is divided by the number of rows
-*on all ranks*. DDP then averages over the ranks, so the code multiplies the loss by their number first. A mean over each rank's own rows would be a mean of means again, this time across ranks.
+Rank 0 has micro-batches of 32, 8 and 20 images, and rank 1 has micro-batches of 16, 20 and 4. The result is still the gradient of the whole batch, because each summed loss is divided by the number of rows
+*on all ranks*. DDP then averages over the ranks, so the code multiplies the loss by the number of ranks first. A mean over each rank's own rows would be a mean of means again, this time across ranks.
 
-With tokens, the ranks also have to add up their counts (`torch.distributed.all_reduce`), before the losses or at the latest `.grad` are divided.
+With tokens, the ranks also have to add up their label counts with `torch.distributed.all_reduce`, before they divide the losses or, at the latest, before they divide `.grad`.
 
 ## BatchNorm does not know the window
 
 BatchNorm normalizes each row with the mean and the variance of its batch (chapter 01), and its batch is the *micro*-batch. So the output of a row
-depends on the other rows of its micro-batch, and no weighting of losses gives the gradient of the whole batch. (A micro-batch of a single row is an error in training mode.) `SyncBatchNorm` computes the statistics over all ranks, but PyTorch has no layer that computes them over the micro-batches of a window.
+depends on the other rows of its micro-batch, and no weighting of losses gives the gradient of the whole batch. (In training mode, inputs of shape (N, C) with a single row raise an error.) `SyncBatchNorm` computes the statistics over all ranks, but PyTorch has no layer that computes them over the micro-batches of a window.
 """
 
 
@@ -2241,7 +2240,7 @@ norm_errors = {
 # %% folded="Predict: BatchNorm in two halves"
 predict(
     "05/batch-norm",
-    "96 rows, 48 at a time, and every loss is weighted by its share: what is the relative error of the gradient of a network with `BatchNorm1d`?",
+    "A loop processes 96 rows, 48 at a time, and weights every loss by its share: what is the relative error of the gradient of a network with `BatchNorm1d`?",
     100 * norm_errors["BatchNorm1d"][0],
     "Each half of the batch is normalized by its own mean and variance, which differ from those of the whole.",
     between=(0, 100),
@@ -2258,7 +2257,7 @@ r"""
 No choice of weights for the losses can repair this. Layers that normalize each row by itself (layer norm, group norm, instance norm) do not have the problem, which is one
 reason to prefer them when memory forces tiny batches (chapter 01).
 
-Accumulation has a second effect on BatchNorm, and this one can be repaired. BatchNorm keeps **running statistics** for evaluation. With the momentum $m$, each forward pass in
+Accumulation has a second effect on BatchNorm, and this one can be repaired. BatchNorm keeps **running statistics** for evaluation. With momentum $m$, each forward pass in
 training mode computes
 
 $$\text{running} \leftarrow (1 - m) \cdot \text{running} + m \cdot \text{batch}$$
@@ -2282,26 +2281,26 @@ for k, color, style in ((1, "blue", "-"), (8, "vermilion", "--"), (32, "orange",
     left = [0.9 ** (k * age) for age in ages]
     axes.plot(ages, left, style, color=COLORS[color], label=f"k = {k}, momentum 0.1")
 axes.set(
-    title="What is left of the running mean",
-    xlabel="optimizer steps since then",
-    ylabel="share",
+    title="What is left of the old running mean",
+    xlabel="optimizer steps",
+    ylabel="fraction left",
     ylim=(0, 1.05),
 )
 axes.legend()
 show(
     figure,
     number="5.12",
-    caption="With one micro-batch per step, a third of the old running mean is left after ten steps. With 32 micro-batches, almost nothing is left after one.",
-    alt="Share that is left of the running mean against optimizer steps. With one micro-batch per step it falls slowly, to "
+    caption="With one micro-batch per step, about a third of the old running mean is left after ten steps. With 32 micro-batches, almost nothing is left after one.",
+    alt="Fraction of the old running mean that is left, against optimizer steps. With one micro-batch per step it falls slowly, to "
     "a third after ten steps. With 8 it is below a half after one step and near 0 after five. With 32 it is near 0 after one.",
 )
 
 # %% [markdown]
 r"""
-With $k = 32$ the running statistics are those of the last few micro-batches, and as noisy as these. Choose a smaller momentum $m'$, so that $k$ updates forget as much as one update did: $(1 - m')^k = 1 - m$.
+With $k = 32$, the running statistics come almost entirely from the last step's micro-batches, so they average over fewer rows and are noisier. Choose a smaller momentum $m'$, so that $k$ updates forget as much as one update did.
 
 Two smaller effects remain. Within a window, later micro-batches still have slightly more weight. And the running variance averages the variances *within* micro-batches, so it misses the variance *between* their means.
-For inputs of shape (N, C) with independent rows, the running statistics are right on average all the same, because PyTorch updates the running variance with the *unbiased* variance of each micro-batch. In `BatchNorm2d` and `BatchNorm3d`, pixels of the same image are correlated, so a micro-batch of few images underestimates the variance between images, and a single image misses it entirely. No momentum corrects that.
+For inputs of shape (N, C) with independent rows, the running statistics are nevertheless right in expectation, because PyTorch updates the running variance with the *unbiased* variance of each micro-batch. In `BatchNorm2d` and `BatchNorm3d`, pixels of the same image are correlated, so a micro-batch of few images underestimates the variance between images, and a single image misses it entirely. No momentum corrects that.
 
 A request for a BatchNorm that takes accumulation into account has been open since 2020
 ([pytorch issue 46516](https://github.com/pytorch/pytorch/issues/46516)).
@@ -2309,15 +2308,15 @@ A request for a BatchNorm that takes accumulation into account has been open sin
 
 # %% [markdown] exercise="batch-norm-momentum" points=4 minutes=15 difficulty=2
 """
-### The momentum that makes up for it
+### A momentum that corrects for accumulation
 
-A model whose BatchNorm momenta were tuned without accumulation forgets too fast with it. Write the function that prepares such a model.
+If BatchNorm momenta were tuned without accumulation, accumulation makes the running statistics forget too fast. Write the function that prepares such a model.
 
 `adjust_batch_norms(model, count) -> None`
 
-- **In** `model`: a module that may contain `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d` at any depth, or be one. Their momenta lie between 0 and 1, both included, and differ between layers. `count`: the forward passes per optimizer step, at least 1.
-- **Out**: nothing. Afterwards, `count` forward passes leave the old running statistics of each of these layers with the same weight as one forward pass did before the call. A layer that is registered in two places is adjusted once. A momentum of `None` stays: it selects a plain average over all batches, which needs no correction.
-- Nothing else may change: other layers (`InstanceNorm1d` has a momentum, too; `SyncBatchNorm` does not occur), weights, running statistics, `num_batches_tracked`, the mode.
+- **In** `model`: a module that may contain `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d` at any depth, or be one. Their momenta differ; each is `None` or a number from 0 to 1, inclusive. `count`: the number of forward passes per optimizer step, at least 1.
+- **Out**: nothing. Afterwards, `count` forward passes leave the old running statistics of each of these layers with the same weight as one forward pass did before the call, even if a layer is registered in two places. A momentum of `None` stays: it selects a plain average over all batches.
+- **Limits**: nothing else may change, neither other layers (`InstanceNorm1d` has a momentum, too; `SyncBatchNorm` does not occur) nor weights, running statistics, `num_batches_tracked` or the mode.
 
 After `adjust_batch_norms(model, 2)`, a layer whose momentum was 0.19 has the momentum 0.1, up to rounding.
 
@@ -2436,11 +2435,11 @@ with check.property("a model in eval mode stays in eval mode"):
     state, batches = draw_buffers("0.", 3), [check.draw.normal(rows, 3) for _ in range(2)]
     got = call_adjust([["BatchNorm1d", 3]], 2, state, batches, training=False)
     mean, deviation = state["0.running_mean"], (state["0.running_var"] + 1e-5).sqrt()
-    what = "what the model makes of the batches, one after another"
+    what = "the model's outputs on the batches, one after another"
     expected = [(batch - mean) / deviation for batch in batches]
     check.close(got["outputs"], expected, rtol=1e-4, atol=1e-5, what=what)
     same_statistics(got, state, "0.", [], 0.1)
-with check.property("a layer that stands in two places is adjusted once"):
+with check.property("a layer that is registered in two places is adjusted once"):
     state = draw_buffers("0.", 3)
     state |= {name.replace("0.", "1.1.", 1): value for name, value in state.items()}
     # What is normal already comes out as it went in: both places see the same batch.
@@ -2462,7 +2461,7 @@ with check.property("a layer of another kind, the count of batches and the mode 
     # Seven before, and the three.
     check.equal(after["0.num_batches_tracked"], torch.tensor(10), what="0.num_batches_tracked")
     expected = [normal_each(normal(batch))] * 3
-    what = "what the model makes of the batches, one after another"
+    what = "the model's outputs on the batches, one after another"
     check.close(got["outputs"], expected, rtol=1e-3, atol=1e-4, what=what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2537,14 +2536,14 @@ def mean_by_hand(model, pairs):
 
 # %% [markdown]
 """
-Its gradient, compared with that of a mean that goes through the texts position by position:
+The next cell compares the function's gradient with that of a mean computed position by position:
 """
 
 # %%
 for name, pairs in {
     "texts of 4 tokens": draw_texts([(6, 4), (6, 4)]),
     "texts of 40 tokens": draw_texts([(6, 40), (6, 40)]),
-    "texts of 4 tokens, the first is a prompt": draw_texts([(6, 4), (6, 4)], prompt=1),
+    "texts of 4 tokens with a prompt of 1 token": draw_texts([(6, 4), (6, 4)], prompt=1),
 }.items():
     by_hand_model, wild_model = make_language_model(), make_language_model()
     mean_by_hand(by_hand_model, pairs).backward()
@@ -2556,15 +2555,15 @@ for name, pairs in {
 """
 ### Bug hunt: next tokens
 
-Find out why the gradient is wrong, why short texts suffer most, and why a prompt hides it. Then replace the function.
+Find out why the gradient is wrong, why short texts suffer most, and why a prompt hides the error. Then replace the function.
 
 `accumulate_next_tokens(model, micro_batches) -> float`
 
-- **In** `micro_batches`: pairs `(tokens, labels)`, int64, of shape (texts, length), length at least 2; sizes differ between pairs. The logits at a position predict the label at the next one. A label of −100 is
-  ignored; it may stand anywhere, at the first position of some texts and not of others. A pair may contain no predicted label; the list contains at least one.
+- **In** `micro_batches`: a list of pairs `(tokens, labels)`, int64, of shape (texts, length), length at least 2; sizes differ between pairs. The logits at a position predict the label at the next one. A label of −100 is
+  ignored, wherever it stands; some texts begin with one and others do not. A pair may contain no predicted label that counts; the list contains at least one.
 - **Out**: the mean cross entropy over all labels that are predicted and not ignored, a Python float. Afterwards each parameter's `.grad` is the gradient of that mean; gradients stored before the call are discarded.
   Tokens and labels do not change.
-- **Limits**: activations of one micro-batch at a time, as in the first exercise.
+- **Limits**: keep the activations of only one micro-batch in memory at a time.
 
 If every predicted label has the loss 1.0, `accumulate_next_tokens(model, pairs)` returns `1.0`, for texts of any length.
 
@@ -2643,9 +2642,9 @@ def draw_shapes():
     return [(1 + check.draw.integer(0, 4), length) for length in lengths]
 
 
-with check.property("texts of 4 tokens whose every label counts", weight=2):
+with check.property("texts of 4 tokens in which every label counts", weight=2):
     agrees_with_all_predictions(*draw_model(7, 4), draw_labeled([(3, 4), (5, 4)], 7))
-with check.property("texts of 4 tokens whose first is a prompt, as before"):
+with check.property("texts of 4 tokens with a prompt of 1 token"):
     pairs = draw_labeled([(3, 4), (5, 4)], 6)
     for _, labels in pairs:
         labels[:, 0] = -100
@@ -2698,30 +2697,30 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>The bug (open this once you have found it)</summary>
 
-The function counts before the **shift** and sums after it. A text of $L$ tokens gives $L - 1$ terms and is counted as $L$. If all texts have $L$ tokens, the loss and the gradient are $(L-1)/L$ of what they should be:
+The function counts the labels before the **shift**, the step that pairs each output with the next label, and sums the losses after it. A text of $L$ tokens gives $L - 1$ terms and is counted as $L$. If all texts have $L$ tokens, the loss and the gradient are $(L-1)/L$ of what they should be:
 three quarters for 4 tokens. If the first label of a text is −100, the function does not count it, so a prompt hides the bug.
 
-The Trainer of transformers had this bug until 2026 ([pull request 46204](https://github.com/huggingface/transformers/pull/46204)), and an example of
+The `Trainer` in Hugging Face Transformers had this bug until 2026 ([pull request 46204](https://github.com/huggingface/transformers/pull/46204)), and an example in
 Accelerate still had it in September 2026 ([pull request 4303](https://github.com/huggingface/accelerate/pull/4303)). The error is easy to miss: for texts of 40 tokens, the loss is only 2.5 percent too small.
 </details>
 
-One test finds all the bugs of this chapter: compare the accumulated gradient with the gradient of the whole batch, on a tiny case with uneven sizes. Keep such a test beside every training loop.
+One test finds every wrong divisor in this chapter: on a tiny case with uneven sizes, compare the accumulated gradient with that of a whole-batch loss that you compute independently. Keep such a test beside every training loop.
 """
 
 # %% [markdown]
 """
 ## In the wild
 
-| what | how it is called |
+| where | what it is called |
 | --- | --- |
-| PyTorch | the loop itself, with scaler: [gradient accumulation](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation) (it divides by the number of micro-batches: right for equal ones) |
+| PyTorch | the loop itself, with scaler: [gradient accumulation](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation) (it divides by the number of micro-batches: right if they are the same size) |
 | clipping | [`clip_grad_norm_`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html)`(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None)`, [`clip_grad_value_`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_value_.html) |
 | schedules | [`torch.optim.lr_scheduler`](https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate); `SequentialLR` chains several |
 | several GPUs | [`DistributedDataParallel.no_sync()`](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) |
 | Accelerate | `Accelerator(gradient_accumulation_steps=)`, `accelerator.accumulate(model)`, `accelerator.sync_gradients`; its scheduler advances only when the optimizer stepped. [How to count tokens](https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation) |
-| transformers | [`TrainingArguments`](https://huggingface.co/docs/transformers/main_classes/trainer)`(gradient_accumulation_steps=, max_grad_norm=1.0, average_tokens_across_devices=, warmup_steps=)`; the count is called `num_items_in_batch` |
+| transformers | [`TrainingArguments`](https://huggingface.co/docs/transformers/main_classes/trainer)`(gradient_accumulation_steps=, max_grad_norm=1.0, average_tokens_across_devices=, warmup_steps=)`; the token count is called `num_items_in_batch` |
 | Lightning | [`Trainer`](https://lightning.ai/docs/pytorch/stable/common/trainer.html)`(accumulate_grad_batches=, gradient_clip_val=, gradient_clip_algorithm="norm")`; it steps on the incomplete window, and divides by `accumulate_grad_batches` there too |
 | DeepSpeed | [`"gradient_accumulation_steps"`, `"gradient_clipping"`](https://www.deepspeed.ai/docs/config-json/) in its configuration |
 | Keras | [optimizers](https://keras.io/api/optimizers/) take `gradient_accumulation_steps=`, `global_clipnorm=`, and also `clipnorm=`, which clips *each variable by its own norm* |
@@ -2733,40 +2732,40 @@ One test finds all the bugs of this chapter: compare the accumulated gradient wi
 ## Recap
 
 1. `backward()` adds to `.grad`. The sum over micro-batches equals the gradient of the whole batch if each micro-batch's mean loss is weighted by its share of the rows.
-2. Divide by the number of rows, or of predicted tokens, in the whole window. A mean of means is a different loss as soon as sizes differ.
+2. Divide the summed losses by the number of rows, or of labels that count, in the whole window. A mean of means is a different loss as soon as sizes differ.
 3. Memory holds the activations of a single micro-batch only if every backward pass comes before the next forward pass.
 4. In every window, including the last, incomplete one: unscale, clip by the global norm, step, update the scale, advance the schedule if the optimizer stepped, and clear the gradients.
 5. Across processes, divide by the rows or tokens of all ranks, and synchronize once per window.
-6. No weighting makes accumulation exact for layers that mix rows, such as BatchNorm. Their running statistics need a smaller momentum.
+6. No weighting makes accumulation exact for layers that mix rows, such as BatchNorm. Under accumulation, BatchNorm's running statistics also need a smaller momentum.
 
 ### Test yourself
 
-<details><summary>1. k = 4, and the last window holds only two micro-batches, of 20 and of 10 rows. With which weights do their mean losses enter the loss of the window? What if both are divided by k?</summary>
+<details><summary>1. k = 4, and the last window holds only two micro-batches, of 20 and of 10 rows. How must their mean losses be weighted in the loss of the window? What if both are divided by k?</summary>
 
-2/3 and 1/3. Divided by 4 each, a row of the second gets twice the weight of a row of the first, and the weights add up to one half instead of one.
+2/3 and 1/3. If both are divided by 4, a row of the second gets twice the weight of a row of the first, and the weights add up to one half instead of one.
 </details>
 
-<details><summary>2. Somebody adds up the losses of 8 micro-batches and calls backward once. Is the gradient right? What is not?</summary>
+<details><summary>2. Somebody adds up the losses of 8 micro-batches and calls backward once. Is the gradient right? What goes wrong?</summary>
 
 The gradient is right if the weights are. But all eight graphs are kept until the end, so the memory is that of the whole batch.
 </details>
 
 <details><summary>3. With a scaler and accumulation, where do you call clip_grad_norm_, and what happens if you call it before unscale_?</summary>
 
-After `unscale_` and before `step`. Before `unscale_`, clipping sees a norm that is too large by the scale. After the division the gradient is too small by up to that factor, and with SGD so is the step.
+After `unscale_` and before `step`. Before `unscale_`, clipping sees a norm that is too large by a factor equal to the scale. After the division the gradient is too small by up to that factor, and with SGD so is the step.
 </details>
 
 <details><summary>4. CosineAnnealingLR has T_max equal to the number of optimizer steps, and is stepped once per micro-batch, k = 2. What is the learning rate at the end?</summary>
 
-Almost the first learning rate: the cosine reaches 0 halfway through and rises again.
+Almost the initial learning rate: the cosine reaches 0 halfway through and rises again.
 </details>
 
 <details><summary>5. Two ranks hold 30 and 10 rows, and each takes the mean over its own. What does DDP compute?</summary>
 
-The mean of the two means. A row of the second rank has three times the weight of a row of the first. Divide sums by 40, and multiply by the number of ranks.
+The mean of the two means. A row of the second rank has three times the weight of a row of the first. To get the mean over all rows, divide the summed losses by 40 and multiply by the number of ranks, 2.
 </details>
 
-<details><summary>6. k = 4 and a BatchNorm with momentum 0.2. Which momentum makes up for it, and what does it not correct?</summary>
+<details><summary>6. A BatchNorm layer has momentum 0.2. Which momentum corrects for accumulation with k = 4, and what does this correction leave wrong?</summary>
 
 0.054. The normalization in training still uses the statistics of each micro-batch, so the gradient is not that of the whole batch.
 </details>
@@ -2789,15 +2788,16 @@ The mean of the two means. A row of the second rank has three times the weight o
 | English | 中文 | meaning |
 | --- | --- | --- |
 | gradient accumulation | 梯度累积 | gradients of several backward passes add up before one step |
+| row | 行 | one example of a batch |
 | micro-batch | 微批次 | the rows of one forward and backward pass |
 | window | 累积窗口 | the micro-batches between two optimizer steps |
 | share | 占比 | a micro-batch's part of all rows or tokens of its window |
-| mean of means | 均值的均值 | the mean of the micro-batches' losses; not the mean if sizes differ |
+| mean of means | 均值的均值 | the mean of the micro-batches' mean losses; if sizes differ, it is not the mean over all rows or tokens |
 | activations | 激活值 | intermediate results that autograd keeps for the backward pass |
 | token | 词元 | the unit of a text that a language model reads and predicts |
 | padding | 填充 | positions that only make texts equally long; they are ignored |
-| shift | 错位 | output at one position, label at the next |
-| linear scaling rule | 线性缩放规则 | the learning rate grows by the factor by which the batch grows |
+| shift | 错位 | pairs the output at one position with the label at the next |
+| linear scaling rule | 线性缩放规则 | when the batch size grows by a factor, the learning rate is multiplied by the same factor |
 | gradient clipping | 梯度裁剪 | bounds the gradient before the step |
 | global norm | 全局范数 | the norm of all gradients as one vector |
 | scaler | 梯度缩放器 | multiplies the loss so that small float16 gradients do not vanish |
@@ -2806,7 +2806,7 @@ The mean of the two means. A row of the second rank has three times the weight o
 | data-parallel training | 数据并行训练 | each process computes the gradient of its own rows |
 | rank | 进程序号 | the number of a process in data-parallel training, and the process itself |
 | relative error | 相对误差 | the norm of the difference, divided by the norm of the true value |
-| all-reduce | 全归约 | adds up or averages tensors over all ranks |
+| all-reduce | 全归约 | adds up or averages tensors over all ranks and gives every rank the result |
 | running statistics | 运行统计量 | BatchNorm's averages, used in evaluation |
 """
 
