@@ -264,3 +264,91 @@ def test_after_batches_puts_a_layer_in_two_places() -> None:
     after = got["state_dict"]
     assert int(after["0.num_batches_tracked"]) == 2
     assert torch.equal(after["0.running_mean"], after["1.1.running_mean"])
+
+
+def kept_outputs(model, loss_function, batches):
+    outputs = [model(inputs) for inputs, _ in batches]
+    for output, (_, targets) in zip(outputs, batches, strict=True):
+        loss_function(output, targets).backward()
+
+
+def outputs_of_copies(model, loss_function, batches):
+    outputs = []
+    for inputs, targets in batches:
+        with torch.no_grad():
+            model(inputs)
+        outputs.append(model(inputs).detach())
+        loss_function(model(inputs), targets).backward()
+
+
+@pytest.mark.parametrize(("function", "passes", "held"), [(one_by_one, 3, 0), (kept_outputs, 3, 2)])
+def test_outputs_that_stay_in_memory_are_counted(function, passes: int, held: int) -> None:
+    got = probes.forward_passes(
+        function, LAYERS, BATCHES, loss_function="cross_entropy", state_dict=STATE
+    )
+    assert (got["passes"], got["held"]) == (passes, held)
+
+
+def test_passes_without_gradients_are_counted() -> None:
+    got = probes.forward_passes(
+        outputs_of_copies, LAYERS, BATCHES, loss_function="cross_entropy", state_dict=STATE
+    )
+    assert got["passes"] == 9
+    assert got["waiting"] == 1
+
+
+def by_torch_func(model, loss_function, batches):
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+
+    def loss_of(weights, inputs, targets):
+        return loss_function(torch.func.functional_call(model, weights, (inputs,)), targets)
+
+    for inputs, targets in batches:
+        slopes = torch.func.grad(loss_of)(weights, inputs, targets)
+        for name, weight in model.named_parameters():
+            weight.grad = slopes[name] + (0 if weight.grad is None else weight.grad)
+    return len(batches)
+
+
+def all_graphs_of_torch_func(model, loss_function, batches):
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+
+    def loss_of(weights):
+        return sum(
+            loss_function(torch.func.functional_call(model, weights, (x,)), y) for x, y in batches
+        )
+
+    for name, slope in torch.func.grad(loss_of)(weights).items():
+        model.get_parameter(name).grad = slope
+
+
+@pytest.mark.parametrize(
+    ("function", "waiting"), [(by_torch_func, 1), (all_graphs_of_torch_func, 3)]
+)
+def test_passes_inside_torch_func_are_counted(function, waiting: int) -> None:
+    arguments = LAYERS, BATCHES
+    options = {"loss_function": "cross_entropy", "state_dict": STATE}
+    got = probes.forward_passes(function, *arguments, **options)
+    plain = probes.accumulated(one_by_one, *arguments, **options)
+    assert got["waiting"] == waiting
+    assert got["passes"] == 3
+    for name, gradient in plain["gradients"].items():
+        assert torch.allclose(got["gradients"][name], gradient)
+
+
+def test_the_modes_and_the_momenta_that_are_left_are_told() -> None:
+    layers = [["BatchNorm1d", 2, 1e-3, 0.5], ["InstanceNorm2d", 2], ["Tanh"]]
+    state = {"0.weight": torch.ones(2), "0.bias": torch.zeros(2)}
+    state |= {"0.running_mean": torch.zeros(2), "0.running_var": torch.ones(2)}
+    state["0.num_batches_tracked"] = torch.tensor(1)
+
+    def change(model, count):
+        model[0].momentum = 0.5 / count
+        model[2].eval()
+
+    got = probes.after_batches(change, layers, 2, state_dict=state, batches=[], in_eval=("1",))
+    assert got["modes"] == {"": True, "0": True, "1": False, "2": False}
+    assert got["settings"] == {
+        "0": {"momentum": 0.25, "eps": 1e-3},
+        "1": {"momentum": 0.1, "eps": 1e-5},
+    }

@@ -13,6 +13,11 @@ from helpers.probes.testimony import testimony
 from helpers.probes.watched_saving import saving_watched
 
 Pairs = list[tuple[torch.Tensor, torch.Tensor]]
+_WITH_MOMENTUM = tuple(
+    getattr(torch.nn, f"{kind}Norm{dimensions}d")
+    for kind in ("Batch", "Instance")
+    for dimensions in (1, 2, 3)
+)
 
 
 def accumulated(
@@ -24,6 +29,7 @@ def accumulated(
     state_dict: dict[str, torch.Tensor],
     old_gradients: dict[str, torch.Tensor] | None = None,
     training: bool = True,
+    in_eval: tuple[str, ...] = (),
     afterwards: torch.Tensor | None = None,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and return what it left in the network.
@@ -36,16 +42,20 @@ def accumulated(
         state_dict: the network's before the call.
         old_gradients: what lies in ``.grad`` before the call, by the parameters' names.
         training: the network's mode before the call.
+        in_eval: the names of layers that are in evaluation mode all the same.
         afterwards: what the network is called with when all is over, in the mode it is in then.
 
     Returns:
-        ``{"output", "gradients", "state_dict", "outputs"}``: what came back, after the call the
-        gradients and the state dict, and what the network makes of ``afterwards``, or None.
+        ``{"output", "gradients", "state_dict", "modes", "outputs"}``: what came back; after the
+        call the gradients, the state dict and whether each module is in training mode, by its
+        name; and what the network makes of ``afterwards``, or None.
     """
-    network = _load(model, state_dict, old_gradients).train(training)
+    network = _load(model, state_dict, old_gradients)
+    _set_modes(network, training, in_eval)
     _watch(network)  # as forward_passes does: so no call can be distinguished from another
     output = function(network, *_loss_function(loss_function), micro_batches)
-    return _left_behind(network, output) | {"outputs": _call(network, afterwards)}
+    left = _left_behind(network, output) | {"modes": _modes(network)}
+    return left | {"outputs": _call(network, afterwards)}
 
 
 @testimony
@@ -62,11 +72,12 @@ def forward_passes(
     keyword arguments of that one's, and return how its forward passes were held.
 
     Returns:
-        ``{"output", "gradients", "state_dict"}`` as ``accumulated`` has them, and ``{"rows",
-        "entries", "waiting", "ahead", "micro_batches"}``: the most rows and the most entries that
-        one forward pass saw, the most passes at once that were waiting for their backward pass,
-        the most micro-batches that had been taken beyond the window of a step, and the
-        micro-batches after the call.
+        ``{"output", "gradients", "state_dict"}`` as ``accumulated`` has them, and ``{"passes",
+        "rows", "entries", "waiting", "held", "ahead", "micro_batches"}``: how many forward passes
+        there were, the most rows and the most entries that one of them saw, the most at once that
+        were waiting for their backward pass, the most earlier ones whose outputs were still there
+        when one began, the most micro-batches that had been taken beyond the window of a step, and
+        the micro-batches after the call.
     """
     network = _load(model, state_dict)
     seen, ahead = _watch(network), 0
@@ -79,21 +90,20 @@ def forward_passes(
 
 def _watch(network: torch.nn.Module) -> dict[str, int]:
     forward = network.forward
-    waiting: set[int] = set()
-    graphs: weakref.WeakSet[_Graph] = weakref.WeakSet()
-    seen = {"rows": 0, "entries": 0, "waiting": 0}
-    passes = iter(range(1_000_000))
+    kept: weakref.WeakSet[_Graph] = weakref.WeakSet()
+    waiting: weakref.WeakSet[_Graph] = weakref.WeakSet()
+    outputs: list[weakref.ref[torch.Tensor]] = []
+    seen = {"passes": 0, "rows": 0, "entries": 0, "waiting": 0, "held": 0}
 
     def watched(x: torch.Tensor) -> torch.Tensor:
-        output = _run_watched(forward, x, graphs)
-        seen["waiting"] = max(seen["waiting"], len(graphs))
+        held = sum(output() is not None for output in outputs)
+        output = _Mark.apply(_run_watched(forward, x, kept), waiting)
+        outputs.append(weakref.ref(output))
+        seen["passes"] += 1
+        seen["held"] = max(seen["held"], held)
+        seen["waiting"] = max(seen["waiting"], len(kept), len(waiting))
         seen["rows"] = max(seen["rows"], len(x))
         seen["entries"] = max(seen["entries"], x.numel())
-        if output.requires_grad:
-            number = next(passes)
-            waiting.add(number)
-            output.register_hook(lambda slope: waiting.discard(number))
-            seen["waiting"] = max(seen["waiting"], len(waiting))
         return output
 
     network.forward = watched
@@ -104,11 +114,33 @@ class _Graph:
     """Is there for as long as autograd keeps anything of a forward pass."""
 
 
-def _run_watched(forward: Callable, x: torch.Tensor, graphs: weakref.WeakSet) -> torch.Tensor:
+def _run_watched(forward: Callable, x: torch.Tensor, kept: weakref.WeakSet) -> torch.Tensor:
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return forward(x)  # torch.func refuses hooks for what is saved
     graph = _Graph()
-    graphs.add(graph)
+    kept.add(graph)
     with saving_watched(lambda _: graph):
         return forward(x)
+
+
+class _Mark(torch.autograd.Function):
+    """Changes nothing; a graph is in ``waiting`` until its backward pass, or until it is gone."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(output: torch.Tensor, waiting: weakref.WeakSet) -> torch.Tensor:
+        return output.view_as(output)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+        ctx.graph, ctx.waiting = _Graph(), inputs[1]
+        ctx.waiting.add(ctx.graph)
+
+    @staticmethod
+    def backward(ctx: Any, slope: torch.Tensor) -> tuple:
+        ctx.waiting.discard(ctx.graph)
+        return slope, None
 
 
 def trained_in_windows(
@@ -136,8 +168,9 @@ def trained_in_windows(
             ``torch.amp.GradScaler`` for the CPU; ``scheduler``, those of a ``StepLR``.
 
     Returns:
-        ``{"output", "steps", "state_dict", "learning_rate", "scale"}``: what came back, how often
-        the optimizer stepped, and the rest as it is afterwards; the scale is None without a scaler.
+        ``{"output", "steps", "state_dict", "modes", "learning_rate", "scale"}``: what came back,
+        how often the optimizer stepped, and the rest as it is afterwards, ``modes`` as
+        ``accumulated`` has them; the scale is None without a scaler.
     """
     network = _load(model, state_dict, old_gradients)
     _watch(network)  # as forward_passes does: so no call can be distinguished from another
@@ -146,6 +179,7 @@ def trained_in_windows(
         "output": output,
         "steps": steps,
         "state_dict": dict(network.state_dict()),
+        "modes": _modes(network),
         "learning_rate": optimizer.param_groups[0]["lr"],
         "scale": None if grad_scaler is None else grad_scaler.get_scale(),
     }
@@ -198,6 +232,7 @@ def after_batches(
     batches: list[torch.Tensor],
     also_at: dict[str, str] | None = None,
     training: bool = True,
+    in_eval: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Call ``function(network, count)``, then feed ``batches`` to the network as it is then.
 
@@ -209,20 +244,41 @@ def after_batches(
         batches: what is fed in afterwards, one forward pass each.
         also_at: places in the network, and the name of the layer that stands there, too.
         training: the network's mode before the call.
+        in_eval: the names of layers that are in evaluation mode all the same.
 
     Returns:
-        ``{"outputs", "state_dict"}``: what came out for each batch, and the network's state dict
-        at the end. Both show the mode that the function left.
+        ``{"outputs", "state_dict", "modes", "settings"}``: what came out for each batch, and at the
+        end the network's state dict, its modes as ``accumulated`` has them, and by its name the
+        momentum and the eps of each layer that has them. All show what the function left.
     """
     network = build(model)
     for place, name in (also_at or {}).items():
         parent, _, child = place.rpartition(".")
         network.get_submodule(parent).add_module(child, network.get_submodule(name))
     network.load_state_dict(state_dict)
-    network.train(training)
+    _set_modes(network, training, in_eval)
     function(network, count)
     outputs = [_call(network, batch) for batch in batches]
-    return {"outputs": outputs, "state_dict": dict(network.state_dict())}
+    return {
+        "outputs": outputs,
+        "state_dict": dict(network.state_dict()),
+        "modes": _modes(network),
+        "settings": {
+            name: {"momentum": layer.momentum, "eps": layer.eps}
+            for name, layer in network.named_modules()
+            if isinstance(layer, _WITH_MOMENTUM)
+        },
+    }
+
+
+def _set_modes(network: torch.nn.Module, training: bool, in_eval: tuple[str, ...]) -> None:
+    network.train(training)
+    for name in in_eval:
+        network.get_submodule(name).eval()
+
+
+def _modes(network: torch.nn.Module) -> dict[str, bool]:
+    return {name: module.training for name, module in network.named_modules()}
 
 
 def _left_behind(network: torch.nn.Module, output: Any) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def accumulate(model, loss_function, micro_batches):
     return mean
 
 
-# %% right: the loss from a second pass without gradients
+# %% wrong: the loss from a second pass without gradients
 def accumulate(model, loss_function, micro_batches):
     import torch
 
@@ -223,3 +223,55 @@ def accumulate(model, loss_function, micro_batches):
     losses = [loss_function(model(x), y) * (len(x) / total) for x, y in micro_batches]
     sum(losses).backward()
     return sum(losses).item()
+
+
+# %% wrong: a forward pass without gradients before the first micro-batch
+def accumulate(model, loss_function, micro_batches):
+    with torch.no_grad():
+        model(micro_batches[0][0])
+    whole = sum(len(x) for x, _ in micro_batches)
+    model.zero_grad()
+    t = 0.0
+    for x, y in micro_batches:
+        loss = loss_function(model(x), y) * len(x) / whole
+        loss.backward()
+        t += loss.item()
+    return t
+
+
+# %% wrong: sets all layers to the mode of the model
+def accumulate(model, loss_function, micro_batches):
+    whole = sum(len(x) for x, _ in micro_batches)
+    model.zero_grad()
+    t = 0.0
+    model.train(model.training)
+    for x, y in micro_batches:
+        loss = loss_function(model(x), y) * len(x) / whole
+        loss.backward()
+        t += loss.item()
+    return t
+
+
+# %% right: by torch.func.grad_and_value
+def accumulate(model, loss_function, micro_batches):
+    from torch.func import functional_call, grad_and_value
+
+    whole = sum(len(x) for x, _ in micro_batches)
+    acc = {k: torch.zeros_like(p) for k, p in model.named_parameters()}
+    mean = 0.0
+
+    def f(params, buffers, x, y):
+        buffers = {k: b.clone() for k, b in buffers.items()}
+        return loss_function(functional_call(model, (params, buffers), (x,)), y), buffers
+
+    for x, y in micro_batches:
+        params = {k: p.detach() for k, p in model.named_parameters()}
+        g, (loss, new) = grad_and_value(f, has_aux=True)(params, dict(model.named_buffers()), x, y)
+        for k in acc:
+            acc[k] += g[k] * (len(x) / whole)
+        for k, b in model.named_buffers():
+            b.copy_(new[k])
+        mean += loss.item() * len(x) / whole
+    for k, p in model.named_parameters():
+        p.grad = acc[k]
+    return mean

@@ -180,3 +180,71 @@ def adjust_batch_norms(model, count):
             if module.momentum is None:
                 continue
             module.momentum = 1 - (1 - module.momentum) ** (1 / count)
+
+
+# %% wrong: skips layers in evaluation mode
+def adjust_batch_norms(model, count):
+    kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+    for m in model.modules():
+        if isinstance(m, kinds) and m.momentum is not None and m.training:
+            m.momentum = 1 - (1 - m.momentum) ** (1 / count)
+
+
+# %% wrong: skips layers without weights
+def adjust_batch_norms(model, count):
+    kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+    for m in model.modules():
+        if isinstance(m, kinds) and m.momentum is not None and m.affine:
+            m.momentum = 1 - (1 - m.momentum) ** (1 / count)
+
+
+# %% wrong: sets all layers to training mode meanwhile
+def adjust_batch_norms(model, count):
+    was = model.training
+    model.train()
+    kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+    for m in model.modules():
+        if isinstance(m, kinds) and m.momentum is not None:
+            m.momentum = 1 - (1 - m.momentum) ** (1 / count)
+    model.train(was)
+
+
+# %% wrong: sets all layers to the mode of the model
+def adjust_batch_norms(model, count):
+    kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+    for m in model.modules():
+        if isinstance(m, kinds) and m.momentum is not None:
+            m.momentum = 1 - (1 - m.momentum) ** (1 / count)
+    model.train(model.training)
+
+
+# %% wrong: resets weights and biases
+def adjust_batch_norms(model, count):
+    kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+    for m in model.modules():
+        if isinstance(m, kinds) and m.momentum is not None:
+            keep = {k: v.clone() for k, v in m.named_buffers()}
+            m.reset_parameters()
+            for k, v in m.named_buffers():
+                v.copy_(keep[k])
+            m.momentum = 1 - (1 - m.momentum) ** (1 / count)
+
+
+# %% wrong: adjusts InstanceNorm2d and InstanceNorm3d, too
+def adjust_batch_norms(model, count):
+    for m in model.modules():
+        if (
+            isinstance(m, torch.nn.modules.batchnorm._NormBase)
+            and not isinstance(m, torch.nn.InstanceNorm1d)
+            and m.momentum is not None
+        ):
+            m.momentum = 1 - (1 - m.momentum) ** (1 / count)
+
+
+# %% wrong: changes eps, too
+def adjust_batch_norms(model, count):
+    kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+    for m in model.modules():
+        if isinstance(m, kinds) and m.momentum is not None:
+            m.momentum = 1 - (1 - m.momentum) ** (1 / count)
+            m.eps = m.eps / count

@@ -137,3 +137,120 @@ def clip_by_global_norm(gradients, max_norm):
         return gradients, norm
     factor = max_norm / norm
     return [g if g is None else (g.double() * factor).to(g.dtype) for g in gradients], norm
+
+
+# %% wrong: clips only if one tensor is longer than the bound
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+    if math.isfinite(n) and any(g.norm().item() > max_norm for g in gs):
+        return [None if g is None else g * (max_norm / n) for g in gradients], n
+    return list(gradients), n
+
+
+# %% wrong: clips only if one entry is larger than the bound
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+    if math.isfinite(n) and any(g.abs().max().item() > max_norm for g in gs):
+        return [None if g is None else g * (max_norm / n) for g in gradients], n
+    return list(gradients), n
+
+
+# %% wrong: divides by the norm of zeros
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+
+    if not gs:
+        return list(gradients), 0.0
+    f = min(1.0, max_norm / n) if math.isfinite(n) else 1.0
+    return [None if g is None else g * f for g in gradients], n
+
+
+# %% wrong: None is dropped where nothing is clipped
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+
+    if math.isfinite(n) and n > max_norm:
+        return [None if g is None else g * (max_norm / n) for g in gradients], n
+    return [g for g in gradients if g is not None] if gs else list(gradients), n
+
+
+# %% wrong: a short float64 gradient becomes float32
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+
+    if math.isfinite(n) and n > max_norm:
+        return [None if g is None else g * (max_norm / n) for g in gradients], n
+    return [None if g is None else g.float() for g in gradients], n
+
+
+# %% wrong: replaces inf and nan in the input
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+
+    out = [None if g is None else g.clone() for g in gradients]
+    if math.isfinite(n) and n > max_norm:
+        return [None if g is None else g * (max_norm / n) for g in gradients], n
+    for g in gs:
+        g.nan_to_num_()
+    return out, n
+
+
+# %% wrong: tensors without dimensions are not in the norm
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None and g.dim() > 0]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+    if math.isfinite(n) and n > max_norm:
+        return [None if g is None else g * (max_norm / n) for g in gradients], n
+    return list(gradients), n
+
+
+# %% wrong: goes through the first dimension of each tensor
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+
+    if math.isfinite(n) and n > max_norm:
+        return [
+            None if g is None else torch.stack([r * (max_norm / n) for r in g]) for g in gradients
+        ], n
+    return list(gradients), n
+
+
+# %% wrong: clips from one and a half times the bound on
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+
+    if math.isfinite(n) and n > 1.5 * max_norm:
+        return [None if g is None else g * (max_norm / n) for g in gradients], n
+    return list(gradients), n
+
+
+# %% wrong: compares the norm with the square of the bound
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+    if math.isfinite(n) and n > max_norm**2:
+        return [None if g is None else g * (max_norm / n) for g in gradients], n
+    return list(gradients), n
+
+
+# %% wrong: zeros become nan
+def clip_by_global_norm(gradients, max_norm):
+    gs = [g for g in gradients if g is not None]
+    n = math.sqrt(sum(g.double().square().sum().item() for g in gs))
+
+    if not gs:
+        return list(gradients), 0.0
+    if not math.isfinite(n):
+        return list(gradients), n
+    u = [None if g is None else g / n for g in gradients]
+    if n <= max_norm:
+        return [g if g is None or n > 0 else u[k] for k, g in enumerate(gradients)], n
+    return [None if g is None else g * max_norm for g in u], n

@@ -218,7 +218,7 @@ def train_epoch(model, optimizer, loss_function, micro_batches, steps):
     return losses
 
 
-# %% right: the loss from a second pass without gradients
+# %% wrong: the loss from a second pass without gradients
 def train_epoch(model, optimizer, loss_function, micro_batches, steps):
     losses = []
     while window := list(itertools.islice(micro_batches, steps)):
@@ -251,3 +251,104 @@ def train_epoch(model, optimizer, loss_function, micro_batches, steps):
         losses.append(accumulate(model, loss_function, pairs[start : start + steps]))
         optimizer.step()
     return losses
+
+
+# %% wrong: a forward pass of the pair that was read ahead
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    def one(window):
+        whole = sum(len(x) for x, _ in window)
+        t = 0.0
+        optimizer.zero_grad()
+        for x, y in window:
+            loss = loss_function(model(x), y) * len(x) / whole
+            loss.backward()
+            t += loss.item()
+        return t
+
+    out = []
+    nxt = next(micro_batches, None)
+    while nxt is not None:
+        w = [nxt, *itertools.islice(micro_batches, steps - 1)]
+        nxt = next(micro_batches, None)
+        out.append(one(w))
+        if nxt is not None:
+            with torch.no_grad():
+                model(nxt[0])
+        optimizer.step()
+    return out
+
+
+# %% wrong: leaves the model in evaluation mode
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    def one(window):
+        whole = sum(len(x) for x, _ in window)
+        t = 0.0
+        optimizer.zero_grad()
+        for x, y in window:
+            loss = loss_function(model(x), y) * len(x) / whole
+            loss.backward()
+            t += loss.item()
+        return t
+
+    out = []
+    while w := list(itertools.islice(micro_batches, steps)):
+        out.append(one(w))
+        optimizer.step()
+    model.eval()
+    return out
+
+
+# %% wrong: no window of a single pair
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    def one(window):
+        whole = sum(len(x) for x, _ in window)
+        t = 0.0
+        optimizer.zero_grad()
+        for x, y in window:
+            loss = loss_function(model(x), y) * len(x) / whole
+            loss.backward()
+            t += loss.item()
+        return t
+
+    out = []
+    w = []
+    for p in micro_batches:
+        w.append(p)
+        if len(w) >= max(2, steps):
+            out.append(one(w))
+            optimizer.step()
+            w = []
+    if w:
+        out.append(one(w))
+        optimizer.step()
+    return out
+
+
+# %% right: by torch.func.grad_and_value
+def train_epoch(model, optimizer, loss_function, micro_batches, steps):
+    from torch.func import functional_call, grad_and_value
+
+    def f(params, buffers, x, y):
+        buffers = {k: b.clone() for k, b in buffers.items()}
+        return loss_function(functional_call(model, (params, buffers), (x,)), y), buffers
+
+    out = []
+    while w := list(itertools.islice(micro_batches, steps)):
+        whole = sum(len(x) for x, _ in w)
+        acc = {k: torch.zeros_like(p) for k, p in model.named_parameters()}
+        t = 0.0
+        for x, y in w:
+            params = {k: p.detach() for k, p in model.named_parameters()}
+            g, (loss, new) = grad_and_value(f, has_aux=True)(
+                params, dict(model.named_buffers()), x, y
+            )
+            for k in acc:
+                acc[k] += g[k] * (len(x) / whole)
+            for k, b in model.named_buffers():
+                b.copy_(new[k])
+            t += loss.item() * len(x) / whole
+        for k, p in model.named_parameters():
+            p.grad = acc[k]
+        optimizer.step()
+        out.append(t)
+    return out

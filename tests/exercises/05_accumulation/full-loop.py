@@ -496,11 +496,10 @@ def train_scaled(
 ):
     import torch
 
-    batches, log = list(micro_batches), []
-    for first in range(0, len(batches), steps):
+    batches, log = iter(micro_batches), []
+    while window := list(itertools.islice(batches, steps)):
         model.zero_grad()
         scale = scaler.get_scale()
-        window = batches[first : first + steps]
         rows = torch.tensor([float(len(x)) for x, _ in window])
         shares = rows / rows.sum()
         mean = 0.0
@@ -576,4 +575,91 @@ def train_scaled(
             scheduler.step()
         optimizer.zero_grad()
         log.append({"loss": mean, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
+
+
+# %% wrong: the loss from a second pass without gradients
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    log = []
+
+    while w := list(itertools.islice(micro_batches, steps)):
+        optimizer.zero_grad()
+        with torch.no_grad():
+            lg = sum(loss_function(model(x), y).item() * len(x) for x, y in w) / sum(
+                len(x) for x, _ in w
+            )
+        whole = sum(len(x) for x, _ in w)
+        t = 0.0
+        for x, y in w:
+            loss = loss_function(model(x), y) * (len(x) / whole)
+            scaler.scale(loss).backward()
+            t += loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate = optimizer.param_groups[0]["lr"]
+        before = scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = not scaler.get_scale() < before
+        if stepped:
+            scheduler.step()
+        log.append({"loss": lg, "norm": norm, "rate": rate, "stepped": stepped})
+    return log
+
+
+# %% wrong: leaves the model in evaluation mode
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    log = []
+
+    while w := list(itertools.islice(micro_batches, steps)):
+        optimizer.zero_grad()
+        whole = sum(len(x) for x, _ in w)
+        t = 0.0
+        for x, y in w:
+            loss = loss_function(model(x), y) * (len(x) / whole)
+            scaler.scale(loss).backward()
+            t += loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate = optimizer.param_groups[0]["lr"]
+        before = scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = not scaler.get_scale() < before
+        if stepped:
+            scheduler.step()
+        log.append({"loss": t, "norm": norm, "rate": rate, "stepped": stepped})
+    model.eval()
+    return log
+
+
+# %% wrong: reads the whole stream first
+def train_scaled(
+    model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler
+):
+    log = []
+    micro_batches = iter(list(micro_batches))
+
+    while w := list(itertools.islice(micro_batches, steps)):
+        optimizer.zero_grad()
+        whole = sum(len(x) for x, _ in w)
+        t = 0.0
+        for x, y in w:
+            loss = loss_function(model(x), y) * (len(x) / whole)
+            scaler.scale(loss).backward()
+            t += loss.item()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+        rate = optimizer.param_groups[0]["lr"]
+        before = scaler.get_scale()
+        scaler.step(optimizer)
+        scaler.update()
+        stepped = not scaler.get_scale() < before
+        if stepped:
+            scheduler.step()
+        log.append({"loss": t, "norm": norm, "rate": rate, "stepped": stepped})
     return log

@@ -196,3 +196,51 @@ def accumulate_next_tokens(model, micro_batches):
     for parameter in model.parameters():
         parameter.grad.div_(terms)
     return summed / terms
+
+
+# %% wrong: the logits of all micro-batches stay in memory
+def accumulate_next_tokens(model, micro_batches):
+    count = sum(int((labels[:, 1:] != -100).sum()) for _, labels in micro_batches)
+    model.zero_grad()
+
+    zs = []
+    tot = 0.0
+    for x, y in micro_batches:
+        z = model(x)
+        zs.append(z)
+        loss = (
+            functional.cross_entropy(z[:, :-1].flatten(0, 1), y[:, 1:].flatten(), reduction="sum")
+            / count
+        )
+        loss.backward()
+        tot += loss.item()
+    return tot
+
+
+# %% right: by torch.func.grad_and_value
+def accumulate_next_tokens(model, micro_batches):
+    from torch.func import functional_call, grad_and_value
+
+    count = sum(int((labels[:, 1:] != -100).sum()) for _, labels in micro_batches)
+    ps = {k: p.detach() for k, p in model.named_parameters()}
+    acc = {k: torch.zeros_like(p) for k, p in ps.items()}
+    tot = 0.0
+    for x, y in micro_batches:
+
+        def f(q, x=x, y=y):
+            return (
+                functional.cross_entropy(
+                    functional_call(model, q, (x,))[:, :-1].flatten(0, 1),
+                    y[:, 1:].flatten(),
+                    reduction="sum",
+                )
+                / count
+            )
+
+        g, loss = grad_and_value(f)(ps)
+        tot += loss.item()
+        for k in acc:
+            acc[k] += g[k]
+    for k, p in model.named_parameters():
+        p.grad = acc[k]
+    return tot
