@@ -1723,14 +1723,20 @@ steps, rounded up because the optimizer also steps on the incomplete window. A s
 Training in float16 uses a gradient **scaler** (chapter 04). It multiplies the loss by a large power of two, so that small gradients do not vanish in
 the backward pass. Before the optimizer step it divides the gradients by the same number. If a gradient is inf or nan, `scaler.step` skips the optimizer's step, and `scaler.update` halves the scale. Each call has its place:
 
-| for each **micro-batch** | once for each **window**, in this order |
-| --- | --- |
-| forward pass and loss | `scaler.unscale_(optimizer)`: divide by the scale |
-| multiply the mean loss by the micro-batch's share of the window | `clip_grad_norm_(...)`: now the norm is that of the true gradient |
-| `scaler.scale(loss).backward()` | `scaler.step(optimizer)`: steps, or skips |
-| | `scaler.update()`: may change the scale |
-| | `scheduler.step()`, *if the optimizer stepped* |
-| | `optimizer.zero_grad()`, also after a skipped step |
+For each **micro-batch**:
+
+1. forward pass and mean loss
+2. the mean loss times the micro-batch's share of the window
+3. `scaler.scale(loss).backward()`
+
+Then, once for the **window**:
+
+1. `scaler.unscale_(optimizer)`: divides by the scale
+2. `clip_grad_norm_(...)`: now the norm is that of the true gradient
+3. `scaler.step(optimizer)`: steps, or skips
+4. `scaler.update()`: may change the scale
+5. `scheduler.step()`, *if the optimizer stepped*
+6. `optimizer.zero_grad()`, also after a skipped step
 
 Call `update` once per window, because it may change the scale. Otherwise `.grad` would hold a sum of gradients with two scales, which no single division can undo. Call `unscale_` once, because it divides in place; a second call raises an error:
 """
@@ -1920,7 +1926,7 @@ A full float16 training loop adds a scaler, clipping, a schedule and a log to `t
 
 With two windows, the second with an inf, and `StepLR(optimizer, 1, 0.5)` starting at 0.4, `"rate"` is 0.4 and 0.2, and `"stepped"` is True and False.
 
-<!-- hint: Go through the table of this section: which calls stand in the inner loop, which after it? What must be asked before `update`, and what after it? -->
+<!-- hint: Go through the two lists of this section: which calls stand in the inner loop, which after it? What must be asked before `update`, and what after it? -->
 <!-- hint: Start from `train_epoch`. `accumulate` cannot be used as it is, since each loss must go through `scaler.scale` before `backward`. Before that it is multiplied by its share of the window's rows, and the sum of these products is the loss to log. -->
 <!-- hint: After the inner loop: unscale, clip (keep the norm), note the rate and the scale, step, update. It stepped if the scale is not smaller than noted. Then the schedule, and the gradients are cleared in any case. -->
 """
@@ -2353,8 +2359,8 @@ show(
 r"""
 With $k = 32$, the running statistics come almost entirely from the last step's micro-batches, so they average over fewer rows and are noisier. Choose a smaller momentum $m'$, so that $k$ updates forget as much as one update did.
 
-Two smaller effects remain. Within a window, later micro-batches still have slightly more weight. And the running variance averages the variances *within* micro-batches, so it misses the variance *between* their means.
-For inputs of shape (N, C) with independent rows, the running statistics are nevertheless right in expectation, because PyTorch updates the running variance with the *unbiased* variance of each micro-batch. In `BatchNorm2d` and `BatchNorm3d`, pixels of the same image are correlated, so a micro-batch of few images underestimates the variance between images, and a single image misses it entirely. No momentum corrects that.
+Two smaller effects remain. Within a window, later micro-batches still have slightly more weight. And the running variance is a mean of the variances *within* micro-batches.
+For inputs of shape (N, C) with independent rows, this mean has the right expected value, because PyTorch takes the *unbiased* variance of each micro-batch. In `BatchNorm2d` and `BatchNorm3d`, however, the pixels of an image are correlated, so a micro-batch of few images underestimates the variance *between* images, and a micro-batch of one image misses it entirely. No momentum corrects that.
 
 A request for a BatchNorm that takes accumulation into account has been open since 2020
 ([pytorch issue 46516](https://github.com/pytorch/pytorch/issues/46516)).
