@@ -38,7 +38,7 @@ from helpers import (
     time_ratio,
 )
 
-# The first optimizer loads a large part of PyTorch: here, and not while a check's clock runs.
+# Creating the first optimizer loads a large part of PyTorch; do it here, not while a check is being timed.
 first_optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
 
 # %% folded="Data, a small classifier, and its gradient"
@@ -132,7 +132,7 @@ show(
 """
 > **After this chapter, you will be able to**
 >
-> - accumulate a gradient over micro-batches of any sizes so that it equals the gradient of the whole batch up to rounding;
+> - accumulate a gradient over micro-batches of any size so that it equals the gradient of the whole batch up to rounding;
 > - choose the divisor of a loss that is a mean over tokens;
 > - step correctly on the last, shorter group of micro-batches, and advance a learning-rate schedule once per optimizer step;
 > - put loss scaling, clipping, the optimizer step and the schedule in the right order, and log the loss that is minimized;
@@ -202,7 +202,7 @@ for sizes in ([25, 25, 25, 25], [32, 32, 32, 4]):
 
 # %% [markdown]
 r"""
-Without a divisor, the gradients of four means over 25 rows add up to four times the gradient, a relative error of 3. With micro-batches of 32, 32, 32 and 4, neither of these two rules gives the right gradient; only the shares do.
+Without a divisor, the gradients of four means over 25 rows add up to four times the true gradient, a relative error of 3. With micro-batches of 32, 32, 32 and 4, neither this rule nor the mean of means gives the right gradient; only the shares do.
 With four equal micro-batches and SGD, an undivided gradient makes the step four times as long as it should be. Adam cancels a constant factor almost completely, so the bug stays hidden until something, such as clipping, depends on the norm of the gradient.
 
 ## Why .grad accumulates
@@ -240,14 +240,14 @@ show_drawing(
 
 # %% [markdown]
 """
-The claim that the two gradients are *equal up to rounding* can be tested, because a rounding error shrinks as the precision of the format grows. The next figure compares the accumulated gradient with one that is computed in float64
+The claim that the accumulated gradient and the gradient of the whole batch are *equal up to rounding* can be tested, because a rounding error shrinks as the precision of the format grows. The next figure compares the accumulated gradient with one that is computed in float64
 from the same weights and images.
 """
 
 
 # %% folded="Figure 5.3: equal up to rounding"
 def error_in(dtype, size, rows=480):
-    """Return the error of accumulation with every number of ``dtype``, against float64."""
+    """Return the error of accumulation with all tensors in ``dtype``, against float64."""
     exact, model = make_classifier(torch.float64), make_classifier(dtype)
     # The same weights and pixels in both, those that ``dtype`` can hold.
     exact.load_state_dict(model.state_dict())
@@ -286,14 +286,14 @@ show(
 
 # %% [markdown]
 r"""
-For the bfloat16 curve the whole model was converted, so its weights and therefore `.grad` are bfloat16. This format has 8 significant bits, and a number that is small enough disappears when it is added to a large one (chapter 02). Under autocast, which casts the inputs of single operations and not the model, the weights stay float32, and so does `.grad`. If you convert a whole model to bfloat16, accumulate its gradients in a float32 buffer.
+For the bfloat16 curve the whole model was converted, so its weights and therefore `.grad` are bfloat16. This format has 8 significant bits, and a number that is small enough disappears when it is added to a large one (chapter 02). Under autocast, which casts the inputs of individual operations and not the model, the weights stay float32, and so does `.grad`. If you convert a whole model to bfloat16, accumulate its gradients in a float32 buffer.
 
 Two mechanisms break the equality altogether. With dropout, the whole batch and the micro-batches draw different masks, so the two gradients have the same expected value but differ in every step.
 And rows can depend on each other, as in BatchNorm or in a loss that compares all rows of a batch. Then the loss is not a mean of terms that depend on one row each, and accumulation no longer gives the gradient of the whole batch. A section below returns to BatchNorm.
 
 ## What accumulation saves
 
-Autograd keeps **activations**, the intermediate results that the backward pass needs, and their size grows with the number of rows. The next cell counts the bytes saved for backward in three cases: the whole batch at once; micro-batches of 8 with a backward pass after each (memory never holds more than one micro-batch's activations); and micro-batches of 8 whose losses are added up for a single backward pass. The network is wider than the classifier above. Weights and inputs
+Autograd keeps **activations**, the intermediate results that the backward pass needs, and their size grows with the number of rows. The next two cells count the bytes *saved for backward*, that is, kept in memory until the backward pass, in three cases: the whole batch at once; micro-batches of 8 with a backward pass after each (memory never holds more than one micro-batch's activations); and micro-batches of 8 whose losses are added up for a single backward pass. The network is wider than the classifier above. Weights and inputs
 need the same memory in all three cases and are not counted.
 """
 
@@ -338,7 +338,7 @@ print(f".grad takes {in_grad / 1024:.0f} KiB, whatever the number of rows")
 # %% [markdown]
 """
 With a backward pass after each micro-batch, memory holds the activations of *one* micro-batch at a time. In addition, `.grad` needs as much memory as the weights. Accumulation therefore saves a lot of memory only where activations need more memory than weights.
-This network has many weights and few activations per row: even 512 rows at once need only 1.4 times the memory of `.grad`. In a convolutional network it is the reverse: its filters are small and its activations large (chapter 12 measures one).
+This network has many weights and few activations per row: even 512 rows at once need only 1.4 times the memory of `.grad`. In a convolutional network, the reverse is true: its filters are small and its activations large (chapter 12 measures one).
 
 The last column shows a trap. If you add up the losses and call `backward()` once at the end, the gradient is right, but autograd keeps all graphs until that call, so no memory is saved.
 """
@@ -399,7 +399,7 @@ for (name, history), color, style in zip(
 ):
     places = [k / (len(history) - 1) for k in range(len(history))]
     sizes = [size / 1024 for size in history]
-    above = 3 if style == "--" else 2  # two curves lie on each other for a part
+    above = 3 if style == "--" else 2  # two curves coincide part of the way
     axes.step(places, sizes, style, where="post", color=COLORS[color], label=name, zorder=above)
 axes.set(
     title="Memory saved for backward",
@@ -419,7 +419,7 @@ show(
 
 # %% [markdown]
 """
-torchtune fell into this trap. In October 2024, to weight all tokens equally, it moved the backward pass to the
+torchtune fell into this trap. In October 2024, to weight all tokens (the units of text, defined below) equally, it moved the backward pass to the
 end of the window ([pull request 1875](https://github.com/meta-pytorch/torchtune/pull/1875)). A second pull request, opened nine days after the first, moved it back into the loop because memory use had grown
 ([pull request 1917](https://github.com/meta-pytorch/torchtune/pull/1917)).
 
@@ -698,7 +698,7 @@ check.score()
 r"""
 ## When to accumulate
 
-Accumulate when a recipe asks for a batch that does not fit into memory. The recipe's learning rate was tuned for that batch size. If you change the batch size instead of accumulating, the learning rate has to change as well, because the number of steps per epoch changes. For SGD, Goyal and others (2017, sections 2.1 and 2.2) give the **linear scaling
+Accumulate when a recipe asks for a batch that does not fit into memory. The recipe's learning rate was tuned for that batch size. If you change the batch size instead of accumulating, the learning rate has to change as well, because the number of steps per epoch (a pass over the data) changes. For SGD, Goyal and others (2017, sections 2.1 and 2.2) give the **linear scaling
 rule**: if the batch size grows by a factor, multiply the learning rate by the same factor, and raise it gradually over the first steps (a **warm-up**). For Adam, Malladi and others (2022) derive
 a square-root rule: multiply the learning rate by the square root of that factor, and adjust Adam's $\beta_1$, $\beta_2$ and $\epsilon$ accordingly. Both rules are approximations. Goyal and others find that theirs fails for batches of more than about 8,000 images.
 
@@ -759,7 +759,7 @@ After the same number of images, the larger batch is no better here. Accumulate 
 r"""
 ## A token is not a text
 
-A **token** is a unit of text that a language model reads and predicts, such as a word or a part of one. Its loss is a mean over tokens. With text, the mean of means goes wrong even if every micro-batch holds the same number of texts: texts differ in length, so two micro-batches
+A **token** is a unit of text that a language model reads and predicts, such as a word or a part of one. The model's loss is a mean over tokens. With text, the mean of means goes wrong even if every micro-batch holds the same number of texts: texts differ in length, so two micro-batches
 with the same number of texts rarely hold the same number of tokens.
 
 The smallest possible model shows the effect. It has a single parameter, the logit of "yes", whose sigmoid is the probability. One micro-batch of the window is a text of 4 tokens, all "yes". The
@@ -826,7 +826,7 @@ r"""
 Training on the mean of means has converged, but to the minimum of a different loss: one in which a token of the short text weighs 15 times as much as a token of the long one.
 
 You may *want* every text to have the same weight. Then it must have that weight however the window is split. If both texts are in one micro-batch, the mean over its tokens
-gives 0.0625 again. With a mean of means, the split decides what the model learns, and the memory of the machine decides the split.
+gives 0.0625 again. With a mean of means, the split decides what the model learns, and the memory of the machine decides the split. To give every token of the window the same weight, whatever the split, minimize this loss (which labels are ignored is explained below):
 
 $$\text{loss} = \frac{1}{T} \sum_b \sum_{t \in b} \ell_t \qquad T = \text{the number of labels in the window that are not ignored}$$
 
@@ -835,7 +835,7 @@ The divisor $T$ depends on the whole window, so it cannot be computed from one m
 - Count the labels of the whole window first, and divide each micro-batch's *sum* of losses by $T$ before its backward pass. Keeping the labels in memory is cheap, because they are much smaller than activations.
 - Accumulate the gradients of the sums, count the labels along the way, and multiply each `.grad` by $1/T$ at the end, before anything else reads it.
 
-`cross_entropy` ignores positions with the label −100, its default `ignore_index`: it leaves them out of the sum and out of the count. The label −100 marks **padding**, tokens that only bring the texts of a batch to the same length, and prompts,
+`cross_entropy` ignores positions with the label −100, its default `ignore_index`: it leaves them out of the sum and out of the count. The label −100 marks **padding** (tokens that only bring the texts of a batch to the same length) and prompts,
 which open a text and which the model should not learn to produce. If no label is left, the mean is 0/0:
 """
 
@@ -854,7 +854,7 @@ for reduction in ("mean", "sum"):
 One micro-batch whose labels are all ignored makes the window's loss nan, and a running mean in the log stays nan from then on. With `cross_entropy`, the micro-batch's gradient is 0, so training goes on. But a mean of means
 still counts the micro-batch in its divisor, which makes the window's gradient too small. Sums of losses have neither problem.
 
-A training run shows how well the bug hides. A small model learns to spell. Its tokens are characters, and from each character of a word it predicts the next one. A window holds two micro-batches, one of short words and one of
+A training run shows how well the mean-of-means bug hides. A small model learns to spell. Its tokens are characters, and from each character of a word it predicts the next one. A window holds two micro-batches, one of short words and one of
 long words, as a loader that groups texts by length would build them.
 """
 
@@ -869,7 +869,7 @@ LETTERS = ".abcdefghijklmnopqrstuvwxyz"  # the dot begins and ends a word
 
 
 def as_tokens(words):
-    """Return the number of each character, and that of the character after it."""
+    """Return the index of each character, and that of the character after it."""
     numbers = [[LETTERS.index(letter) for letter in f".{word}."] for word in words]
     now = torch.tensor([number for word in numbers for number in word[:-1]])
     following = torch.tensor([number for word in numbers for number in word[1:]])
@@ -877,7 +877,7 @@ def as_tokens(words):
 
 
 def length_of_words(logits):
-    """Return how many letters a word has on average that is drawn from a model."""
+    """Return the average number of letters in a word drawn from a model."""
     chances = torch.softmax(logits, dim=1)
     stay = torch.linalg.inv(torch.eye(26) - chances[1:, 1:])  # visits to each letter
     return (chances[0, 1:] @ stay).sum().item()
@@ -943,7 +943,7 @@ OpenNMT-py had a related bug in 2018: its divisor was not the number of tokens, 
 """
 ### Weighted by tokens
 
-A training loop that averages the micro-batches' mean losses minimizes a different loss as soon as texts differ in length. Write the loop that does not.
+A training loop that averages the micro-batches' mean losses minimizes a different loss whenever texts differ in length. Write the loop that does not.
 
 `accumulate_tokens(model, micro_batches) -> float`
 
@@ -1118,7 +1118,7 @@ for rows, size, steps in ((1797, 32, 8), (1797, 32, 40)):
 r"""
 Micro-batches 9 and 10 go through a forward and a backward pass, but no step follows. What becomes of their gradient depends on where `zero_grad` is called:
 
-- If it is called at the beginning of each epoch, the call discards their gradient, and their two passes were wasted.
+- If it is called at the beginning of each epoch, the call discards their gradient, and their forward and backward passes are wasted.
 - If it is called only after a step, their gradient stays in `.grad`, and the first window of the next epoch adds to it. The weights of these six micro-batches add up
   to 1.5 instead of 1. After the last epoch, the leftover gradient is lost.
 
@@ -1337,7 +1337,7 @@ earlier steps. **Gradient clipping** bounds the gradient before the step. Take a
 - **By norm**: if $\lVert g \rVert > 1$, divide $g$ by $\lVert g \rVert$.
 - **By value**: clamp each entry to $[-1, 1]$.
 - **Each tensor by its own norm**: apply the first rule to the gradient of each parameter separately.
-- **By the maximum norm** (`norm_type=inf`): apply the first rule with the largest absolute value of an entry in place of the norm.
+- **By the maximum norm** (`norm_type=inf` in PyTorch's function, below): apply the first rule with the largest absolute value of an entry in place of the norm.
 """
 
 # %%
@@ -1405,9 +1405,9 @@ print("(0, 3e-6) at 1e-6:", after_clipping([0.0, 3e-6], 1e-6))
 
 # %% [markdown]
 r"""
-- An inf makes the norm inf and the factor 0. The inf itself becomes nan (inf × 0), and every other entry becomes **0**. A single nan makes every entry nan. Clipping does not cure
+- An inf makes the norm inf and the factor 0. The inf itself becomes nan (inf × 0), and all the other entries become **0**. A single nan makes every entry nan. Clipping does not cure
   inf or nan. `error_if_nonfinite=True` raises an error instead.
-- The function divides by $\lVert g \rVert + 10^{-6}$, which matters only for tiny norms: with the bound 1e-6, the clipped norm is 7.5e-7.
+- The function divides by $\lVert g \rVert + 10^{-6}$, which matters only for tiny norms: with the bound 1e-6, a gradient of norm 3e-6 is clipped to norm 7.5e-7.
 
 Clipping bounds the *gradient*. For plain SGD, and only there, the learning rate times $c$ also bounds the step. With momentum $m$, the bound is $1/(1-m)$ times as large, because clipped gradients add up. And the length of Adam's steps barely depends on the scale of the gradient. In the next cell, 1,000 weights have the same gradient in every step:
 """
@@ -1465,7 +1465,7 @@ for name, vector in (("clipped at the end:", at_the_end), ("clipped after each:"
 r"""
 The large parts cancel, and the mean is (0, 1). Clipped early, the first gradient shrinks to norm 1, so it cancels almost nothing, and the result points almost in the direction of the second. Clipping the gradient of each *row* by itself, before the mean, is a different algorithm with a different purpose: differential privacy (Abadi and others, 2016).
 
-Clipping reads every gradient twice, once to compute the norm and once to apply the factor. With `foreach`, `clip_grad_norm_` handles many tensors in one call instead of one after the other. The next cell measures the time on the machine where it runs, for 200 parameters of 1,000 entries:
+Clipping reads every gradient twice, once to compute the norm and once to apply the factor. With `foreach`, `clip_grad_norm_` handles many tensors in one call instead of one after the other. The next cell measures the time on the machine where it runs, for 200 parameters of 1,000 entries each:
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: what clipping costs"
@@ -1493,14 +1493,14 @@ del many, stepping
 """
 ### Clipping by the global norm
 
-Functional code, as with `torch.func`, passes gradients as values and does not store them in parameters, so clipping must not change its input. Write a clipping function for such code.
+Functional code, such as code that uses `torch.func`, passes gradients as values and does not store them in parameters, so clipping must not change its input. Write a clipping function for such code.
 
 `clip_by_global_norm(gradients, max_norm) -> tuple[list, float]`
 
 - **In** `gradients`: a list, possibly empty, of float32 or float64 tensors of any shape and of None (a parameter without a gradient); they do not change. `max_norm`: a float above 0.
 - **Out**: `(clipped, norm)`. `norm` is the global norm of all gradients, a Python float, 0 if there are none. `clipped` has None where None was, and elsewhere a tensor of the same shape and dtype.
   If `norm` is finite and above `max_norm`, one factor for all tensors makes the global norm equal to `max_norm`, up to rounding. Otherwise (including when `norm` is inf or nan), the values are the same to the last bit, in the same tensors or in copies.
-- **Limits**: right for norms as small as 1e-6, so add nothing to the divisor. Finite entries are small enough that no sum of squares overflows in their dtype.
+- **Limits**: the result must be right for norms as small as 1e-6, so add nothing to the divisor. Finite entries are small enough that no sum of squares overflows in their dtype.
 
 With `[torch.tensor([3.0]), None, torch.tensor([4.0])]` and `1.0`, the norm is `5.0` and the list is `[tensor([0.6]), None, tensor([0.8])]`.
 
@@ -1633,7 +1633,7 @@ A **learning-rate schedule** changes the learning rate during training. Three ex
 
 - `StepLR(optimizer, step_size=10, gamma=0.1)` multiplies the rate by 0.1 every 10 steps.
 - `CosineAnnealingLR(optimizer, T_max=n)` follows half a cosine period from the initial learning rate down to 0 in $n$ steps (Loshchilov and Hutter, 2017).
-- Warm-up and decay: the rate rises and then falls, each linearly or along a cosine. `OneCycleLR` implements one such schedule; `LambdaLR` multiplies the initial learning rate by any function of the step.
+- Warm-up and decay: the rate rises and then falls, in each phase linearly or along a cosine. `OneCycleLR` implements one such schedule; `LambdaLR` multiplies the initial learning rate by any function of the step.
 
 A scheduler does not count optimizer steps. It counts calls to `scheduler.step()`, so call that method once after every `optimizer.step()`. In a loop with accumulation, it is easy to call `scheduler.step()` after every micro-batch instead. The function below can do either:
 """
@@ -1691,14 +1691,14 @@ show(
     number="5.10",
     caption="If `scheduler.step()` is called after every micro-batch (k = 2), StepLR falls too early, the cosine climbs back almost to its initial value, and the schedule with a warm-up reaches 0 halfway through training.",
     alt="Learning rate against optimizer step for three schedules. Stepped once per optimizer step: StepLR falls "
-    "by a factor of ten every 10 steps; the cosine falls to 0 at step 40; the warm-up rises for 16 steps and then falls to 0. Stepped once "
+    "by a factor of ten every 10 steps; the cosine falls to 0 at step 40; the rate with the warm-up rises for 16 steps and then falls to 0. Stepped once "
     "per micro-batch with k of 2: StepLR falls every 5 steps, the cosine falls to 0 at 20 and rises to 1 again, the "
     "warm-up lasts 8 steps and the rate is 0 from step 20 on.",
 )
 
 # %% [markdown]
 """
-The next cell prints the same in numbers and then tries a warm-up with $k = 16$, and `OneCycleLR`:
+The next cell prints two values of the cosine, and then tries a warm-up with $k = 16$ and `OneCycleLR` with $k = 2$:
 """
 
 # %%
@@ -1859,7 +1859,7 @@ for name in ("right", "clip before unscale_"):
 r"""
 ### Did the optimizer step?
 
-`scaler.step` does not say whether the optimizer stepped. But after a skipped step, `update()` lowers the scale, and with one optimizer nothing else lowers it. After `growth_interval` steps in a row without inf or nan (2,000 by default), the scale *grows*.
+`scaler.step` does not say whether the optimizer stepped. But after a skipped step, `update()` lowers the scale, and with one optimizer nothing else lowers it. After `growth_interval` (2,000 by default) steps in a row without inf or nan, the scale *grows*.
 So compare the scale before and after `update()`: if it is smaller now, the step was skipped. With a disabled scaler, `get_scale()` always returns 1.
 """
 
@@ -1904,7 +1904,7 @@ The sum is about $k$ times the window's loss. Sometimes only the log is wrong. I
 only $1/k$ of its nominal value ([issue 168](https://github.com/karpathy/nanoGPT/issues/168)). In axolotl, 8 micro-batches gave a loss of 84 instead of
 10.5, and the norm of the gradient was wrong too ([issue 2262](https://github.com/axolotl-ai-cloud/axolotl/issues/2262)).
 
-The mean of the losses is nearly right, because all rows are about equally hard here. Yet these are the micro-batches of figure 5.1, and the gradient of their mean of means
+The mean of the losses is nearly right, because all rows are about equally hard here. Yet these micro-batches are one of the points in figure 5.1, that of size 32, and the gradient of their mean of means
 has a relative error of 70 percent. A loss that looks right proves nothing about the gradient.
 
 Also log the norm *before* clipping, the learning rate, whether the step was skipped, and the number of tokens seen so far. On a
@@ -1919,8 +1919,8 @@ A full float16 training loop adds a scaler, clipping, a schedule and a log to `t
 
 `train_scaled(model, optimizer, loss_function, micro_batches, steps, max_norm, scaler, scheduler) -> list[dict]`
 
-- **In**: as for `train_epoch`, with one learning rate for all parameter groups; `max_norm`, the bound of the global norm over all parameters; `scaler`, a `torch.amp.GradScaler` (if it is disabled, all gradients are finite); `scheduler`, to advance once after every step that was not skipped.
-- **Out**: a list with one dict per window: `"loss"`, the mean loss over its rows; `"norm"`, the global norm of its unscaled gradient before clipping; `"rate"`, the learning rate of this step, even if the step was skipped; all three are floats; and `"stepped"`, a bool.
+- **In**: as for `train_epoch`, with one learning rate for all parameter groups; `max_norm`, the bound on the global norm over all parameters; `scaler`, a `torch.amp.GradScaler` (if it is disabled, all gradients are finite); `scheduler`, to advance once after every step that was not skipped.
+- **Out**: a list with one dict per window: `"loss"`, the mean loss over its rows; `"norm"`, the global norm of its unscaled gradient before clipping; `"rate"`, the learning rate of this step, even if the step was skipped (all three are floats); and `"stepped"`, a bool.
 - The scaler skips a window with an inf or nan in its gradient: `"stepped"` is False, the schedule waits, `"loss"` and `"norm"` may be any float, and the next window is not affected. Update the scaler once per window; its scale may shrink or grow.
 - **Limits**: those of `train_epoch`. You need no autocast, and you may use `clip_grad_norm_`.
 
@@ -2170,9 +2170,9 @@ Run the forward and backward passes of all micro-batches but the last inside `no
 show_drawing(
     "05/no-sync",
     number="5.11",
-    caption="Two ranks with three micro-batches each. Without `no_sync` the ranks wait for each other three times, with `no_sync` once.",
+    caption="Two ranks with three micro-batches each. Without `no_sync` the ranks wait for each other three times; with `no_sync`, once.",
     alt="Two panels with two ranks each, and three micro-batches per rank. In the first panel an all-reduce connects the ranks after each "
-    "backward pass. In the second panel only after the third.",
+    "backward pass. In the second panel it does so only after the third backward pass.",
 )
 
 
@@ -2370,7 +2370,7 @@ A request for a BatchNorm that takes accumulation into account has been open sin
 """
 ### A momentum that corrects for accumulation
 
-If BatchNorm momenta were tuned without accumulation, accumulation makes the running statistics forget too fast. Write the function that prepares such a model.
+If the BatchNorm momenta of a model were tuned without accumulation, accumulation makes the running statistics forget too fast. Write the function that prepares such a model for accumulation.
 
 `adjust_batch_norms(model, count) -> None`
 
@@ -2648,7 +2648,7 @@ Find out why the gradient is wrong, why short texts suffer most, and why a promp
 `accumulate_next_tokens(model, micro_batches) -> float`
 
 - **In** `micro_batches`: a list of pairs `(tokens, labels)`, int64, of shape (texts, length), length at least 2; sizes differ between pairs. The logits at a position predict the label at the next one. A label of −100 is
-  ignored, wherever it stands; some texts begin with one and others do not. A pair may contain no predicted label that counts; the list contains at least one.
+  ignored, wherever it stands; some texts begin with one and others do not. A pair need not contain any predicted label that counts, but the list contains at least one.
 - **Out**: the mean cross entropy over all labels that are predicted and not ignored, a Python float. Afterwards each parameter's `.grad` is the gradient of that mean; gradients stored before the call are discarded.
   Tokens and labels do not change.
 - **Limits**: keep the activations of only one micro-batch in memory at a time.
@@ -2839,7 +2839,7 @@ One test finds every wrong divisor in this chapter: on a tiny case with uneven s
 
 <details><summary>2. Somebody adds up the losses of 8 micro-batches and calls backward once. Is the gradient right? What goes wrong?</summary>
 
-The gradient is right if the weights are. But all eight graphs are kept until the end, so the memory is that of the whole batch.
+The gradient is right if the losses are weighted correctly. But all eight graphs are kept until the end, so the memory is that of the whole batch.
 </details>
 
 <details><summary>3. With a scaler and accumulation, where do you call clip_grad_norm_, and what happens if you call it before unscale_?</summary>
@@ -2872,7 +2872,7 @@ The mean of the two means. A row of the second rank has three times the weight o
 - I. Loshchilov, F. Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", [arXiv:1608.03983](https://arxiv.org/abs/1608.03983), ICLR 2017, section 3 (the cosine).
 - P. Goyal and others, "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", [arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017, sections 2 and 3 (linear scaling, warm-up; weighting; BatchNorm's statistics).
 - S. Malladi, K. Lyu, A. Panigrahi, S. Arora, "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms", [arXiv:2205.10287](https://arxiv.org/abs/2205.10287), NeurIPS 2022 (the square root for Adam).
-- S. Ioffe, C. Szegedy, "Batch Normalization", [arXiv:1502.03167](https://arxiv.org/abs/1502.03167), ICML 2015, section 3.1 (moving averages).
+- S. Ioffe, C. Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate Shift", [arXiv:1502.03167](https://arxiv.org/abs/1502.03167), ICML 2015, section 3.1 (moving averages).
 - M. Abadi and others, "Deep Learning with Differential Privacy", [arXiv:1607.00133](https://arxiv.org/abs/1607.00133), 2016, section 3.1 (clipping each row).
 
 ### Glossary
