@@ -240,7 +240,7 @@ show_drawing(
 
 # %% [markdown]
 """
-The claim that the accumulated gradient and the gradient of the whole batch are *equal up to rounding* can be tested, because a rounding error shrinks as the precision of the format grows. The next figure compares the accumulated gradient with one that is computed in float64
+The claim that the accumulated gradient and the gradient of the whole batch are *equal up to rounding* can be tested, because a rounding error shrinks as the precision of the number format grows. The next figure compares the accumulated gradient with one that is computed in float64
 from the same weights and images.
 """
 
@@ -467,7 +467,7 @@ So choose the largest micro-batch that fits into memory, and accumulate as many 
 """
 ### Accumulate the gradient of the whole batch
 
-If the batch size is not a multiple of the micro-batch size, the last micro-batch is smaller. Write the loop that gives the gradient of the whole batch for any sizes.
+If the batch size is not a multiple of the micro-batch size, the last micro-batch is smaller. Write the loop that gives the gradient of the whole batch for micro-batches of any size.
 
 `accumulate(model, loss_function, micro_batches) -> float`
 
@@ -702,7 +702,7 @@ Accumulate when a recipe asks for a batch that does not fit into memory. The rec
 rule**: if the batch size grows by a factor, multiply the learning rate by the same factor, and raise it gradually over the first steps (a **warm-up**). For Adam, Malladi and others (2022) derive
 a square-root rule: multiply the learning rate by the square root of that factor, and adjust Adam's $\beta_1$, $\beta_2$ and $\epsilon$ accordingly. Both rules are approximations. Goyal and others find that theirs fails for batches of more than about 8,000 images.
 
-The next cell trains the classifier on 1,536 images for six epochs (passes over the data), once with batches of 32 and twice, at two learning rates, with batches of 256, the size of a window of 8 micro-batches of 32.
+The next cell trains the classifier on 1,536 images for six epochs, once with batches of 32 and twice, at two learning rates, with batches of 256, the size of a window of 8 micro-batches of 32.
 """
 
 
@@ -762,7 +762,7 @@ r"""
 A **token** is a unit of text that a language model reads and predicts, such as a word or a part of one. The model's loss is a mean over tokens. With text, the mean of means goes wrong even if every micro-batch holds the same number of texts: texts differ in length, so two micro-batches
 with the same number of texts rarely hold the same number of tokens.
 
-The smallest possible model shows the effect. It has a single parameter, the logit of "yes", whose sigmoid is the probability. One micro-batch of the window is a text of 4 tokens, all "yes". The
+The smallest possible model shows the effect. It has a single parameter, the logit of "yes", whose sigmoid is the probability. A window holds two micro-batches. One is a text of 4 tokens, all "yes". The
 other is a text of 60 tokens, all "no". The model sees no input, so it should predict "yes" with probability $4/64 = 0.0625$.
 """
 
@@ -943,7 +943,7 @@ OpenNMT-py had a related bug in 2018: its divisor was not the number of tokens, 
 """
 ### Weighted by tokens
 
-A training loop that averages the micro-batches' mean losses minimizes a different loss whenever texts differ in length. Write the loop that does not.
+A training loop that averages the micro-batches' mean losses minimizes a different loss whenever texts differ in length. Write a loop that minimizes the mean over all labels instead.
 
 `accumulate_tokens(model, micro_batches) -> float`
 
@@ -953,7 +953,7 @@ A training loop that averages the micro-batches' mean losses minimizes a differe
   stored before the call are discarded. Tokens and labels do not change.
 - **Limits**: keep the activations of only one micro-batch in memory at a time.
 
-With 4 labels of loss 2.0 and 60 labels of loss 1.0, `accumulate_tokens(model, pairs)` returns `1.0625`, not `1.5`.
+With one pair of 4 labels (mean loss 2.0) and one pair of 60 labels (mean loss 1.0), `accumulate_tokens(model, pairs)` returns `1.0625`, not `1.5`.
 
 <!-- hint: Over what is the mean taken, and where does that number come from before the first backward pass? -->
 <!-- hint: Count the labels that are not -100 in all pairs. Then each pair gives a sum, divided by that count, and needs no factor of its own. -->
@@ -1104,7 +1104,7 @@ show(
     figure,
     number="5.8",
     caption="With k = 4, no optimizer step follows the last two of ten micro-batches.",
-    alt="Ten boxes in a row. Micro-batches 1 to 4 are window 1, 5 to 8 are window 2. Micro-batches 9 and 10 are "
+    alt="Ten boxes in a row. Micro-batches 1 to 4 are window 1, and 5 to 8 are window 2. Micro-batches 9 and 10 are "
     "marked no step.",
 )
 
@@ -1409,7 +1409,7 @@ r"""
   inf or nan. `error_if_nonfinite=True` raises an error instead.
 - The function divides by $\lVert g \rVert + 10^{-6}$, which matters only for tiny norms: with the bound 1e-6, a gradient of norm 3e-6 is clipped to norm 7.5e-7.
 
-Clipping bounds the *gradient*. For plain SGD, and only there, the learning rate times $c$ also bounds the step. With momentum $m$, the bound is $1/(1-m)$ times as large, because clipped gradients add up. And the length of Adam's steps barely depends on the scale of the gradient. In the next cell, 1,000 weights have the same gradient in every step:
+Clipping bounds the *gradient*. For plain SGD, the learning rate times $c$ also bounds the step. With momentum $m$, the bound is $1/(1-m)$ times as large, because clipped gradients add up. And the length of Adam's steps barely depends on the scale of the gradient. In the next cell, 1,000 weights have the same gradient in every step:
 """
 
 
@@ -1465,7 +1465,7 @@ for name, vector in (("clipped at the end:", at_the_end), ("clipped after each:"
 r"""
 The large parts cancel, and the mean is (0, 1). Clipped early, the first gradient shrinks to norm 1, so it cancels almost nothing, and the result points almost in the direction of the second. Clipping the gradient of each *row* by itself, before the mean, is a different algorithm with a different purpose: differential privacy (Abadi and others, 2016).
 
-Clipping reads every gradient twice, once to compute the norm and once to apply the factor. With `foreach`, `clip_grad_norm_` handles many tensors in one call instead of one after the other. The next cell measures the time on the machine where it runs, for 200 parameters of 1,000 entries each:
+Clipping reads every gradient twice, once to compute the norm and once to apply the factor. With `foreach`, `clip_grad_norm_` handles many tensors in one call instead of one after another. The next cell measures the time on the machine where it runs, for 200 parameters of 1,000 entries each:
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: what clipping costs"
@@ -1497,7 +1497,7 @@ Functional code, such as code that uses `torch.func`, passes gradients as values
 
 `clip_by_global_norm(gradients, max_norm) -> tuple[list, float]`
 
-- **In** `gradients`: a list, possibly empty, of float32 or float64 tensors of any shape and of None (a parameter without a gradient); they do not change. `max_norm`: a float above 0.
+- **In** `gradients`: a list, possibly empty, whose entries are float32 or float64 tensors of any shape, or None (for a parameter without a gradient). The list and its tensors must not change. `max_norm`: a float above 0.
 - **Out**: `(clipped, norm)`. `norm` is the global norm of all gradients, a Python float, 0 if there are none. `clipped` has None where None was, and elsewhere a tensor of the same shape and dtype.
   If `norm` is finite and above `max_norm`, one factor for all tensors makes the global norm equal to `max_norm`, up to rounding. Otherwise (including when `norm` is inf or nan), the values are the same to the last bit, in the same tensors or in copies.
 - **Limits**: the result must be right for norms as small as 1e-6, so add nothing to the divisor. Finite entries are small enough that no sum of squares overflows in their dtype.
@@ -1692,7 +1692,7 @@ show(
     caption="If `scheduler.step()` is called after every micro-batch (k = 2), StepLR falls too early, the cosine climbs back almost to its initial value, and the schedule with a warm-up reaches 0 halfway through training.",
     alt="Learning rate against optimizer step for three schedules. Stepped once per optimizer step: StepLR falls "
     "by a factor of ten every 10 steps; the cosine falls to 0 at step 40; the rate with the warm-up rises for 16 steps and then falls to 0. Stepped once "
-    "per micro-batch with k of 2: StepLR falls every 5 steps, the cosine falls to 0 at 20 and rises to 1 again, the "
+    "per micro-batch with k of 2: StepLR falls every 5 steps, the cosine falls to 0 at step 20 and rises almost to 1 again, the "
     "warm-up lasts 8 steps and the rate is 0 from step 20 on.",
 )
 
@@ -1904,7 +1904,7 @@ The sum is about $k$ times the window's loss. Sometimes only the log is wrong. I
 only $1/k$ of its nominal value ([issue 168](https://github.com/karpathy/nanoGPT/issues/168)). In axolotl, 8 micro-batches gave a loss of 84 instead of
 10.5, and the norm of the gradient was wrong too ([issue 2262](https://github.com/axolotl-ai-cloud/axolotl/issues/2262)).
 
-The mean of the losses is nearly right, because all rows are about equally hard here. Yet these micro-batches are one of the points in figure 5.1, that of size 32, and the gradient of their mean of means
+The mean of the losses is nearly right, because all rows are about equally hard here. Yet these micro-batches correspond to one of the points in figure 5.1, the one for size 32, and the gradient of their mean of means
 has a relative error of 70 percent. A loss that looks right proves nothing about the gradient.
 
 Also log the norm *before* clipping, the learning rate, whether the step was skipped, and the number of tokens seen so far. On a
@@ -1924,7 +1924,7 @@ A full float16 training loop adds a scaler, clipping, a schedule and a log to `t
 - The scaler skips a window with an inf or nan in its gradient: `"stepped"` is False, the schedule waits, `"loss"` and `"norm"` may be any float, and the next window is not affected. Update the scaler once per window; its scale may shrink or grow.
 - **Limits**: those of `train_epoch`. You need no autocast, and you may use `clip_grad_norm_`.
 
-With two windows, the second with an inf, and `StepLR(optimizer, 1, 0.5)` starting at 0.4, `"rate"` is 0.4 and 0.2, and `"stepped"` is True and False.
+With two windows, the second with an inf, and `StepLR(optimizer, 1, 0.5)` starting at 0.4, `"rate"` is 0.4 and then 0.2, and `"stepped"` is True and then False.
 
 <!-- hint: Go through the two lists of this section: which calls stand in the inner loop, which after it? What must be asked before `update`, and what after it? -->
 <!-- hint: Start from `train_epoch`. `accumulate` cannot be used as it is, since each loss must go through `scaler.scale` before `backward`. Before that it is multiplied by its share of the window's rows, and the sum of these products is the loss to log. -->
@@ -2265,7 +2265,7 @@ Rank 0 has micro-batches of 32, 8 and 20 images, and rank 1 has micro-batches of
 
 With tokens, the ranks also have to add up their label counts with `torch.distributed.all_reduce`, before they divide the losses or, at the latest, before they divide `.grad`.
 
-## BatchNorm does not know the window
+## BatchNorm does not know about the window
 
 BatchNorm normalizes each row with the mean and the variance of its batch (chapter 01), and its batch is the *micro*-batch. So the output of a row
 depends on the other rows of its micro-batch, and no weighting of losses gives the gradient of the whole batch. (In training mode, inputs of shape (N, C) with a single row raise an error.) `SyncBatchNorm` computes the statistics over all ranks, but PyTorch has no layer that computes them over the micro-batches of a window.
@@ -2350,7 +2350,7 @@ axes.legend()
 show(
     figure,
     number="5.12",
-    caption="With one micro-batch per step, about a third of the old running mean is left after ten steps. With 32 micro-batches, almost nothing is left after one.",
+    caption="With one micro-batch per step, about a third of the old running mean is left after ten steps. With 32 micro-batches per step, almost nothing is left after one step.",
     alt="Fraction of the old running mean that is left, against optimizer steps. With one micro-batch per step it falls slowly, to "
     "a third after ten steps. With 8 it is below a half after one step and near 0 after five. With 32 it is near 0 after one.",
 )
@@ -2839,7 +2839,7 @@ One test finds every wrong divisor in this chapter: on a tiny case with uneven s
 
 <details><summary>2. Somebody adds up the losses of 8 micro-batches and calls backward once. Is the gradient right? What goes wrong?</summary>
 
-The gradient is right if the losses are weighted correctly. But all eight graphs are kept until the end, so the memory is that of the whole batch.
+The gradient is right if the losses are weighted correctly. But all eight graphs are kept until the end, so the memory needed is that of the whole batch.
 </details>
 
 <details><summary>3. With a scaler and accumulation, where do you call clip_grad_norm_, and what happens if you call it before unscale_?</summary>
