@@ -1493,14 +1493,14 @@ del many, stepping
 """
 ### Clipping by the global norm
 
-Functional code, such as code that uses `torch.func`, passes gradients as values and does not store them in parameters, so clipping must not change its input. Write a clipping function for such code.
+Code that uses `torch.func` passes gradients as values and does not store them in parameters, so clipping must not change its input. Write a clipping function for such code.
 
 `clip_by_global_norm(gradients, max_norm) -> tuple[list, float]`
 
 - **In** `gradients`: a list, possibly empty, whose entries are float32 or float64 tensors of any shape, or None (for a parameter without a gradient). The list and its tensors must not change. `max_norm`: a float above 0.
 - **Out**: `(clipped, norm)`. `norm` is the global norm of all gradients, a Python float, 0 if there are none. `clipped` has None where None was, and elsewhere a tensor of the same shape and dtype.
   If `norm` is finite and above `max_norm`, one factor for all tensors makes the global norm equal to `max_norm`, up to rounding. Otherwise (including when `norm` is inf or nan), the values are the same to the last bit, in the same tensors or in copies.
-- **Limits**: the result must be right for norms as small as 1e-6, so add nothing to the divisor. Finite entries are small enough that no sum of squares overflows in their dtype.
+- **Limits**: the result must be right for norms as small as 1e-6. Finite entries are small enough that no sum of squares overflows in their dtype.
 
 With `[torch.tensor([3.0]), None, torch.tensor([4.0])]` and `1.0`, the norm is `5.0` and the list is `[tensor([0.6]), None, tensor([0.8])]`.
 
