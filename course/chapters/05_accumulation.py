@@ -1922,7 +1922,7 @@ A full float16 training loop adds a scaler, clipping, a schedule and a log to `t
 - **In**: as for `train_epoch`, with one learning rate for all parameter groups; `max_norm`, the bound on the global norm over all parameters; `scaler`, a `torch.amp.GradScaler` (if it is disabled, all gradients are finite); `scheduler`, to advance once after every step that was not skipped.
 - **Out**: a list with one dict per window: `"loss"`, the mean loss over its rows; `"norm"`, the global norm of its unscaled gradient before clipping; `"rate"`, the learning rate of this step, even if the step was skipped (all three are floats); and `"stepped"`, a bool.
 - The scaler skips a window with an inf or nan in its gradient: `"stepped"` is False, the schedule waits, `"loss"` and `"norm"` may be any float, and the next window is not affected. Update the scaler once per window; its scale may shrink or grow.
-- **Limits**: those of `train_epoch`. You need no autocast, and you may use `clip_grad_norm_`.
+- **Limits**: those of `train_epoch`. No autocast; `clip_grad_norm_` is allowed.
 
 With two windows, the second with an inf, and `StepLR(optimizer, 1, 0.5)` starting at 0.4, `"rate"` is 0.4 and then 0.2, and `"stepped"` is True and then False.
 
