@@ -28,7 +28,7 @@ def test_what_a_chapters_own_card_says_to_know_before_is_on_the_map() -> None:
     table = (COURSE.root / "course" / "book" / "map.md").read_text("utf-8")
     for chapter in CHAPTERS:
         text = next(t for t in COURSE.chapters if t.name.startswith(chapter[:2])).read_text("utf-8")
-        known = re.search(r"\*\*Know before\*\*:((?:.|\n(?!\n|\*))*)", text)
+        known = re.search(r"\*\*(?:Prerequisites|Know before)\*\*:((?:.|\n(?!\n|\*))*)", text)
         (row,) = re.findall(rf"^\| \[{chapter[:2]} .*\| ([\d, ]*)\|$", table, re.MULTILINE)
         assert set(re.findall(r"\d\d", row)) == set(re.findall(r"\b\d\d\b", known[1])), chapter
 
