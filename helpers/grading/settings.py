@@ -23,7 +23,7 @@ class Settings:
     """
 
     cell_seconds: float = 30.0
-    exercise_seconds: float = 60.0
+    exercise_seconds: float = 90.0
     total_seconds: float = 300.0
     memory_mib: int = 2048
     processes: int = 128
