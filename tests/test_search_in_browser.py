@@ -256,6 +256,17 @@ def test_a_search_that_takes_long_says_so_and_is_answered(open_page) -> None:
     assert page.get_by_role("dialog").get_by_role("link").all()
 
 
+def test_a_search_that_was_taken_back_says_nothing_more(open_page) -> None:
+    page = open_page()
+    page.route("**/pagefind/wasm*", lambda route: None)
+    page.keyboard.press("s")
+    box = page.get_by_label("Search this book")
+    box.fill("overflow")
+    box.fill("")
+    page.wait_for_timeout(1500)
+    expect(status_of(page)).to_have_text("")
+
+
 def test_what_is_loaded_is_loaded_while_the_reader_types(open_page) -> None:
     page = open_page()
     with page.expect_request("**/pagefind/pagefind.js"):

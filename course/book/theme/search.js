@@ -89,14 +89,15 @@
       show([], ...(wordsOf(typed) ? neededFromADisk() : []));
       return;
     }
-    const waiting = setTimeout(() => show([], "Searching…"), LONG);
+    // Meanwhile something else may have been typed.
+    const isAsked = () => typed === input.value.trim();
+    const waiting = setTimeout(() => isAsked() && show([], "Searching…"), LONG);
     try {
       await load();
       const found = await ask(typed);
       const best = found?.slice(0, MOST_PAGES).map((result) => result.data());
       const pages = await Promise.all(best ?? []);
-      // Meanwhile something else was typed.
-      if (!found || typed !== input.value.trim()) {
+      if (!found || !isAsked()) {
         return;
       }
       const meant = pages.length && isMeant(typed, pages[0]);
