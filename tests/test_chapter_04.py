@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
-from collections.abc import Iterator
 from functools import cache
 
 import pytest
 import torch
 from classroom import exercises_of, solved, to_bytes, without_demos
-from course_files import COURSE, find_cell, release, run_cell, source
+from course_files import find_cell, release, run_cell, source
+from registered_chapters import Register
 
 from helpers.grading.assignment import Assignment
-from helpers.grading.judge.judge import close_warm_processes, judge_submission
-from helpers.grading.records.registration import register
+from helpers.grading.judge.judge import judge_submission
 from helpers.grading.settings import Settings
 from helpers.grading.verdicts import Verdict
 
@@ -133,12 +131,8 @@ helpers.report.told.count_points = full
 
 
 @pytest.fixture(scope="module")
-def assignment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assignment]:
-    course = tmp_path_factory.mktemp("course")
-    shutil.copytree(COURSE.source(CHAPTER).parent, course / "source" / CHAPTER)
-    shutil.copy(COURSE.config_file, course)
-    yield register(course, CHAPTER)
-    close_warm_processes()
+def assignment(registered: Register) -> Assignment:
+    return registered(CHAPTER)
 
 
 @pytest.mark.needs_system("bubblewrap")

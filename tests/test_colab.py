@@ -15,7 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,11 +27,11 @@ from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
+from registered_chapters import Register
 
 from helpers.authoring.chapter import read_chapter
 from helpers.grading.assignment import Assignment
-from helpers.grading.judge.judge import close_warm_processes, judge_submission
-from helpers.grading.records.registration import register
+from helpers.grading.judge.judge import judge_submission
 from helpers.grading.settings import Settings
 
 ADDRESS = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))["output"]["html"][
@@ -260,11 +260,8 @@ def brought_back(machine: Colab) -> NotebookNode:
 
 
 @pytest.fixture
-def assignment(tmp_path: Path) -> Iterator[Assignment]:
-    shutil.copytree(COURSE.source(CHAPTER).parent, tmp_path / "source" / CHAPTER)
-    shutil.copy(COURSE.config_file, tmp_path)
-    yield register(tmp_path, CHAPTER)
-    close_warm_processes()
+def assignment(registered: Register) -> Assignment:
+    return registered(CHAPTER)
 
 
 def test_a_chapter_runs_there_and_its_checks_answer(brought_back: NotebookNode) -> None:

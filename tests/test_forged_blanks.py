@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import nbformat
 import pytest
 from classroom import exercises_of, to_bytes, without_demos
-from course_files import COURSE, find_cell, release
+from course_files import find_cell, release
+from registered_chapters import Register
 
 from helpers.grading.judge import judge
-from helpers.grading.records.registration import register
 from helpers.grading.settings import Settings
 
 CHAPTERS = ("04-gradscaler", "10-reproducibility", "11-looking-inside")
@@ -55,25 +53,12 @@ FORGERIES = {"rebound": REBOUND, "replaced": REPLACED}
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable]:
-    course = tmp_path_factory.mktemp("course")
-    assignments = {}
-    for chapter in CHAPTERS:
-        _copy(course, chapter)
-        assignments[chapter] = register(course, chapter)
-
+def judged(registered: Register) -> Callable:
     def judged(chapter: str, notebook: nbformat.NotebookNode) -> list:
         submission = to_bytes(notebook)
-        return list(judge.judge_submission(submission, assignments[chapter], Settings()).exercises)
+        return list(judge.judge_submission(submission, registered(chapter), Settings()).exercises)
 
-    yield judged
-    judge.close_warm_processes()
-
-
-def _copy(course: Path, chapter: str) -> None:
-    shutil.copytree(COURSE.source(chapter).parent, course / "source" / chapter)
-    shutil.copytree(COURSE.release(chapter).parent, course / "release" / chapter)
-    shutil.copy(COURSE.config_file, course)
+    return judged
 
 
 @pytest.mark.needs_system("bubblewrap")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-import shutil
 import signal
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import nbformat
@@ -23,17 +22,17 @@ from classroom import (
     to_bytes,
     without_demos,
 )
-from course_files import COURSE, find_cell, grade_id, release, source, variants
+from course_files import find_cell, grade_id, release, source, variants
 from nbformat import v4
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade
+from registered_chapters import Register
 
 from helpers.grading.assignment import Assignment
-from helpers.grading.judge import judge, session, written
+from helpers.grading.judge import session, written
 from helpers.grading.judge.judge import JudgingError, judge_submission
 from helpers.grading.judge.session import Session
 from helpers.grading.judge.trusted import CourseError, TrustedCells
-from helpers.grading.records.registration import register
 from helpers.grading.settings import Settings
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
@@ -47,12 +46,8 @@ QUICK = Settings(cell_seconds=2.5, exercise_seconds=3.0, memory_mib=768)
 
 
 @pytest.fixture(scope="module")
-def assignment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assignment]:
-    course = tmp_path_factory.mktemp("course")
-    shutil.copytree(COURSE.source(CHAPTER).parent, course / "source" / CHAPTER)
-    shutil.copy(COURSE.config_file, course)
-    yield register(course, CHAPTER)
-    judge.close_warm_processes()
+def assignment(registered: Register) -> Assignment:
+    return registered(CHAPTER)
 
 
 Judge = Callable[..., dict[str, ExerciseResult]]

@@ -5,24 +5,22 @@ from __future__ import annotations
 import base64
 import io
 import re
-import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from classroom import solved, to_bytes, without_demos
-from course_files import COURSE, find_cell
+from course_files import find_cell
 from nbconvert import HTMLExporter
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from PIL import Image
+from registered_chapters import Register
 
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge import judge, written
 from helpers.grading.judge.shown_code import CodeRoom
-from helpers.grading.records.registration import register
 from helpers.grading.settings import Settings
 
 CHAPTER = "08-numerical-stability"
@@ -32,12 +30,8 @@ MOST_MORE_MEMORY = 400 * MIB
 
 
 @pytest.fixture(scope="module")
-def assignment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assignment]:
-    course = tmp_path_factory.mktemp("course") / "course"
-    shutil.copytree(COURSE.source(CHAPTER).parent, course / "source" / CHAPTER)
-    shutil.copy(COURSE.config_file, course)
-    yield register(course, CHAPTER)
-    judge.close_warm_processes()
+def assignment(registered: Register) -> Assignment:
+    return registered(CHAPTER)
 
 
 def noise(size: int) -> str:

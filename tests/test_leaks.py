@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 import html
-import shutil
-from collections.abc import Iterator
 
 import pytest
 import torch
 from classroom import solved, to_bytes, without_demos
-from course_files import COURSE, find_cell, source
+from course_files import find_cell, source
 from invented_class import all_right
 from nbconvert import HTMLExporter
 from nbformat import reads
+from registered_chapters import Register
 
 from helpers import checks
 from helpers.grading.assignment import Assignment
 from helpers.grading.judge import judge
-from helpers.grading.records.registration import register
 from helpers.grading.report.feedback import render_feedback
 from helpers.grading.report.marks import GradebookView
 from helpers.grading.report.tables import Row, grades_table
@@ -95,12 +93,8 @@ SAID_LATER = {
 
 
 @pytest.fixture(scope="module")
-def assignment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assignment]:
-    course = tmp_path_factory.mktemp("course") / "course"
-    shutil.copytree(COURSE.source(CHAPTER).parent, course / "source" / CHAPTER)
-    shutil.copy(COURSE.config_file, course)
-    yield register(course, CHAPTER)
-    judge.close_warm_processes()
+def assignment(registered: Register) -> Assignment:
+    return registered(CHAPTER)
 
 
 @pytest.fixture

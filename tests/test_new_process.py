@@ -4,16 +4,13 @@ process; a student's own kernel has only the one.
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 from classroom import exercises_of, solved, to_bytes, without_demos
-from course_files import COURSE, EXERCISES, run_exercise
+from course_files import EXERCISES, run_exercise
+from registered_chapters import Register
 
 from helpers.catalogue import Exercise
-from helpers.grading.judge.judge import close_warm_processes, judge_submission
-from helpers.grading.records.registration import register
+from helpers.grading.judge.judge import judge_submission
 from helpers.grading.settings import Settings
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
@@ -63,23 +60,17 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_a_solution_remembers_by_itself_is_gone(tmp_path: Path, name: str) -> None:
+def test_what_a_solution_remembers_by_itself_is_gone(registered: Register, name: str) -> None:
     code, share = CASES[name]
     exercise = next(exercise for exercise in EXERCISES if exercise.name == name)
     assert run_exercise(exercise, code).points == exercise.points
-    assert judged_points(exercise, code, tmp_path) == pytest.approx(
+    assert judged_points(exercise, code, registered) == pytest.approx(
         share * exercise.points, abs=0.01
     )
 
 
-def judged_points(exercise: Exercise, code: str, course: Path) -> float:
-    shutil.copytree(COURSE.source(exercise.chapter).parent, course / "source" / exercise.chapter)
-    shutil.copy(COURSE.config_file, course)
+def judged_points(exercise: Exercise, code: str, registered: Register) -> float:
     stubs = {other.name: "" for other in exercises_of(exercise.chapter)}
     notebook = without_demos(solved(exercise.chapter, stubs | {exercise.name: code}))
-    try:
-        assignment = register(course, exercise.chapter)
-        judged = judge_submission(to_bytes(notebook), assignment, Settings())
-    finally:
-        close_warm_processes()
+    judged = judge_submission(to_bytes(notebook), registered(exercise.chapter), Settings())
     return next(result.points for result in judged.exercises if result.name == exercise.name)
