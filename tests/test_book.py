@@ -170,14 +170,14 @@ def test_serve_shows_the_book_and_ends_on_interrupt(tmp_path, unused_port):
         assert "a page that is served" in fetched(f"{address}/", server)
         assert "pagefind" in fetched(f"{address}/pagefind/pagefind.js", server)
         server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=30) == 0
+        assert server.wait(timeout=120) == 0
     finally:
         server.kill()
         server.wait()
 
 
 def fetched(address: str, server: subprocess.Popen) -> str:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline and server.poll() is None:
         try:
             return urlopen(address, timeout=5).read().decode()
