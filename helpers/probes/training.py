@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -73,6 +73,7 @@ def adversarial_steps(
     left_over: float | None = None,
     momentum: float = 0.0,
     training: bool = True,
+    frozen: Sequence[str] = (),
     then: list[tuple[torch.Tensor, torch.Tensor]],
     seed: int,
 ) -> dict[str, Any]:
@@ -91,6 +92,7 @@ def adversarial_steps(
         left_over: every entry of all gradients before the first step; there are none if None.
         momentum: of both optimizers.
         training: the networks' mode.
+        frozen: names of parameters that require no gradient, in whichever network has them.
         then: for each of the two, inputs and the gradient of the output, for the last step.
         seed: of the global generator in the last step, for dropout.
 
@@ -102,6 +104,8 @@ def adversarial_steps(
     optimizers = []
     for network, state, rate in zip(networks.values(), states, learning_rates, strict=True):
         network.train(training).load_state_dict(state)
+        for name, weight in network.named_parameters():
+            weight.requires_grad_(name not in frozen)
         optimizers.append(torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum))
     _leave_over([p for network in networks.values() for p in network.parameters()], left_over)
     seen = []
