@@ -20,6 +20,7 @@ from helpers.explorables.surface import (
     describe,
     gradient,
     losses,
+    split,
 )
 
 EXPOSE = "\nwindow.explorer = { descend, gradient, moveStart, describe };\n"
@@ -102,6 +103,15 @@ def test_what_stalls_and_what_does_not_is_said() -> None:
     said = describe(**{**START, "rate": 2.1})
     assert "the loss rises to" in said
     assert said.endswith("The rate is above the limit, 2, so the steep error grows.")
+
+
+def test_adam_helps_where_the_valley_lies_along_an_axis_alone() -> None:
+    along, across = (
+        abs(split(tilt, descend("adam", 4500, 0.1, tilt, START["start"])[-1])[0])
+        for tilt in (0, 25)
+    )
+    assert along < 1e-4
+    assert across > 0.5
 
 
 @pytest.fixture(scope="module")

@@ -168,21 +168,21 @@ def adversarial_step(
 def adversarial_step(
     generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
 ):
-    weights = list(generator.parameters())
+    weights = [p for p in generator.parameters() if p.requires_grad]
     loss = generator_loss(discriminator(generator(noise)))
     for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
         weight.grad = slope
     generator_optimizer.step()
     with torch.no_grad():
         made = generator(noise)
-    weights = list(discriminator.parameters())
+    weights = [p for p in discriminator.parameters() if p.requires_grad]
     loss = discriminator_loss(discriminator(real), discriminator(made))
     for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
         weight.grad = slope
     discriminator_optimizer.step()
 
 
-# %% right: freezes the discriminator while the generator is trained
+# %% wrong: freezes the discriminator while the generator is trained, and thaws all of it
 def adversarial_step(
     generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
 ):
@@ -204,7 +204,7 @@ def adversarial_step(
     generator_optimizer.zero_grad()
     discriminator_optimizer.zero_grad()
     loss = generator_loss(discriminator(generator(noise)))
-    loss.backward(inputs=list(generator.parameters()))
+    loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
     generator_optimizer.step()
     made = generator(noise).detach()
     discriminator_loss(discriminator(real), discriminator(made)).backward()
@@ -270,4 +270,67 @@ def adversarial_step(
     discriminator_optimizer.zero_grad()
     scores = discriminator(torch.cat([real, made]))
     discriminator_loss(*scores.split([len(real), len(made)])).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: sets gradients by autograd.grad as if nothing could be frozen
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    for network, optimizer, loss_of in (
+        (generator, generator_optimizer, lambda: generator_loss(discriminator(generator(noise)))),
+        (
+            discriminator,
+            discriminator_optimizer,
+            lambda: discriminator_loss(discriminator(real), discriminator(generator(noise))),
+        ),
+    ):
+        weights = list(network.requires_grad_(True).parameters())
+        for weight, slope in zip(weights, torch.autograd.grad(loss_of(), weights), strict=True):
+            weight.grad = slope
+        optimizer.step()
+
+
+# %% wrong: optimizers of its own, which remember no momentum
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    first = torch.optim.SGD(generator.parameters(), lr=generator_optimizer.param_groups[0]["lr"])
+    second = torch.optim.SGD(
+        discriminator.parameters(), lr=discriminator_optimizer.param_groups[0]["lr"]
+    )
+    first.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    first.step()
+    second.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(generator(noise).detach())).backward()
+    second.step()
+
+
+# %% wrong: lets the discriminator step on the generator's loss as well, and clears only then
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    discriminator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(generator(noise).detach())).backward()
+    discriminator_optimizer.step()
+
+
+# %% right: clears both networks before each backward pass
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator.zero_grad()
+    discriminator.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    generator.zero_grad()
+    discriminator.zero_grad()
+    scores = discriminator(real), discriminator(generator(noise))
+    discriminator_loss(*scores).backward()
     discriminator_optimizer.step()

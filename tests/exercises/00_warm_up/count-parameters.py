@@ -139,3 +139,28 @@ def count_parameters(model):
         sum(p.sum() for p in learned).backward()
     trained = sum(p.grad.numel() for p in learned)
     return trained, sum(p.numel() for p in model.parameters()) - trained
+
+
+# %% wrong: a module that is not in training mode counts as frozen
+def count_parameters(model):
+    trained = frozen = 0
+    for module in model.modules():
+        for p in module.parameters(recurse=False):
+            if module.training and p.requires_grad:
+                trained += p.numel()
+            else:
+                frozen += p.numel()
+    return trained, frozen
+
+
+# %% wrong: a list comes back
+def count_parameters(model):
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return [trained, sum(p.numel() for p in model.parameters()) - trained]
+
+
+# %% right: a set of the parameters themselves
+def count_parameters(model):
+    found = set(model.parameters())
+    trained = sum(p.nelement() for p in found if p.requires_grad)
+    return trained, sum(p.nelement() for p in found if not p.requires_grad)

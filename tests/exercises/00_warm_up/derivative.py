@@ -110,3 +110,35 @@ def derivative(f, x):
 def derivative(f, x):
     place = x.detach()
     return torch.func.jvp(f, (place,), (torch.ones_like(place),))[1]
+
+
+# %% wrong: moves x a little, in place
+def derivative(f, x):
+    slope = torch.autograd.grad(f(leaf := x.detach().clone().requires_grad_(True)).sum(), leaf)[0]
+    with torch.no_grad():
+        x.add_(1e-3)
+    return slope
+
+
+# %% wrong: the diagonal of the Jacobian, which is right for vectors alone
+def derivative(f, x):
+    return torch.autograd.functional.jacobian(f, x.detach()).diagonal()
+
+
+# %% wrong: clears x.grad, which it does not use
+def derivative(f, x):
+    x.grad = None
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0]
+
+
+# %% wrong: a numpy array comes back
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0].numpy()
+
+
+# %% right: vmap of grad over the flattened entries
+def derivative(f, x):
+    flat = torch.func.vmap(torch.func.grad(f))(x.detach().reshape(-1))
+    return flat.reshape(x.shape)

@@ -74,3 +74,38 @@ def difference_errors(f, x, steps):
     h = torch.tensor(steps, dtype=x.dtype)[:, None]
     difference = (f(x + h) - f(x - h)) / (2 * h)
     return (difference - derivative(f, x)).abs().amax(dim=1).tolist()
+
+
+# %% wrong: steps that grow with x
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h * x) - f(x - h * x)) / (2 * h * x) - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: the differences in float32
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    x = x.float()
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: tensors instead of floats
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max() for h in steps]
+
+
+# %% wrong: leaves out the steps that are far too small
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps if h > 1e-8]
+
+
+# %% right: one entry after another, with a plain maximum
+def difference_errors(f, x, steps):
+    slope = derivative(f, x).tolist()
+    errors = []
+    for h in steps:
+        found = ((f(x + h) - f(x - h)) / (2 * h)).tolist()
+        errors.append(max(abs(d - s) for d, s in zip(found, slope, strict=True)))
+    return errors

@@ -379,3 +379,29 @@ class Linear(nn.Module):
     def forward(self, x):
         y = (x.unsqueeze(-2) * self.weight).sum(dim=-1)
         return y if self.bias is None else y + self.bias
+
+
+# %% wrong: a bias of shape (1, outputs)
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        self.bias = nn.Parameter((2 * torch.rand(1, outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: the weight in a list, which registers nothing
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weights = [nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)]
+        self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        y = x @ self.weights[0].T
+        return y if self.bias is None else y + self.bias
