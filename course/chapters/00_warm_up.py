@@ -100,7 +100,7 @@ right.legend(title="weight of", fontsize=9, ncols=3, loc="upper right")
 show(
     figure,
     number="0.1",
-    caption="A fit with Adam, a learning rate of 0.1 and no noise. The loss falls steadily, but the weight of 1, the constant, is still off by about 0.2 after 1000 steps.",
+    caption="A fit with Adam, a learning rate of 0.1 and no noise. The loss falls to about 0.02, but the weight of 1, the constant, is still off by about 0.2.",
     alt="Left: the loss falls from tens of thousands to a few hundredths over 1000 steps. Right: the error of the weight of x falls "
     "below a thousandth, that of x squared to a few thousandths. The error of the constant shrinks much more slowly and is still about 0.2 at the end.",
 )
@@ -113,22 +113,22 @@ print(f"loss at the first step {losses[0]:.0e}, at the last {losses[-1]:.0e}")
 """
 > **After this chapter, you will be able to**
 >
-> - create tensors of any shape, name their dtype, and tell which of them share memory;
-> - compute a derivative with autograd, and check it with a finite difference whose step has the right size;
-> - explain why a fit stalls although its code is right, and repair it in three ways;
-> - write a module whose parameters the optimizer finds, and count its parameters;
-> - debug a training step in which two networks learn in turn.
+> - create tensors, name their dtype, and tell which of them share memory;
+> - compute a derivative with autograd, and check it with a finite difference;
+> - explain why a correct fit stalls, and repair it in three ways;
+> - write a module whose parameters the optimizer finds, and count them;
+> - debug a training step of two networks.
 >
 > **Time**: 50 minutes to read and run, 95 for the six exercises.
 >
-> **Prerequisites**: Python, derivatives and matrix products. One section uses eigenvectors and reviews what it needs.
+> **Prerequisites**: Python, derivatives, matrix products, and what an eigenvector is.
 """
 
 # %% [markdown]
 """
 ## Tensors
 
-A **tensor** is an array of numbers that all have the same type, its **dtype**. Its **shape** lists the length of each dimension. The number of dimensions is also called the **rank**.
+A **tensor** is an array of numbers of one type, its **dtype**. Its **shape** lists the length of each dimension, and its **rank** is the number of dimensions.
 """
 
 # %%
@@ -142,9 +142,8 @@ for name, tensor in (
 
 # %% [markdown]
 """
-A Python int becomes an int64, and a Python float a float32. Python's own floats have 64 bits, so a float loses digits on its way into a tensor unless you ask for `dtype=torch.float64`.
-
-`+` and `*` work entry by entry. They need equal shapes, or shapes that *broadcast* (chapter 07). `@` is the matrix product: the last dimension of the left tensor must be as long as the second-to-last dimension of the right one, or as its only dimension if the right tensor is a vector.
+A Python int becomes an int64, and a Python float, which has 64 bits, becomes a float32 unless you ask for `dtype=torch.float64`.
+`+` and `*` work entry by entry. They need equal shapes, or shapes that *broadcast* (chapter 07). `@` is the matrix product.
 """
 
 # %%
@@ -158,7 +157,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-Why is float32 the default? A float64 takes twice the memory, and arithmetic on it is slower. How much slower depends on the machine. The next cell measures one matrix product on the machine where it runs; the range in parentheses shows how much individual runs differ.
+A float64 takes twice the memory of a float32, and arithmetic on it is slower. The next cell measures how much slower one matrix product is on the machine where it runs; the range in parentheses shows how much individual runs differ.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -199,17 +198,16 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-NumPy's floats have 64 bits, and a tensor made from them keeps that dtype. As the last line shows, it cannot enter a matrix product with a float32 tensor, such as the weights of a network. Convert it first, with `.float()`.
+NumPy's floats have 64 bits, and a tensor made from them keeps that dtype. As the last line shows, it cannot enter a matrix product with a float32 tensor, such as the weights of a network, until `.float()` converts it.
 
-NumPy and PyTorch also name their functions differently, and a call that looks familiar may do something else.
+Arguments differ between the two libraries, too:
 """
 
 # %% folded="Predict: NumPy's normal"
-pair = np.random.default_rng(0).normal([3, 5])
 predict(
     "00/normal",
     "How many numbers does `np.random.default_rng(0).normal([3, 5])` return?",
-    f"{pair.size}",
+    f"{np.random.default_rng(0).normal([3, 5]).size}",
     "The first argument of `normal` is the mean, so NumPy draws one number around 3 and one around 5. For a matrix, write `normal(size=(3, 5))`.",
     choices=("1", "2", "8", "15"),
 )
@@ -218,8 +216,8 @@ predict(
 r"""
 ## Autograd
 
-Take $u = x^2$ and $g = -u$. By the chain rule $\frac{dg}{dx} = \frac{dg}{du} \cdot \frac{du}{dx} = -2x$, which is −2 at $x = 1$. **Automatic differentiation**, or autograd, computes this number from the code of the function. Whenever an operation has an input that *requires a gradient*, autograd adds a node to a **graph**.
-The node stores how to multiply by the derivative of its operation. The backward pass follows the graph from the output to the inputs, multiplies along each path, and adds where paths meet.
+Take $u = x^2$ and $g = -u$. By the chain rule $\frac{dg}{dx} = \frac{dg}{du} \cdot \frac{du}{dx} = -2x$, which is −2 at $x = 1$. **Automatic differentiation**, or autograd, computes this number from the code of the function. Each operation on a tensor that *requires a gradient* adds a node to a **graph**.
+The backward pass follows the graph from the output to the inputs. It multiplies the derivatives along each path, and adds where paths meet.
 """
 
 # %% folded="Drawing: the graph of -(x * x)"
@@ -241,10 +239,7 @@ print("dg/dx at 1:", slope.item())
 
 # %% [markdown]
 r"""
-`torch.autograd.grad(output, inputs)` returns a tuple with one gradient for each input. The output has to be a single number.
-
-`output.backward()` stores the gradients instead, in the attribute `.grad` of the leaves. A **leaf** is a tensor that no operation has computed from a tensor that requires a gradient: weights are leaves, and losses are not.
-In the next cell, the gradient of the product $w \cdot x$ with respect to $w$ is $x$.
+`torch.autograd.grad(output, inputs)` returns a tuple with one gradient for each input. The output has to be a single number. `output.backward()` stores the gradients instead, in the attribute `.grad` of the leaves. A **leaf** is a tensor that no operation has computed from a tensor that requires a gradient: weights are leaves, and losses are not. The gradient of $w \cdot x$ with respect to $w$ is $x$:
 """
 
 # %%
@@ -263,19 +258,21 @@ print("warnings:", [f"{w.message}"[:52] + "…" for w in caught])
 
 # %% [markdown]
 r"""
-The warning is for code that makes a tensor from a tensor. To create random weights, pass `requires_grad=True` to `torch.randn` itself.
+The only warning comes from `torch.tensor`, which was called on a tensor. Pass `requires_grad=True` to `torch.randn` instead.
 
 ### Gradients add up
 
-The next cell calls `backward()` for $w^2$ three times and prints `.grad` after each call. The derivative at $w = 2$ is 4.
+The derivative of $w^2$ at $w = 2$ is 4. The next cell calls `backward()` three times:
 """
 
-# %% folded="Predict: three backward passes"
+# %% folded="Measure: three backward passes"
 weight = torch.tensor(2.0, requires_grad=True)
 stored = []
 for _ in range(3):
     (weight * weight).backward()
     stored.append(weight.grad.item())
+
+# %% folded="Predict: three backward passes"
 predict(
     "00/three-passes",
     "What does `weight.grad` contain after the third call?",
@@ -292,7 +289,7 @@ for _ in range(3):
 
 # %% [markdown]
 """
-[`backward()`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) *adds* to `.grad`, which is useful when a gradient is computed in parts (chapter 05). A loop that wants the gradient of a single loss has to clear `.grad` first.
+[`backward()`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) *adds* to `.grad`, which is useful when a gradient is computed in parts (chapter 05). For the gradient of a single loss, clear `.grad` first.
 [`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) sets the `.grad` of each parameter that the optimizer holds to `None`.
 """
 
@@ -300,7 +297,7 @@ for _ in range(3):
 """
 ### A derivative at many places
 
-To plot a derivative, or to check it, you need its value at many places at once. Write a function that computes all of them.
+Write a function that computes a derivative at many places at once, for example to plot it.
 
 `derivative(f, x) -> Tensor`
 
@@ -387,11 +384,11 @@ check.score()
 r"""
 ## Checking a derivative
 
-A derivative can be checked without autograd. The **forward difference** comes from the definition of the derivative:
+A derivative can be checked without autograd, with a **forward difference**:
 
 $$f'(x) \approx \frac{f(x + h) - f(x)}{h}$$
 
-The limit for $h \to 0$ is exactly $f'(x)$. A computer has to choose a step $h$. The next figure tries 57 of them on $f = e^x$ at $x = 1$, in two dtypes.
+The limit for $h \to 0$ is exactly $f'(x)$, but a program has to choose a step $h$. The next figure tries many steps on $f = e^x$ at $x = 1$.
 """
 
 
@@ -409,11 +406,13 @@ forward_errors = {
     for dtype in (torch.float32, torch.float64)
 }
 
-# %% folded="Predict: the best step"
+# %% folded="Measure: four steps in float32"
 offered = {"0.1": 1e-1, "0.0003": 3e-4, "0.0000001": 1e-7, "0.0000000001": 1e-10}
 offered_errors = error_of_forward_difference(
     torch.tensor(list(offered.values()), dtype=torch.float64), torch.float32
 )
+
+# %% folded="Predict: the best step"
 predict(
     "00/best-step",
     "In float32, which of these steps gives the smallest error?",
@@ -453,23 +452,23 @@ for dtype in (torch.float32, torch.float64):
 r"""
 Two errors compete.
 
-- **Truncation error**, to the right of the turn: the formula is only approximate. By Taylor's theorem its error is about $\frac{h}{2} f''(x)$, so a tenth of the step gives a tenth of the error.
-- **Rounding error**, to the left: $f(x + h)$ and $f(x)$ are nearly equal, so few digits of their difference are correct. Rounding changes each value by up to about $\epsilon\,|f(x)|$, where $\epsilon$ is the **machine epsilon** of the dtype, the distance from 1 to the next larger number. Divided by $h$, this error grows as $h$ shrinks.
+- **Truncation error**, to the right of the turn: the formula is only approximate. By Taylor's theorem its error is about $\frac{h}{2} f''(x)$.
+- **Rounding error**, to the left: rounding changes $f(x + h)$ and $f(x)$ by up to about $\epsilon\,|f(x)|$ each, where $\epsilon$ is the **machine epsilon** of the dtype, the distance from 1 to the next larger number. Divided by $h$, this error grows as $h$ shrinks.
 
-If $f$ and $f''$ have similar sizes, the two errors are equal near $h^2 = \epsilon$, which is where the curves turn. The error there is about $\sqrt{\epsilon}$: at best, a forward difference is correct to about half of the digits. In float32, the smallest steps give an error of 1, that is, 100 percent, because $1 + h$ rounds to 1 and the difference is 0.
+If $f$ and $f''$ have similar sizes, the two errors are equal near $h^2 = \epsilon$, where the curves turn. The error there is about $\sqrt{\epsilon}$: at best, a forward difference is correct to about half of the digits. At the smallest steps in float32, $1 + h$ rounds to 1, so the difference is 0 and the error 100 percent.
 
 The **central difference** uses a point on each side:
 
 $$f'(x) \approx \frac{f(x + h) - f(x - h)}{2h}$$
 
-Its truncation error is about $\frac{h^2}{6} f'''(x)$: a tenth of the step gives a hundredth of the error. Where does its curve turn?
+Its truncation error is only about $\frac{h^2}{6} f'''(x)$. Where does its curve turn?
 """
 
 # %% [markdown] exercise="difference-errors" points=4 minutes=15 difficulty=2
 """
 ### The error of a central difference
 
-Before you trust a difference as a check, measure how accurate it can be. Write a function that compares central differences with autograd.
+How accurate can a difference be? Write a function that compares central differences with autograd.
 
 `difference_errors(f, x, steps) -> list[float]`
 
@@ -583,18 +582,16 @@ print(f"cube root of epsilon: {epsilon ** (1 / 3):.0e}, squared: {epsilon ** (2 
 
 # %% [markdown]
 r"""
-For the central difference the two errors are equal where $h^2$ and $\epsilon / h$ are, near $h = \epsilon^{1/3}$. The error there is about $\epsilon^{2/3}$: two thirds of the digits can be correct. Autograd does not lose these digits, because it never takes a difference of nearly equal numbers.
-A difference is still a good test of a gradient that you have derived by hand, and [`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) uses one, in float64, with a step of $10^{-6}$ by default.
+For the central difference the two errors are equal where $h^2$ and $\epsilon / h$ are, near $h = \epsilon^{1/3}$. The error there is about $\epsilon^{2/3}$: two thirds of the digits can be correct. Autograd does not lose the other third: it multiplies the derivatives of the individual operations and takes no difference.
+A difference is still a good test of a gradient that you have derived by hand. [`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) uses one, in float64, with a step of $10^{-6}$ by default.
 """
 
 # %% [markdown]
 r"""
 ## Why the fit stalls
 
-Back to the fit. Let $d_0, d_1, d_2$ be the errors of the three weights. The points contain no noise, so the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. This is a quadratic function of the errors: an **error surface** shaped like a bowl, with its minimum where all errors are 0.
-Some directions lead up steeply, others hardly at all.
-
-The **Hessian** is the matrix of the second derivatives. Its eigenvectors are the directions of the largest and the smallest curvature, with the others between them, and each **eigenvalue** is the second derivative along its eigenvector.
+Back to the fit. Let $d_0, d_1, d_2$ be the errors of the three weights. The points contain no noise, so the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. As a function of the errors it is an **error surface** shaped like a bowl, whose minimum is where all errors are 0.
+Some directions lead up steeply, others hardly at all. The **Hessian**, the matrix of the second derivatives, tells which. One of its eigenvectors is the direction of the largest curvature, and another is that of the smallest. Each **eigenvalue** is the second derivative along its eigenvector.
 """
 
 
@@ -643,11 +640,11 @@ show(
 # %% [markdown]
 r"""
 The curvature along the steepest direction, which is nearly that of the weight of $x^2$, is about 4,500 times the curvature along the flattest, nearly that of the constant. This ratio is the **condition number**, written $\kappa$.
-An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$. An error of 0.2 in the constant costs only about 0.02, in a loss that started at about 33,000. The third weight is wrong because **the loss hardly depends on it**.
+An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$. An error of 0.2 in the constant costs only about 0.02, in a loss that started at about 30,000. The third weight is wrong because **the loss hardly depends on it**.
 
 ## Gradient descent in a valley
 
-The explorable shows an error surface over two weights, a start, and the steps of an optimizer. The solid arrow is the negative gradient at the start, and the dashed line leads to the minimum. On the right is the loss, split into the part that each of the two eigenvectors contributes. The largest eigenvalue is 1 and the smallest is $1/\kappa$.
+The explorable shows the steps of an optimizer on an error surface over two weights. The solid arrow is the negative gradient at the start, and the dashed line leads to the minimum. The right side splits the loss into the parts of the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
 Drag the start, or move it with the arrow keys. Then raise the condition number step by step: what becomes of the arrow, of the path and of the loss?
 """
 
@@ -656,10 +653,9 @@ explore_surface(condition=100, rate=1.8)
 
 # %% [markdown]
 r"""
-With a condition number of 1, the arrow points to the minimum. In a long valley it points across the valley, almost at a right angle to the way out.
-
+With a condition number of 1, the arrow points to the minimum. In a long valley it points across the valley instead of along it.
 Gradient descent with learning rate $\eta$ multiplies the error along an eigenvector by $1 - \eta\lambda$ in each step. If $\eta > 2/\lambda_{\max}$, this factor is below −1 for the steepest direction, and the error grows without end: set the learning rate to 2.1 to see it.
-So the steepest direction limits the learning rate, and the flattest direction has to live with that limit. Its factor cannot be smaller than $1 - 2/\kappa$. That is the stall: the steep part of the loss disappears quickly, and a small flat part remains.
+So the steepest direction limits the learning rate, and the factor of the flattest direction cannot be smaller than $1 - 2/\kappa$. That is how gradient descent stalls: the steep part of the loss disappears quickly, and a small flat part remains.
 """
 
 # %% folded="Measure: gradient descent on the bowl of the fit"
@@ -691,7 +687,7 @@ axes.legend(fontsize=9)
 show(
     figure,
     number="0.7",
-    caption="Gradient descent on the bowl of the fit, at 95 % of the largest possible rate. Two of the errors are gone at once, while the flattest needs more than ten thousand steps.",
+    caption="Gradient descent on the bowl of the fit, at 95 % of the largest possible rate. Two of the errors vanish within a few hundred steps, while the flattest needs more than ten thousand.",
     alt="The share of each error that is left, against the step, up to 12,000. The errors along the steepest and the middle eigenvector drop to 0 at the left edge. "
     "The error along the flattest decreases slowly, to about 0.4 after 2,000 steps and to a hundredth after nearly 11,000.",
 )
@@ -700,10 +696,10 @@ show(
 r"""
 ## Adam's memory
 
-Our fit uses Adam, not gradient descent. Adam divides each weight's step by the square root of a running average of that weight's squared gradients (Kingma and Ba). So weights with large and small gradients move at similar speeds, as long as the steep and the flat direction lie along the axes. In our fit they nearly do.
+Adam, which our fit uses, divides each weight's step by the square root of a running average of that weight's squared gradients (Kingma and Ba). So weights with large and with small gradients move at similar speeds. That makes up for a large condition number, but only if the steep and the flat direction lie along the axes, as they nearly do in our fit.
 Try it in the explorable: choose Adam and a condition number of 4500, and compare a tilt of 0° with one of 25°.
 
-In our fit, then, the condition number alone does not explain the stall. The running average does. With $\beta_2 = 0.999$, PyTorch's default, each step keeps 99.9 percent of the old average, so the average remembers about $1/(1 - \beta_2) = 1000$ steps. The next figure shows, for the constant, the gradients and what Adam divides them by, for two values of $\beta_2$.
+So why does our fit stall all the same? Because of the running average. With $\beta_2 = 0.999$, PyTorch's default, each step keeps 99.9 percent of the old average, which therefore remembers about $1/(1 - \beta_2) = 1000$ steps. The next figure shows the gradients of the constant, and what Adam divides them by.
 """
 
 # %% folded="Figure 0.8: gradients, and what Adam divides them by"
@@ -735,13 +731,13 @@ for beta2, steps in ((0.999, 1000), (0.99, 1000), (0.999, 2500)):
 
 # %% [markdown]
 r"""
-The first gradients are hundreds of times as large as the late ones, and those of $x^2$ even thousands of times. As long as Adam remembers them, its steps are too short. Either cure in the last two lines works for this fit: forget faster, or wait. But how would you know beforehand which $\beta_2$ to choose, or how long to wait, when the loss already looks finished?
+The first gradients are hundreds of times as large as the late ones, and those of $x^2$ thousands of times. As long as Adam remembers them, its steps are too short. The last two lines show two cures: forget faster, or wait. But how would you know beforehand which $\beta_2$ to choose or how long to wait, when the loss already looks finished?
 
 ## Three repairs
 
-The following repairs do not depend on such a guess.
+The following repairs start from the shape of the bowl instead.
 
-**1. Scale the features.** $x^2$ goes up to 100, $x$ up to 10, and the constant feature is 1. Divide $x$ by 10, so that all features lie between −1 and 1, and scale the targets as well. The bowl becomes much rounder:
+**1. Scale the features.** $x^2$ goes up to 100, $x$ up to 10, and the constant feature is 1. Divide $x$ by 10, so that all features lie between −1 and 1, and the bowl becomes much rounder:
 """
 
 # %%
@@ -751,7 +747,7 @@ print(f"largest learning rate for gradient descent: {2 / scaled[-1]:.2f}")
 
 # %% [markdown]
 """
-Plain gradient descent is now good enough. The weights it finds belong to the scaled features, so convert them back at the end.
+Plain gradient descent is now fast enough (Figure 0.9). The next cell also divides the targets by 500, and at the end it converts the weights back.
 """
 
 
@@ -777,7 +773,6 @@ def fit_by_scaled_features(steps=200):
 
 # %%
 def fit_by_lbfgs():
-    torch.manual_seed(0)
     x, y = draw_points()
     weights = torch.randn(3, requires_grad=True)
     optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
@@ -802,8 +797,10 @@ def worst_errors(fit):
 ways = {
     "Adam, as at first": errors.abs().amax(dim=1).tolist()[:200],
     "gradient descent, scaled features": worst_errors(fit_by_scaled_features()),
-    "L-BFGS": worst_errors(fit_by_lbfgs()),
+    "L-BFGS": worst_errors(fit_by_lbfgs()),  # the points are those that a seed of 0 gives next
 }
+for name, worst in ways.items():
+    print(f"{name}: below 0.001 within {len(worst)} gradients: {min(worst) < 1e-3}")
 figure, axes = new_figure(height=3.0)
 for (name, worst), color, style in zip(
     ways.items(), ("vermilion", "green", "blue"), ("-", "--", "o-"), strict=True
@@ -820,10 +817,6 @@ show(
     alt="The largest error of the three weights, logarithmic, against the number of gradients computed, up to 200. Adam falls below 2 and levels off. "
     "Gradient descent with scaled features falls steadily to about 1e-5. L-BFGS drops to 1e-5 after about a dozen gradients.",
 )
-
-# %%
-for name, worst in ways.items():
-    print(f"{name}: below 0.001 within {len(worst)} gradients: {min(worst) < 1e-3}")
 
 # %% [markdown]
 r"""
@@ -929,7 +922,7 @@ check.score()
 r"""
 ## Modules
 
-Three weights are easy to carry around by hand, but a network has hundreds of tensors. A **module** holds them, so that an optimizer can train them, a file can store them, and a GPU can receive them. This module is a line, $y = ax + b$:
+A **module** holds all tensors of a network, so that an optimizer can train them, a file can store them, and a GPU can receive them. This module is a line, $y = ax + b$:
 """
 
 
@@ -950,7 +943,7 @@ print("parameters:", [name for name, _ in line.named_parameters()])
 
 # %% [markdown]
 """
-The next cell trains the module on 100 points of the line $5x + 3$ with noise, `y = 5 * x + 3 + torch.rand(100) * 0.3`.
+Train it on 100 points of the line $5x + 3$, with noise:
 """
 
 # %%
@@ -967,7 +960,7 @@ predict(
     "00/intercept",
     "Training converges. What is `line.b` at the end?",
     round(line.b.item(), 2),
-    "`torch.rand` draws numbers between 0 and 1, so this noise lies between 0 and 0.3 and has a mean of about 0.15.",
+    "`torch.rand` draws numbers between 0 and 1, so this noise lies between 0 and 0.3. The line is fitted through its mean, which is about 0.15.",
     between=(2.5, 3.5),
 )
 
@@ -976,7 +969,7 @@ print(f"a = {line.a.item():.1f}, b = {line.b.item():.2f}")
 
 # %% [markdown]
 """
-This is not a stalled fit: more steps do not change the result. A fit finds what is in the data, and this noise is not centered on 0. For centered noise, use `torch.randn`.
+This fit has not stalled. A fit finds what is in the data, and this noise is not centered on 0. For centered noise, use `torch.randn`.
 
 ### What a module finds
 
@@ -999,11 +992,10 @@ forgetful = Forgetful()
 seen = [name for name, _ in forgetful.named_parameters()]
 
 # %% folded="Predict: what the optimizer gets"
-first_parts = list(dict.fromkeys(name.split(".")[0] for name in seen))
 predict(
     "00/registered",
     "Which of the five attributes does `torch.optim.SGD(forgetful.parameters(), lr=0.1)` train?",
-    " and ".join(f"`{name}`" for name in first_parts),
+    " and ".join(dict.fromkeys(f"`{name.split('.')[0]}`" for name in seen)),
     "Only parameters count that are registered, directly or by way of a registered module.",
     choices=(
         "all five",
@@ -1029,7 +1021,7 @@ print("state_dict:", list(forgetful.state_dict()))
 
 # %% [markdown]
 """
-PyTorch raises no exception and gives no warning: the plain tensor and the list are simply never trained. Use `nn.ModuleList` or `nn.Sequential` to hold layers. `nn.Sequential` calls its modules one after another:
+PyTorch gives no warning: the plain tensor and the list are simply never trained. Hold layers in an `nn.ModuleList` or in an `nn.Sequential`, which calls its modules one after another:
 """
 
 # %%
@@ -1042,7 +1034,7 @@ print("an input of shape (7, 64) becomes", tuple(model(torch.zeros(7, 64)).shape
 r"""
 ### A linear layer
 
-The linear layer is the most common one, and writing it shows what a module has to register. Write the class `Linear`, which computes $y = xW^\mathsf{T} + b$.
+To see what a module has to register, write the class `Linear` yourself. It computes $y = xW^\mathsf{T} + b$.
 
 `Linear(inputs, outputs, bias=True)`
 
@@ -1188,7 +1180,7 @@ check.score()
 """
 ## Counting parameters
 
-How large is a model? That depends on what you count. A **frozen** parameter (`requires_grad_(False)`) exists but is not trained. A buffer is not a parameter. And one parameter may be used in several places: some language models read and write words with the same matrix, which is then **tied**
+How large is a model? A **frozen** parameter (`requires_grad_(False)`) exists but is not trained. A buffer is not a parameter. And one parameter may be used in several places: some language models read and write words with the same matrix, which is then **tied**
 ([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)).
 """
 
@@ -1209,7 +1201,7 @@ The `state_dict` lists the tied matrix under both names. `named_parameters()` li
 """
 ### Count the parameters
 
-The number of trained parameters decides how much memory an optimizer needs (chapter 11). Write a function that counts them.
+Each trained parameter needs memory for its gradient and for the optimizer (chapter 11). Write a function that counts them.
 
 `count_parameters(model) -> tuple[int, int]`
 
@@ -1312,10 +1304,8 @@ check.score()
 r"""
 ## Bug hunt: two players
 
-Two networks play against each other (Goodfellow and others). The **generator** turns noise into numbers. The **discriminator** gives each number a score, and a large score means that the number looks real.
-In each step the generator learns to get larger scores. The discriminator learns to give large scores to real numbers and small scores to generated ones.
-
-The losses use `softplus(-s)`, that is, $\log(1 + e^{-s})$, the cost of a score $s$ for a real number. It is close to 0 for a large score, and $\ln 2 \approx 0.69$ for a score of 0, which is a guess.
+Two networks play against each other (Goodfellow and others). The **generator** turns noise into numbers, and the **discriminator** gives each number a score. In each step the generator learns to get larger scores.
+The discriminator learns to give large scores to real numbers and small scores to generated ones. For a real number, a score $s$ costs $\log(1 + e^{-s})$, which `softplus(-s)` computes: almost 0 for a large score, and $\ln 2 \approx 0.69$ for a score of 0, a guess.
 """
 
 
@@ -1352,7 +1342,7 @@ def step_from_the_wild(
 
 # %% [markdown]
 """
-To watch the discriminator alone, the next cell sets the generator's learning rate to 0. The generator then keeps producing numbers around −1, and real numbers lie around 1. That is an easy task, so the discriminator's loss should approach 0.
+To watch the discriminator alone, the next cell sets the generator's learning rate to 0. Generated numbers then stay around −1, and real ones lie around 1. That is easy to tell apart, so the discriminator's loss should approach 0.
 """
 
 
@@ -1385,9 +1375,7 @@ print(f"loss of this discriminator after 200 steps: {wild[-1]:.1f}")
 figure, axes = new_figure(height=2.8)
 axes.plot(range(1, 201), wild, color=COLORS["vermilion"], label="the step above")
 axes.axhline(2 * math.log(2), color=COLORS["black"], linestyle=":", label="guessing, 2 ln 2")
-axes.set(
-    title="A discriminator with an easy task", xlabel="step", ylabel="loss (nats)", ylim=(0, 2.2)
-)
+axes.set(title="A discriminator with an easy task", xlabel="step", ylabel="loss", ylim=(0, 2.2))
 axes.legend()
 show(
     figure,
@@ -1565,11 +1553,11 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-The generator's loss is computed through the discriminator, so its backward pass adds to the discriminator's `.grad` as well. `generator_optimizer.zero_grad()` clears only the generator's parameters, and the discriminator's were cleared *before* that backward pass. So each step of the discriminator also follows the gradient of the generator's loss, which asks for large scores for generated numbers.
-For these numbers the two gradients pull in opposite directions and balance at a score of 0, which is a guess.
+The generator's loss is computed through the discriminator, so its backward pass adds to the discriminator's `.grad` as well. The discriminator's gradients were cleared *before* that pass. So each of its steps also follows the generator's loss, which asks for large scores for generated numbers.
+For these numbers the two gradients pull in opposite directions and balance at a score of 0, a guess.
 
-There are three good cures: clear right before each backward pass; compute the generator's gradients with `torch.autograd.grad` or `backward(inputs=...)`, which stores nothing in the discriminator; or freeze the discriminator's parameters while the generator learns, and afterwards unfreeze those that were not frozen before.
-PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) trains the discriminator first, and calls `netD.zero_grad()` at the start of each step, which clears what the generator's loss left there in the step before.
+There are three good cures: clear right before each backward pass; compute the generator's gradients with `torch.autograd.grad` or `backward(inputs=...)`; or freeze the discriminator's parameters while the generator learns, and afterwards unfreeze those that were not frozen before.
+PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) calls `netD.zero_grad()` at the start of each step, before it trains the discriminator. That call clears what the generator's loss left in the previous step.
 </details>
 """
 
@@ -1593,17 +1581,17 @@ PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_fac
 r"""
 ## Recap
 
-1. A tensor has a shape and a dtype. `from_numpy` and `.numpy()` share memory, and `torch.tensor` copies.
-2. Autograd records operations in a graph and multiplies their derivatives in the backward pass. A central difference can be correct to about two thirds of the digits, with a step near $\epsilon^{1/3}$.
-3. A small loss does not mean correct weights. Gradient descent learns the flattest direction of the error surface last, and the condition number says how much later.
-4. Scale the features, solve the problem with a formula if it has one, or use an optimizer that learns the shape of the surface.
+1. `from_numpy` and `.numpy()` share memory, and `torch.tensor` copies.
+2. Autograd multiplies the derivatives of the operations that ran. A central difference is correct to about two thirds of the digits at best, with a step near $\epsilon^{1/3}$.
+3. A small loss does not mean correct weights. Gradient descent learns the flattest direction of the error surface last; the condition number says how much later.
+4. Scale the features, use an optimizer that learns the shape of the surface, or solve the problem with a formula if it has one.
 5. A module passes on only what is registered. `backward` adds to the `.grad` of every leaf that it reaches, and an optimizer's `zero_grad` clears only that optimizer's parameters.
 
 ### Test yourself
 
 <details><summary>1. A forward difference is computed in float32 with h = 1e-6 at a place where f and x are near 1. How good is it?</summary>
 
-Hardly one digit is correct. The rounding of f alone, about 1e-7, divided by h is 0.1, and x + h is itself rounded to a multiple of about 1e-7.
+Hardly one digit is correct: the rounding of f alone, about 1e-7, divided by h is 0.1.
 </details>
 
 <details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What does b contain? And after <code>a = a + 1</code>?</summary>
@@ -1613,25 +1601,25 @@ Ones: the in-place addition writes into the shared memory. After `a = a + 1`, b 
 
 <details><summary>3. A module holds its layers in a Python list. What is the symptom?</summary>
 
-The layers are missing from `parameters()` and from the `state_dict`. If the module has no other parameters, the optimizer raises "optimizer got an empty parameter list". Otherwise there is no error: the other parameters learn alone.
+The layers are missing from `parameters()` and from the `state_dict`. The optimizer raises an exception if the module has no other parameters; otherwise these learn alone.
 </details>
 
 <details><summary>4. One feature is in millimeters and goes up to 5000, another is a fraction between 0 and 1. Which weight does gradient descent learn last?</summary>
 
-That of the fraction. The eigenvalues differ by a factor of about 5000², and the larger one limits the learning rate.
+That of the fraction. Its eigenvalue is smaller by a factor of about 5000², and the larger one limits the learning rate.
 </details>
 
 <details><summary>5. A loss is computed through a network B in order to train A, and only A's optimizer steps. Does B change? What is different about B afterwards?</summary>
 
-B's weights do not change. But its `.grad` now contains the gradient of that loss, and B's next step uses it unless it is cleared first.
+B's weights do not change, but its `.grad` now contains the gradient of that loss. B's next step uses it unless it is cleared first.
 </details>
 
 ### References
 
 - PyTorch documentation, ["Autograd mechanics"](https://docs.pytorch.org/docs/stable/notes/autograd.html).
-- V. Kazemi, ["Effective PyTorch"](https://github.com/vahidk/EffectivePyTorch): tensors, autograd and modules by example.
+- V. Kazemi, ["Effective PyTorch"](https://github.com/vahidk/EffectivePyTorch).
 - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "Automatic Differentiation in Machine Learning: a Survey", [arXiv:1502.05767](https://arxiv.org/abs/1502.05767), 2018.
-- W. H. Press and others, *Numerical Recipes*, 3rd edition, Cambridge 2007, section 5.7 (numerical derivatives and their best step).
+- W. H. Press and others, *Numerical Recipes*, 3rd edition, Cambridge 2007, section 5.7 (numerical derivatives).
 - J. Nocedal, S. J. Wright, *Numerical Optimization*, 2nd edition, Springer 2006, chapters 3 (conditioning and steepest descent) and 7 (L-BFGS).
 - D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", [arXiv:1412.6980](https://arxiv.org/abs/1412.6980), 2014.
 - I. Goodfellow and others, "Generative Adversarial Networks", [arXiv:1406.2661](https://arxiv.org/abs/1406.2661), 2014.

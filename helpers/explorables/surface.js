@@ -147,7 +147,7 @@ export function mount(page, first, onChange = () => {}) {
     steps: { label: "steps", values: range(0, MOST_STEPS, 1), write: String },
   };
   const again = make("button", { type: "button" }, "Start again");
-  const controls = make("div", { class: "bits-controls" }, make("label", { for: choice.id }, "optimizer ", choice));
+  const controls = make("div", { class: "bits-controls bits-moves" }, make("label", { for: choice.id }, "optimizer ", choice));
   for (const [name, slider] of Object.entries(sliders)) {
     slider.input = make("input", { type: "range", id: `${id}-${name}`, min: 0, max: slider.values.length - 1, step: 1 });
     slider.output = make("strong");
