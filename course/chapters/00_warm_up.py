@@ -200,7 +200,7 @@ except RuntimeError as error:
 """
 NumPy's floats have 64 bits, and a tensor made from them keeps that dtype. As the last line shows, it cannot enter a matrix product with a float32 tensor, such as the weights of a network, until `.float()` converts it.
 
-Arguments differ between the two libraries, too:
+A familiar call may also behave differently in NumPy:
 """
 
 # %% folded="Predict: NumPy's normal"
@@ -640,7 +640,7 @@ show(
 # %% [markdown]
 r"""
 The curvature along the steepest direction, which is nearly that of the weight of $x^2$, is about 4,500 times the curvature along the flattest, nearly that of the constant. This ratio is the **condition number**, written $\kappa$.
-An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$. An error of 0.2 in the constant costs only about 0.02, in a loss that started at about 30,000. The third weight is wrong because **the loss hardly depends on it**.
+An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$. An error of 0.2 in the constant costs only about 0.02, in a loss that started at about 30,000. So the third weight can be wrong although the loss is small: **the loss hardly depends on it**.
 
 ## Gradient descent in a valley
 
@@ -797,10 +797,10 @@ def worst_errors(fit):
 ways = {
     "Adam, as at first": errors.abs().amax(dim=1).tolist()[:200],
     "gradient descent, scaled features": worst_errors(fit_by_scaled_features()),
-    "L-BFGS": worst_errors(fit_by_lbfgs()),  # the points are those that a seed of 0 gives next
+    "L-BFGS": worst_errors(fit_by_lbfgs()),
 }
 for name, worst in ways.items():
-    print(f"{name}: below 0.001 within {len(worst)} gradients: {min(worst) < 1e-3}")
+    print(f"{name}: below 0.001 within 200 gradients: {min(worst) < 1e-3}")
 figure, axes = new_figure(height=3.0)
 for (name, worst), color, style in zip(
     ways.items(), ("vermilion", "green", "blue"), ("-", "--", "o-"), strict=True
@@ -841,7 +841,7 @@ A small loss does not guarantee correct weights. Write a fit that finds every co
 
 - **In** `x`, `y`: float32 tensors of shape (n,) with at least 50 different x. Up to float32's rounding, y is a polynomial of x. The x lie in an interval that contains 0, as short as −0.1 to 0.1 or as long as −100 to 100, and not always symmetric. `degree`: an integer from 0 to 3.
 - **Out**: a float32 tensor of shape (degree + 1,), the coefficients, that of the highest power first. **Each term by itself**, coefficient times power of x, is accurate to a thousandth of the largest |y|, even at the x where the term is largest.
-- **Limits**: at most 5 seconds. Any method is allowed.
+- **Limits**: at most 10 seconds. Any method is allowed.
 
 If x has 100 numbers from −10 to 10, `fit_polynomial(x, 5 * x**2 + 3, degree=2)` returns about `tensor([5., 0., 3.])`.
 
@@ -1207,7 +1207,7 @@ Each trained parameter needs memory for its gradient and for the optimizer (chap
 
 - **In** `model`: an `nn.Module` with any modules inside. Some parameters may be frozen, and some tied.
 - **Out**: how many entries are trained, and how many are frozen. A parameter that is used in several places counts once. Buffers do not count.
-- **Limits**: the model does not change: not its parameters, its gradients, its frozen parameters, or the mode (training or evaluation) of any module inside.
+- **Limits**: the model does not change. That includes its parameters, their gradients, which of them are frozen, and the mode (training or evaluation) of each module inside.
 
 `count_parameters(nn.Linear(3, 2))` returns `(8, 0)`. Once its weight is frozen, the result is `(2, 6)`.
 
