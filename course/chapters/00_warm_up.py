@@ -5,7 +5,7 @@ r"""
 A program fits $w_0 x^2 + w_1 x + w_2$ to points of the curve $y = 5x^2 + 3$, 100 new points in each of 1000 steps. The points contain no noise and the code contains no bug.
 The loss falls by a factor of more than a million, and one of the three weights is still wrong.
 
-**中文**: 本章热身：张量与数据类型、与 NumPy 共享内存、自动微分与差分检验、曲线拟合为何停滞（条件数）与三种补救、模块的参数与缓冲区、调试两个网络的交替训练。
+**中文**: 本章热身：张量与数据类型、与 NumPy 共享内存、自动微分与差分检验、曲线拟合为何停滞与三种补救、模块的参数与缓冲区、调试两个网络的交替训练。
 """
 
 # %% tags=["needed"] folded="Imports"
@@ -58,6 +58,7 @@ def fit_by_adam(steps, beta2=0.999):
     for _ in range(steps):
         x, y = draw_points()
         loss = functional.mse_loss(powers(x) @ weights, y)
+        # Discard the old gradients, compute the new ones, and let Adam change the weights.
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -66,7 +67,7 @@ def fit_by_adam(steps, beta2=0.999):
 
 # %% folded="Run the fit"
 def record(steps, beta2=0.999):
-    """Return the losses, the weights' errors, their gradients, and what Adam divides these by."""
+    """Return the losses, the weights' errors, their gradients, and Adam's divisors."""
     rows = []
     for step, (loss, weights, state) in enumerate(fit_by_adam(steps, beta2), start=1):
         divisor = (state["exp_avg_sq"] / (1 - beta2**step)).sqrt()
@@ -83,7 +84,7 @@ predict(
     "00/constant",
     "The true weights are 5, 0 and 3. The worst of the three is the constant. Which constant does the fit find in 1000 steps?",
     found[2],
-    "The constant is off by several percent, although the loss looks as if the fit were finished.",
+    "The constant is off by several percent, although the loss looks as if the fit had converged.",
     between=(2, 4),
 )
 
@@ -100,7 +101,7 @@ right.legend(title="weight of", fontsize=9, ncols=3, loc="upper right")
 show(
     figure,
     number="0.1",
-    caption="A fit with Adam, a learning rate of 0.1 and no noise. The loss falls to about 0.02, but the weight of 1, the constant, is still off by about 0.2.",
+    caption="A fit to noise-free points by Adam with a learning rate of 0.1. The loss falls to about 0.02, but the weight of 1, the constant, is still off by about 0.2.",
     alt="Left: the loss falls from tens of thousands to a few hundredths over 1000 steps. Right: the error of the weight of x falls "
     "below a thousandth, that of x squared to a few thousandths. The error of the constant shrinks much more slowly and is still about 0.2 at the end.",
 )
@@ -115,13 +116,13 @@ print(f"loss at the first step {losses[0]:.0e}, at the last {losses[-1]:.0e}")
 >
 > - create tensors, name their dtype, and tell which of them share memory;
 > - compute a derivative with autograd, and check it with a finite difference;
-> - explain why a correct fit stalls, and repair it in three ways;
+> - explain why a bug-free fit stalls, and fix it in three ways;
 > - write a module whose parameters the optimizer finds, and count them;
 > - debug a training step of two networks.
 >
 > **Time**: 50 minutes to read and run, 95 for the six exercises.
 >
-> **Prerequisites**: Python, derivatives, matrix products, and what an eigenvector is.
+> **Prerequisites**: Python and NumPy arrays; derivatives and Taylor's theorem; matrix products and eigenvectors; training by gradient descent, with a loss and a learning rate.
 """
 
 # %% [markdown]
@@ -142,8 +143,8 @@ for name, tensor in (
 
 # %% [markdown]
 """
-A Python int becomes an int64, and a Python float, which has 64 bits, becomes a float32 unless you ask for `dtype=torch.float64`.
-`+` and `*` work entry by entry. They need equal shapes, or shapes that *broadcast* (chapter 07). `@` is the matrix product.
+By default, a Python int becomes an int64, and a Python float, which has 64 bits, becomes a float32. Pass `dtype=torch.float64` to keep all 64 bits.
+`+` and `*` work entry by entry. They need equal shapes, or shapes that *broadcast* (chapter 07). `@` is the matrix product, and the dot product of two vectors.
 """
 
 # %%
@@ -157,7 +158,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-A float64 takes twice the memory of a float32, and arithmetic on it is slower. The next cell measures how much slower one matrix product is on the machine where it runs; the range in parentheses shows how much individual runs differ.
+A float64 takes twice the memory of a float32. The next cell compares the time of a matrix product in both, on one thread of your machine; the range in parentheses shows how much individual runs differ.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -171,7 +172,7 @@ print("time of a 512 x 512 product in float64 against float32:", ratio)
 """
 ### NumPy and shared memory
 
-`torch.from_numpy` and `.numpy()` copy nothing: the array and the tensor use the same memory. `torch.tensor` copies.
+`torch.from_numpy`, and `.numpy()` of a CPU tensor, copy nothing: the array and the tensor use the same memory. `torch.tensor` copies.
 """
 
 # %% folded="Drawing: an array and two tensors"
@@ -198,9 +199,9 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-NumPy's floats have 64 bits, and a tensor made from them keeps that dtype. As the last line shows, it cannot enter a matrix product with a float32 tensor, such as the weights of a network, until `.float()` converts it.
+NumPy's floats have 64 bits by default, and a tensor made from them keeps that dtype. As the last line shows, such a tensor cannot be multiplied with a float32 tensor by `@`, for example with the weights of a network, until `.float()` converts it.
 
-A familiar call may also behave differently in NumPy:
+`torch.randn(3, 5)` draws a 3×5 matrix. NumPy's `normal` takes different arguments:
 """
 
 # %% folded="Predict: NumPy's normal"
@@ -216,8 +217,8 @@ predict(
 r"""
 ## Autograd
 
-Take $u = x^2$ and $g = -u$. By the chain rule $\frac{dg}{dx} = \frac{dg}{du} \cdot \frac{du}{dx} = -2x$, which is −2 at $x = 1$. **Automatic differentiation**, or autograd, computes this number from the code of the function. Each operation on a tensor that *requires a gradient* adds a node to a **graph**.
-The backward pass follows the graph from the output to the inputs. It multiplies the derivatives along each path, and adds where paths meet.
+Take $u = x^2$ and $g = -u$. By the chain rule $\frac{dg}{dx} = \frac{dg}{du} \cdot \frac{du}{dx} = -2x$, which is −2 at $x = 1$. **Automatic differentiation** computes this number from the code of the function; PyTorch's implementation is called autograd. Running the function is the **forward pass**. During it, each operation on a tensor that *requires a gradient* adds a node to a **graph**.
+The **backward pass** then follows the graph from the output to the inputs. It multiplies the derivatives along each path, and adds the products of all paths that lead to the same input.
 """
 
 # %% folded="Drawing: the graph of -(x * x)"
@@ -239,17 +240,23 @@ print("dg/dx at 1:", slope.item())
 
 # %% [markdown]
 r"""
-`torch.autograd.grad(output, inputs)` returns a tuple with one gradient for each input. The output has to be a single number. `output.backward()` stores the gradients instead, in the attribute `.grad` of the leaves. A **leaf** is a tensor that no operation has computed from a tensor that requires a gradient: weights are leaves, and losses are not. The gradient of $w \cdot x$ with respect to $w$ is $x$:
+`torch.autograd.grad(output, inputs)` returns a tuple with one gradient for each input. Unless you pass `grad_outputs`, the output must be a single number. `output.backward()` stores the gradients instead, in the attribute `.grad` of each leaf that requires a gradient. A **leaf** is a tensor that autograd did not record as the result of an operation: weights are leaves, and losses are not. For $w \cdot x$, a sum of products, the gradient with respect to $w$ is $x$:
 """
 
 # %%
 w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 x = torch.tensor([4.0, 5.0, 6.0])
-product = w @ x
+product = (w * x).sum()
 product.backward()
 print("leaves: w", w.is_leaf, "x", x.is_leaf, "product", product.is_leaf)
 print("w.grad:", w.grad.tolist(), "  x.grad:", x.grad)
 
+# %% [markdown]
+"""
+`x` requires no gradient, so its `.grad` stays `None`. Some calls turn one tensor into a new leaf: `w.detach()` is a tensor without a graph that shares the memory of `w`, `w.clone()` is a copy, and `requires_grad_(True)` makes a leaf require a gradient. `torch.tensor` is meant for numbers:
+"""
+
+# %%
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     torch.randn(3, requires_grad=True)
@@ -258,7 +265,7 @@ print("warnings:", [f"{w.message}"[:52] + "…" for w in caught])
 
 # %% [markdown]
 r"""
-The only warning comes from `torch.tensor`, which was called on a tensor. Pass `requires_grad=True` to `torch.randn` instead.
+Passing a tensor to `torch.tensor` copies it and warns. To create a random leaf, write `torch.randn(3, requires_grad=True)`, which does not warn.
 
 ### Gradients add up
 
@@ -290,7 +297,7 @@ for _ in range(3):
 # %% [markdown]
 """
 [`backward()`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) *adds* to `.grad`, which is useful when a gradient is computed in parts (chapter 05). For the gradient of a single loss, clear `.grad` first.
-[`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) sets the `.grad` of each parameter that the optimizer holds to `None`.
+[`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) sets the `.grad` of each parameter that the optimizer holds to `None` by default.
 """
 
 # %% [markdown] exercise="derivative" points=3 minutes=10 difficulty=1
@@ -388,7 +395,7 @@ A derivative can be checked without autograd, with a **forward difference**:
 
 $$f'(x) \approx \frac{f(x + h) - f(x)}{h}$$
 
-The limit for $h \to 0$ is exactly $f'(x)$, but a program has to choose a step $h$. The next figure tries many steps on $f = e^x$ at $x = 1$.
+The limit as $h \to 0$ is exactly $f'(x)$, but a program has to choose a step $h$. The next figure tries many steps on $f = e^x$ at $x = 1$.
 """
 
 
@@ -417,7 +424,7 @@ predict(
     "00/best-step",
     "In float32, which of these steps gives the smallest error?",
     list(offered)[offered_errors.argmin().item()],
-    "With larger steps the formula is less accurate, and with smaller ones rounding spoils the difference.",
+    "Larger steps make the formula less accurate; smaller ones let rounding errors dominate.",
     choices=tuple(offered),
 )
 
@@ -438,9 +445,9 @@ axes.legend(fontsize=9, loc="lower left")
 show(
     figure,
     number="0.4",
-    caption="Relative error of the forward difference. From right to left the error first shrinks with the step; near √ε it turns and grows.",
+    caption="Relative error of the forward difference. From right to left, the error shrinks with the step, reaches its minimum near √ε, and grows again.",
     alt="Relative error against the step, both logarithmic: a V for each dtype. From the right the error falls in proportion to the step, along a dashed line. "
-    "It turns near 3e-4 in float32 and near 1e-8 in float64, and rises again toward smaller steps, with much scatter, up to an error of 1 in float32.",
+    "Its minimum lies near 3e-4 in float32 and near 1e-8 in float64. It rises again toward smaller steps, with much scatter, up to an error of 1 in float32.",
 )
 
 # %%
@@ -452,16 +459,16 @@ for dtype in (torch.float32, torch.float64):
 r"""
 Two errors compete.
 
-- **Truncation error**, to the right of the turn: the formula is only approximate. By Taylor's theorem its error is about $\frac{h}{2} f''(x)$.
-- **Rounding error**, to the left: rounding changes $f(x + h)$ and $f(x)$ by up to about $\epsilon\,|f(x)|$ each, where $\epsilon$ is the **machine epsilon** of the dtype, the distance from 1 to the next larger number. Divided by $h$, this error grows as $h$ shrinks.
+- **Truncation error**, to the right of the minimum: the formula is only approximate. By Taylor's theorem its error is about $\frac{h}{2} f''(x)$.
+- **Rounding error**, to the left: rounding changes $x + h$, $f(x + h)$, and $f(x)$. Each value of $f$ is off by up to about $\epsilon\,|f(x)|$, where $\epsilon$ is the **machine epsilon** of the dtype, the distance from 1 to the next larger number. Divided by $h$, this error grows as $h$ shrinks.
 
-If $f$ and $f''$ have similar sizes, the two errors are equal near $h^2 = \epsilon$, where the curves turn. The error there is about $\sqrt{\epsilon}$: at best, a forward difference is correct to about half of the digits. At the smallest steps in float32, $1 + h$ rounds to 1, so the difference is 0 and the error 100 percent.
+If $f$ and $f''$ have similar sizes, the two errors are equal near $h^2 = \epsilon$, where the curves have their minimum. The error there is about $\sqrt{\epsilon}$: at best, a forward difference is correct to about half of the digits. At the smallest steps in float32, $1 + h$ rounds to 1, so the difference is 0 and the error 100 percent.
 
 The **central difference** uses a point on each side:
 
 $$f'(x) \approx \frac{f(x + h) - f(x - h)}{2h}$$
 
-Its truncation error is only about $\frac{h^2}{6} f'''(x)$. Where does its curve turn?
+Its truncation error is only about $\frac{h^2}{6} f'''(x)$. Where is the minimum of its error? Both formulas are called **finite differences**.
 """
 
 # %% [markdown] exercise="difference-errors" points=4 minutes=15 difficulty=2
@@ -572,9 +579,9 @@ axes.legend(fontsize=9, loc="lower left", ncols=2)
 show(
     figure,
     number="0.5",
-    caption="The central difference turns at a larger step, near the cube root of ε, and its smallest error is far below that of the forward difference.",
-    alt="Relative error against the step, both logarithmic, in float64. The forward difference turns near 1e-8, at an error near 1e-8. "
-    "The central difference falls twice as steeply, turns near 6e-6, and reaches errors near 1e-11.",
+    caption="The error of the central difference has its minimum at a larger step, near the cube root of ε, and that minimum is far below that of the forward difference.",
+    alt="Relative error against the step, both logarithmic, in float64. The forward difference is best near 1e-8, with an error near 1e-8. "
+    "The central difference falls twice as steeply, and reaches errors near 1e-11 at a step near 6e-6.",
 )
 
 # %%
@@ -582,16 +589,18 @@ print(f"cube root of epsilon: {epsilon ** (1 / 3):.0e}, squared: {epsilon ** (2 
 
 # %% [markdown]
 r"""
-For the central difference the two errors are equal where $h^2$ and $\epsilon / h$ are, near $h = \epsilon^{1/3}$. The error there is about $\epsilon^{2/3}$: two thirds of the digits can be correct. Autograd does not lose the other third: it multiplies the derivatives of the individual operations and takes no difference.
-A difference is still a good test of a gradient that you have derived by hand. [`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) uses one, in float64, with a step of $10^{-6}$ by default.
+For the central difference, the two errors are equal where $h^2 = \epsilon / h$, that is, near $h = \epsilon^{1/3}$. The error there is about $\epsilon^{2/3}$: two thirds of the digits can be correct. Autograd does not lose the other third, because it multiplies the derivatives of the individual operations and never subtracts nearly equal numbers.
+A finite difference is still a good test of a gradient that you have derived by hand. [`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares a gradient with a central difference and expects float64 inputs. Its default step is $10^{-6}$.
 """
 
 # %% [markdown]
 r"""
 ## Why the fit stalls
 
-Back to the fit. Let $d_0, d_1, d_2$ be the errors of the three weights. The points contain no noise, so the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. As a function of the errors it is an **error surface** shaped like a bowl, whose minimum is where all errors are 0.
-Some directions lead up steeply, others hardly at all. The **Hessian**, the matrix of the second derivatives, tells which. One of its eigenvectors is the direction of the largest curvature, and another is that of the smallest. Each **eigenvalue** is the second derivative along its eigenvector.
+Back to the fit. Let $d_0, d_1, d_2$ be the errors of the three weights. The points contain no noise, so the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. The loss as a function of the weights is an **error surface**. Here it is shaped like a bowl, whose minimum is where all errors are 0.
+The loss rises steeply in some directions and hardly at all in others. The **Hessian**, the matrix of the second derivatives, tells which is which. Each **eigenvalue** is the curvature, the second derivative, along its eigenvector, and no direction has a larger curvature than the largest eigenvalue or a smaller one than the smallest.
+
+The next cell computes the Hessian for x spread evenly over −10 to 10. The bowl of each batch of 100 points differs a little from it.
 """
 
 
@@ -621,7 +630,8 @@ grid0, grid2 = torch.meshgrid(
 )
 places = torch.stack([grid0, torch.zeros_like(grid0), grid2], dim=-1)
 bowl = 0.5 * torch.einsum("ija,ab,ijb->ij", places, hessian, places)
-figure, axes = new_figure(height=3.8)
+figure, axes = new_figure(height=4.2)
+axes.set_box_aspect(1)
 lines = {"colors": COLORS["black"], "linewidths": 0.7}
 axes.contour(grid0, grid2, bowl, levels=[0.05, 0.3, 1, 3, 8, 15], **lines)
 path = errors[200::25]
@@ -633,19 +643,19 @@ figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 show(
     figure,
     number="0.6",
-    caption="Contour lines of the loss over two of the errors. The horizontal axis is stretched 67 times, and the bowl is still longer than it is wide. Adam walks along its length and has not arrived.",
+    caption="Contour lines of the loss over two of the errors. The horizontal axis is stretched 67 times, which tilts the ellipses; the bowl is still longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
     alt="Tilted ellipses, almost three times as long as wide although the axis of the weight of x squared is stretched 67 times. Adam's path runs along the long axis toward the minimum and stops short of it.",
 )
 
 # %% [markdown]
 r"""
 The curvature along the steepest direction, which is nearly that of the weight of $x^2$, is about 4,500 times the curvature along the flattest, nearly that of the constant. This ratio is the **condition number**, written $\kappa$.
-An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$. An error of 0.2 in the constant costs only about 0.02, in a loss that started at about 30,000. So the third weight can be wrong although the loss is small: **the loss hardly depends on it**. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the tutorial from which this fit comes, ends with a constant of 3.45 and calls that close.
+An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$. An error of 0.2 along the flattest direction, almost all of it in the constant, costs only about 0.02, in a loss that started at about 30,000. So the third weight can be wrong even though the loss is small: **the loss hardly depends on it**. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the tutorial from which this fit comes, ends with a constant of 3.45 and calls that close.
 
 ## Gradient descent in a valley
 
-The interactive figure below shows the steps of an optimizer on an error surface over two weights. The solid arrow is the negative gradient at the start, and the dashed line leads to the minimum. The right side splits the loss into the parts of the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
-Drag the start, or move it with the arrow keys. Then raise the condition number step by step: what becomes of the arrow, of the path and of the loss?
+The interactive figure below shows the steps of an optimizer on an error surface over two weights. The solid arrow is the negative gradient at the start, and the dashed line leads to the minimum. The right side splits the loss into the contributions of the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
+Drag the start, or move it with the arrow keys. Set the condition number to 1, then raise it step by step: what happens to the arrow, the path, and the loss?
 """
 
 # %%
@@ -654,19 +664,19 @@ explore_surface(condition=100, rate=1.8)
 # %% [markdown]
 r"""
 With a condition number of 1, the arrow points to the minimum. In a long valley it points across the valley instead of along it.
-Gradient descent with learning rate $\eta$ multiplies the error along an eigenvector by $1 - \eta\lambda$ in each step. If $\eta > 2/\lambda_{\max}$, this factor is below −1 for the steepest direction, and the error grows without end: set the learning rate to 2.1 to see it.
+Gradient descent with learning rate $\eta$ multiplies the error along an eigenvector by $1 - \eta\lambda$ in each step. If $\eta > 2/\lambda_{\max}$, this factor is below −1 for the steepest direction, and any error along it grows without bound: set the learning rate to 2.1 to see it.
 So the steepest direction limits the learning rate, and the factor of the flattest direction cannot be smaller than $1 - 2/\kappa$. That is how gradient descent stalls: the steep part of the loss disappears quickly, and a small flat part remains.
 """
 
 # %% folded="Measure: gradient descent on the bowl of the fit"
-rate = 1.9 / values[-1]  # 95 percent of the largest possible rate
+rate = 1.9 / values[-1]  # 95 percent of the largest stable rate
 factors = (1 - rate * values).abs()
 steps_needed = math.log(0.01) / math.log(factors[0])
 
 # %% folded="Predict: steps of gradient descent"
 predict(
     "00/steps",
-    "The bowl of our fit has a condition number of about 4,500. Gradient descent with 95 % of the largest possible learning rate: after how many steps is the flattest error a hundredth of what it was?",
+    "The bowl of our fit has a condition number of about 4,500. At 95 % of the largest stable learning rate, how many steps of gradient descent reduce the error along the flattest direction to 1 % of its initial value?",
     steps_needed,
     "Each step leaves 1 − 1.9/κ of the error, and that factor is very close to 1.",
     between=(0, 20_000),
@@ -681,13 +691,13 @@ for place, (name, color, style) in enumerate(
     label = f"{name}, λ = {values[place]:.1f}"
     axes.plot(counts, factors[place] ** counts, style, color=COLORS[color], label=label)
 axes.set(title="Errors along the three eigenvectors", xlabel="step of gradient descent")
-axes.set(ylabel="of the first error", ylim=(0, 1.05))
+axes.set(ylabel="fraction of the initial error", ylim=(0, 1.05))
 axes.set_xlim(-300, 12_000)
 axes.legend(fontsize=9)
 show(
     figure,
     number="0.7",
-    caption="Gradient descent on the bowl of the fit, at 95 % of the largest possible rate. Two of the errors vanish within a few hundred steps, while the flattest needs more than ten thousand.",
+    caption="Gradient descent on the bowl of the fit, at 95 % of the largest stable rate. Two of the errors vanish within a few hundred steps, while the error along the flattest direction takes more than ten thousand.",
     alt="The share of each error that is left, against the step, up to 12,000. The errors along the steepest and the middle eigenvector drop to 0 at the left edge. "
     "The error along the flattest decreases slowly, to about 0.4 after 2,000 steps and to a hundredth after nearly 11,000.",
 )
@@ -696,13 +706,13 @@ show(
 r"""
 ## Adam's memory
 
-Adam, which our fit uses, divides each weight's step by the square root of a running average of that weight's squared gradients (Kingma and Ba). So weights with large and with small gradients move at similar speeds. That makes up for a large condition number, but only if the steep and the flat direction lie along the axes, as they nearly do in our fit.
-Try it in the interactive figure of the previous section: choose Adam and a condition number of 4500, and compare a tilt of 0° with one of 25°.
+Adam, which our fit uses, moves each weight along a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). So weights with large and with small gradients move at similar speeds. That makes up for a large condition number if the steep and the flat direction lie along the axes. They nearly do in our fit: only the stretched axis tilts the ellipses of Figure 0.6.
+Try it in the interactive figure of the previous section with Adam, a condition number of 4500, a learning rate of 0.05, and 200 steps. With a tilt of 0°, the flat error falls from 1 to less than 0.0001; with 25°, it falls only from 0.86 to 0.65.
 
-So why does our fit stall all the same? Because of the running average. With $\beta_2 = 0.999$, PyTorch's default, each step keeps 99.9 percent of the old average, which therefore remembers about $1/(1 - \beta_2) = 1000$ steps. The next figure shows the gradients of the constant, and what Adam divides them by.
+Our fit stalls because of the running average. With $\beta_2 = 0.999$, PyTorch's default, each step keeps 99.9 percent of the old average, so the average remembers roughly the last $1/(1 - \beta_2) = 1000$ steps. The next figure shows the gradients with respect to the constant, and Adam's divisor.
 """
 
-# %% folded="Figure 0.8: gradients, and what Adam divides them by"
+# %% folded="Figure 0.8: gradients, and Adam's divisor"
 runs = {0.999: (losses, errors, gradients, divisors), 0.99: record(1000, beta2=0.99)}
 figure, (left, right) = new_figure(1, 2, sharey=True, height=3.2)
 for axes, (beta2, (_, _, slopes, sizes)) in zip((left, right), runs.items(), strict=True):
@@ -731,7 +741,7 @@ for beta2, steps in ((0.999, 1000), (0.99, 1000), (0.999, 2500)):
 
 # %% [markdown]
 r"""
-The first gradients are hundreds of times as large as the late ones, and those of $x^2$ thousands of times. As long as Adam remembers them, its steps are too short. The last two lines show two cures: forget faster, or wait. But how would you know beforehand which $\beta_2$ to choose or how long to wait, when the loss already looks finished?
+The first gradients are hundreds of times as large as the late ones, and those of $x^2$ thousands of times. As long as Adam remembers them, its steps are too short. The last two lines show two cures: forget faster, or wait. But how would you know beforehand which $\beta_2$ to choose, or how long to wait, when the loss already looks as if it had converged?
 
 ## Three repairs
 
@@ -747,7 +757,7 @@ print(f"largest learning rate for gradient descent: {2 / scaled[-1]:.2f}")
 
 # %% [markdown]
 """
-Plain gradient descent is now fast enough (Figure 0.9). The next cell also divides the targets by 500, and at the end it converts the weights back.
+Plain gradient descent is now fast enough (Figure 0.9). The next cell also divides the targets by 500, so that no weight has to exceed 1, and it yields the weights in the original units.
 """
 
 
@@ -767,12 +777,13 @@ def fit_by_scaled_features(steps=200):
 
 # %% [markdown]
 """
-**2. Let the optimizer learn the shape of the bowl.** L-BFGS estimates the Hessian from the gradients that it has seen. It calls a function that computes the loss again, a **closure**, as often as it needs, always on the same points:
+**2. Let the optimizer learn the shape of the bowl.** L-BFGS approximates the inverse of the Hessian from the gradients that it has seen. It calls a function that computes the loss again, a **closure**, as often as it needs, always on the same points:
 """
 
 
 # %%
 def fit_by_lbfgs():
+    torch.manual_seed(0)
     x, y = draw_points()
     weights = torch.randn(3, requires_grad=True)
     optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
@@ -789,7 +800,7 @@ def fit_by_lbfgs():
     return tried
 
 
-# %% folded="Figure 0.9: three ways to the same weights"
+# %% folded="Figure 0.9: Adam and two repairs"
 def worst_errors(fit):
     return [(weights - TRUE_WEIGHTS).abs().max().item() for weights in fit]
 
@@ -813,15 +824,15 @@ axes.legend(fontsize=9, ncols=2, loc="upper right")
 show(
     figure,
     number="0.9",
-    caption="The same fit in three ways. A rounder bowl, or an optimizer that knows its shape, brings all three weights below 0.001.",
+    caption="The same fit by Adam and with two repairs. A rounder bowl, or an optimizer that knows its shape, brings all three weights below 0.001.",
     alt="The largest error of the three weights, logarithmic, against the number of gradients computed, up to 200. Adam falls below 2 and levels off. "
-    "Gradient descent with scaled features falls steadily to about 1e-5. L-BFGS drops to 1e-5 after about a dozen gradients.",
+    "Gradient descent with scaled features falls steadily to below 1e-4. L-BFGS drops to about 1e-5 after about a dozen gradients.",
 )
 
 # %% [markdown]
 r"""
-**3. Take no steps at all.** The loss is a quadratic function of the weights, so a formula gives its minimum: **least squares**. [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html) takes a matrix with one column per feature, and the targets as a matrix of one column.
-The next cell uses it on a different curve, $y = 2 \sin t - 0.5 \cos t$:
+**3. Take no steps at all.** The loss is a quadratic function of the weights, so a formula gives its minimizer: **least squares**. [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html) takes a matrix with one column per feature, and the targets as a one-column matrix. It computes in the dtype of its arguments, and without a warning it ignores directions whose singular values are too small for that dtype (its argument `rcond`). Columns of very different sizes can therefore lose a weight.
+The next cell fits a different curve, $y = 2 \sin t - 0.5 \cos t$:
 """
 
 # %%
@@ -922,7 +933,7 @@ check.score()
 r"""
 ## Modules
 
-A **module** holds all tensors of a network, so that an optimizer can train them, a file can store them, and a GPU can receive them. This module is a line, $y = ax + b$:
+A **module** registers the parameters and buffers of a network so that they can be trained, saved, and moved to a GPU together. This module is a line, $y = ax + b$:
 """
 
 
@@ -960,7 +971,7 @@ predict(
     "00/intercept",
     "Training converges. What is `line.b` at the end?",
     round(line.b.item(), 2),
-    "`torch.rand` draws numbers between 0 and 1, so this noise lies between 0 and 0.3. The line is fitted through its mean, which is about 0.15.",
+    "`torch.rand` draws numbers between 0 and 1, so this noise lies between 0 and 0.3. The fit absorbs the mean of the noise, about 0.15, into the intercept.",
     between=(2.5, 3.5),
 )
 
@@ -973,36 +984,36 @@ This fit has not stalled. A fit finds what is in the data, and this noise is not
 
 ### What a module finds
 
-An `nn.Parameter` is a tensor that requires a gradient. The module **registers** it when it is assigned to an attribute. A module registers other modules in the same way, and `register_buffer` registers a **buffer**: a tensor that is saved and moved with the module but not trained, such as a running average (chapter 01).
+An `nn.Parameter` is a tensor that requires a gradient by default. Assigning a parameter to an attribute of a module **registers** it. A module registers other modules in the same way, and `register_buffer` registers a **buffer**: a tensor that is saved and moved with the module but not trained, such as a running average (chapter 01).
 """
 
 
 # %%
-class Forgetful(nn.Module):
+class Five(nn.Module):
     def __init__(self):
         super().__init__()
-        self.found = nn.Parameter(torch.zeros(2))
-        self.module_list = nn.ModuleList([nn.Linear(2, 2)])
-        self.register_buffer("a_buffer", torch.zeros(2))
-        self.plain_tensor = torch.zeros(2, requires_grad=True)
-        self.plain_list = [nn.Linear(2, 2)]
+        self.a = nn.Parameter(torch.zeros(2))
+        self.b = nn.ModuleList([nn.Linear(2, 2)])
+        self.register_buffer("c", torch.zeros(2))
+        self.d = torch.zeros(2, requires_grad=True)
+        self.e = [nn.Linear(2, 2)]
 
 
-forgetful = Forgetful()
-seen = [name for name, _ in forgetful.named_parameters()]
+five = Five()
+seen = [name for name, _ in five.named_parameters()]
 
 # %% folded="Predict: what the optimizer gets"
 predict(
     "00/registered",
-    "Which of the five attributes does `torch.optim.SGD(forgetful.parameters(), lr=0.1)` train?",
+    "Which of the five attributes does `torch.optim.SGD(five.parameters(), lr=0.1)` train?",
     " and ".join(dict.fromkeys(f"`{name.split('.')[0]}`" for name in seen)),
-    "Only parameters count that are registered, directly or by way of a registered module.",
+    "Only registered parameters count, whether registered directly or through a registered module.",
     choices=(
         "all five",
-        "all but `a_buffer`",
-        "`found`, `module_list` and `plain_tensor`",
-        "`found` and `module_list`",
-        "`found` alone",
+        "all but `c`",
+        "`a`, `b` and `d`",
+        "`a` and `b`",
+        "`a` alone",
     ),
 )
 
@@ -1010,14 +1021,14 @@ predict(
 show_drawing(
     "00/module",
     number="0.10",
-    caption="A module passes on what is registered. A plain tensor and a layer in a Python list belong to the module for Python, but not for PyTorch.",
-    alt="Five attributes of a module. A Parameter and a ModuleList lead to parameters, which the optimizer trains, and to state_dict and to. A registered buffer leads to state_dict and to alone. "
+    caption="A module passes on what is registered. A plain tensor and a layer in a Python list are attributes of the Python object, but PyTorch does not see them.",
+    alt="Five attributes of a module. A Parameter and a ModuleList lead to parameters, which the optimizer trains, and to state_dict and to. A registered buffer leads only to state_dict and to `to`. "
     "A plain tensor and a Python list lead nowhere: they are not trained, not saved and not moved, and there is no error.",
 )
 
 # %%
 print("parameters:", seen)
-print("state_dict:", list(forgetful.state_dict()))
+print("state_dict:", list(five.state_dict()))
 
 # %% [markdown]
 """
@@ -1180,21 +1191,20 @@ check.score()
 """
 ## Counting parameters
 
-How large is a model? A **frozen** parameter (`requires_grad_(False)`) exists but is not trained. A buffer is not a parameter. And one parameter may be used in several places: some language models read and write words with the same matrix, which is then **tied**
-([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)).
+How large is a model? A **frozen** parameter (`requires_grad_(False)`) exists but is not trained. A buffer is not a parameter. And one parameter may be used in several places: some language models use one matrix for both input embeddings and output scores; the matrix is then **tied**
+([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)). In the next cell, `nn.Embedding` looks up a row of its weight for each word, and `nn.Linear` computes a score for each word.
 """
 
 # %%
 reader, writer = nn.Embedding(1000, 16), nn.Linear(16, 1000, bias=False)
 writer.weight = reader.weight
-model = nn.Sequential(reader, nn.LayerNorm(16), writer)
-print("state_dict:       ", list(model.state_dict()))
-print("named_parameters: ", [name for name, _ in model.named_parameters()])
-print("entries of the tied matrix:", reader.weight.numel())
+model = nn.Sequential(reader, writer)
+print("state_dict:", {name: tuple(value.shape) for name, value in model.state_dict().items()})
+print("both names are of one tensor:", reader.weight is writer.weight)
 
 # %% [markdown]
 """
-The `state_dict` lists the tied matrix under both names. `named_parameters()` lists it once.
+The `state_dict` lists the tied matrix under both names, so counting its entries counts the matrix twice.
 """
 
 # %% [markdown] exercise="count-parameters" points=4 minutes=10 difficulty=1
@@ -1304,8 +1314,8 @@ check.score()
 r"""
 ## Bug hunt: two players
 
-Two networks play against each other (Goodfellow and others). The **generator** turns noise into numbers, and the **discriminator** gives each number a score. In each step the generator learns to get larger scores.
-The discriminator learns to give large scores to real numbers and small scores to generated ones. For a real number, a score $s$ costs $\log(1 + e^{-s})$, which `softplus(-s)` computes: almost 0 for a large score, and $\ln 2 \approx 0.69$ for a score of 0, a guess.
+Two networks play against each other (Goodfellow and others). The **generator** turns noise into numbers, and the **discriminator** gives each number a score. The discriminator learns to give large scores to real numbers and small scores to generated ones. For a real number, a score $s$ costs $\log(1 + e^{-s})$, which `softplus(-s)` computes: almost 0 for a large score, and $\ln 2 \approx 0.69$ for a score of 0, which amounts to a guess. For a generated number, it costs $\log(1 + e^s)$.
+The generator learns to get large scores: its loss is $\log(1 + e^{-s})$ for what it generates.
 """
 
 
@@ -1325,7 +1335,7 @@ Here is the training step:
 
 
 # %%
-def step_from_the_wild(
+def first_step(
     generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
 ):
     generator_optimizer.zero_grad()
@@ -1342,7 +1352,7 @@ def step_from_the_wild(
 
 # %% [markdown]
 """
-To watch the discriminator alone, the next cell sets the generator's learning rate to 0. Generated numbers then stay around −1, and real ones lie around 1. That is easy to tell apart, so the discriminator's loss should approach 0.
+To watch the discriminator alone, the next cell sets the generator's learning rate to 0. Generated numbers then stay around −1, and real ones lie around 1. The two groups are easy to tell apart, so the discriminator's loss should approach 0.
 """
 
 
@@ -1367,7 +1377,7 @@ def watch_discriminator(step, steps=200):
 
 
 # %%
-wild = watch_discriminator(step_from_the_wild)
+wild = watch_discriminator(first_step)
 print(f"loss of a discriminator that guesses: {2 * math.log(2):.2f}")
 print(f"loss of this discriminator after 200 steps: {wild[-1]:.1f}")
 
@@ -1375,7 +1385,7 @@ print(f"loss of this discriminator after 200 steps: {wild[-1]:.1f}")
 figure, axes = new_figure(height=2.8)
 axes.plot(range(1, 201), wild, color=COLORS["vermilion"], label="the step above")
 axes.axhline(2 * math.log(2), color=COLORS["black"], linestyle=":", label="guessing, 2 ln 2")
-axes.set(title="A discriminator with an easy task", xlabel="step", ylabel="loss", ylim=(0, 2.2))
+axes.set(title="A discriminator with an easy task", xlabel="step", ylabel="loss", ylim=(0, 2.7))
 axes.legend()
 show(
     figure,
@@ -1554,7 +1564,7 @@ check.score()
 <details><summary>The bug (open this once you have found it)</summary>
 
 The generator's loss is computed through the discriminator, so its backward pass adds to the discriminator's `.grad` as well. The discriminator's gradients were cleared *before* that pass. So each of its steps also follows the generator's loss, which asks for large scores for generated numbers.
-For these numbers the two gradients pull in opposite directions and balance at a score of 0, a guess.
+For these numbers, the two gradients pull in opposite directions and balance at a score of 0. Only the real numbers get good scores, so the loss stays above $\ln 2$.
 
 There are three good cures: clear right before each backward pass; compute the generator's gradients with `torch.autograd.grad` or `backward(inputs=...)`; or freeze the discriminator's parameters while the generator learns, and afterwards unfreeze those that were not frozen before.
 PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) calls `netD.zero_grad()` at the start of each step, before it trains the discriminator. That call clears what the generator's loss left in the previous step.
@@ -1565,7 +1575,7 @@ PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_fac
 """
 ## In the wild
 
-| what | where it is settled |
+| what | where to look it up |
 | --- | --- |
 | tensors and NumPy | [`torch.from_numpy`](https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html) shares memory, [`torch.tensor`](https://docs.pytorch.org/docs/stable/generated/torch.tensor.html) copies, [`torch.as_tensor`](https://docs.pytorch.org/docs/stable/generated/torch.as_tensor.html) shares where it can |
 | autograd | [`torch.autograd.grad`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html), and [how it works](https://docs.pytorch.org/docs/stable/notes/autograd.html) |
@@ -1589,9 +1599,9 @@ r"""
 
 ### Test yourself
 
-<details><summary>1. A forward difference is computed in float32 with h = 1e-6 at a place where f and x are near 1. How good is it?</summary>
+<details><summary>1. A forward difference is computed in float32 with h = 1e-6 at a place where f, x, and the derivative are near 1. How accurate is the result?</summary>
 
-Hardly one digit is correct: the rounding of f alone, about 1e-7, divided by h is 0.1.
+Barely one digit is correct: the rounding of f alone, about 1e-7, divided by h is 0.1.
 </details>
 
 <details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What does b contain? And after <code>a = a + 1</code>?</summary>
@@ -1601,7 +1611,7 @@ Ones: the in-place addition writes into the shared memory. After `a = a + 1`, b 
 
 <details><summary>3. A module holds its layers in a Python list. What is the symptom?</summary>
 
-The layers are missing from `parameters()` and from the `state_dict`. The optimizer raises an exception if the module has no other parameters; otherwise these learn alone.
+The layers are missing from `parameters()` and from the `state_dict`. The optimizer raises an exception if the module has no other parameters; otherwise only the other parameters are trained.
 </details>
 
 <details><summary>4. One feature is in millimeters and goes up to 5000, another is a fraction between 0 and 1. Which weight does gradient descent learn last?</summary>
@@ -1611,7 +1621,7 @@ That of the fraction. Its eigenvalue is smaller by a factor of about 5000², and
 
 <details><summary>5. A loss is computed through a network B in order to train A, and only A's optimizer steps. Does B change? What is different about B afterwards?</summary>
 
-B's weights do not change, but its `.grad` now contains the gradient of that loss. B's next step uses it unless it is cleared first.
+B's weights do not change, but its `.grad` now contains the gradient of that loss. B's next step uses this gradient unless `.grad` is cleared first.
 </details>
 
 ### References
@@ -1635,20 +1645,23 @@ B's weights do not change, but its `.grad` now contains the gradient of that los
 | dtype | 数据类型 | the type of a tensor's numbers |
 | automatic differentiation | 自动微分 | derivatives from the operations that ran, by the chain rule |
 | graph | 计算图 | the record of operations that the backward pass follows |
-| leaf | 叶子张量 | a tensor that is not computed from one that requires a gradient; `.grad` is stored there |
-| forward difference | 前向差分 | the slope from a point to one at its right |
+| forward pass | 前向传播 | running the function, which records the graph |
+| backward pass | 反向传播 | computing the gradients along the graph, from the output to the inputs |
+| leaf | 叶子张量 | a tensor that autograd did not record as the result of an operation; `.grad` is stored there if it requires a gradient |
+| finite difference | 有限差分 | an approximate derivative from values of the function at nearby points |
+| forward difference | 前向差分 | the slope from a point to one to its right |
 | central difference | 中心差分 | the slope between a point on the left and one on the right |
 | truncation error | 截断误差 | the error of an approximate formula in exact arithmetic |
 | rounding error | 舍入误差 | the error of storing a result with limited digits |
 | machine epsilon | 机器精度 | the distance from 1 to the next larger number of a format |
 | error surface | 误差曲面 | the loss as a function of the weights |
 | Hessian | 黑塞矩阵 | the matrix of second derivatives |
-| eigenvalue | 特征值 | of a Hessian: the second derivative along an eigenvector |
+| eigenvalue | 特征值 | of a Hessian: the curvature (second derivative) along an eigenvector |
 | condition number | 条件数 | the largest eigenvalue divided by the smallest |
 | least squares | 最小二乘 | the weights with the smallest sum of squared errors |
 | closure | 闭包 | a function without arguments that an optimizer calls for the loss |
 | module | 模块 | an object that holds parameters, buffers and other modules |
-| parameter | 参数 | a tensor that is trained |
+| parameter | 参数 | a tensor that is registered with a module to be trained |
 | buffer | 缓冲区 | a tensor that is saved and moved with a module but not trained |
 | frozen | 冻结 | a parameter that is not trained |
 | tied | 共享（权重绑定） | a parameter that is used in several places |
