@@ -72,6 +72,7 @@ def adversarial_steps(
     learning_rates: list[float],
     left_over: float | None = None,
     momentum: float = 0.0,
+    weight_decay: float = 0.0,
     training: bool = True,
     frozen: Sequence[str] = (),
     then: list[tuple[torch.Tensor, torch.Tensor]],
@@ -79,8 +80,8 @@ def adversarial_steps(
 ) -> dict[str, Any]:
     """Train two networks by ``step(generator, discriminator, optimizer, optimizer, noise, real)``.
 
-    Both optimizers are SGD. Afterwards each network is trained by one step more, for itself: its
-    modes show in that, and which parameters require a gradient.
+    Both optimizers are SGD, with a group for each parameter. Afterwards each network is trained by
+    one step more, for itself: its modes show in that, and which parameters require a gradient.
 
     Args:
         step: the student's.
@@ -91,6 +92,7 @@ def adversarial_steps(
         learning_rates: of the two.
         left_over: every entry of all gradients before the first step; there are none if None.
         momentum: of both optimizers.
+        weight_decay: likewise.
         training: the networks' mode.
         frozen: names of parameters that require no gradient, in whichever network has them.
         then: for each of the two, inputs and the gradient of the output, for the last step.
@@ -106,7 +108,9 @@ def adversarial_steps(
         network.train(training).load_state_dict(state)
         for name, weight in network.named_parameters():
             weight.requires_grad_(name not in frozen)
-        optimizers.append(torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum))
+        groups = [{"params": [weight]} for weight in network.parameters()]
+        options = {"momentum": momentum, "weight_decay": weight_decay}
+        optimizers.append(torch.optim.SGD(groups, lr=rate, **options))
     _leave_over([p for network in networks.values() for p in network.parameters()], left_over)
     seen = []
     for noise, real in batches:

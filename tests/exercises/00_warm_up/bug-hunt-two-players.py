@@ -168,6 +168,8 @@ def adversarial_step(
 def adversarial_step(
     generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
 ):
+    generator_optimizer.zero_grad()
+    discriminator_optimizer.zero_grad()
     weights = [p for p in generator.parameters() if p.requires_grad]
     loss = generator_loss(discriminator(generator(noise)))
     for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
@@ -333,4 +335,70 @@ def adversarial_step(
     discriminator.zero_grad()
     scores = discriminator(real), discriminator(generator(noise))
     discriminator_loss(*scores).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: clears the gradients of what is not frozen, and what is frozen follows old ones
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    def clear(network):
+        for p in network.parameters():
+            if p.requires_grad:
+                p.grad = None
+
+    clear(generator)
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    clear(discriminator)
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: gradients become zeros, with which weight decay moves what is frozen
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad(set_to_none=False)
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad(set_to_none=False)
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: SGD by hand, with the momentum that the groups name and without their weight decay
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    def move(optimizer, loss):
+        optimizer.zero_grad()
+        loss.backward()
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if not p.requires_grad:
+                    continue
+                kept = optimizer.state[p].get("mine", torch.zeros_like(p))
+                optimizer.state[p]["mine"] = kept = group["momentum"] * kept + p.grad
+                with torch.no_grad():
+                    p -= group["lr"] * kept
+
+    move(generator_optimizer, generator_loss(discriminator(generator(noise))))
+    made = generator(noise).detach()
+    move(discriminator_optimizer, discriminator_loss(discriminator(real), discriminator(made)))
+
+
+# %% wrong: looks for the parameters in the first group alone
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    inputs = [p for p in generator_optimizer.param_groups[0]["params"] if p.requires_grad]
+    generator_loss(discriminator(generator(noise))).backward(inputs=inputs)
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
     discriminator_optimizer.step()
