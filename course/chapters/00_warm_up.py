@@ -58,10 +58,9 @@ def fit_by_adam(steps, beta2=0.999):
     for _ in range(steps):
         x, y = draw_points()
         loss = functional.mse_loss(powers(x) @ weights, y)
-        # Discard the old gradients, compute the new ones, and let Adam change the weights.
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        optimizer.zero_grad()  # discard the old gradients
+        loss.backward()  # compute the new ones
+        optimizer.step()  # let Adam change the weights
         yield loss, weights, optimizer.state[weights]
 
 
@@ -158,7 +157,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-A float64 takes twice the memory of a float32. The next cell compares the time of a matrix product in both, on one thread of your machine.
+A float64 takes twice the memory of a float32. The next cell compares the time of a matrix product in both, on one thread of your machine, and prints the range over several runs.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -840,9 +839,9 @@ axes.legend(fontsize=9, ncols=2, loc="upper right")
 show(
     figure,
     number="0.9",
-    caption="The same fit by Adam and with two repairs. A rounder bowl, or an optimizer that knows its shape, brings all three weights below 0.001.",
+    caption="The same fit by Adam and with two repairs. A rounder bowl, or an optimizer that knows its shape, brings the errors of all three weights below 0.001.",
     alt="The largest error of the three weights, logarithmic, against the number of gradients computed, up to 200. Adam falls below 2 and levels off. "
-    "Gradient descent with scaled features falls steadily to below 1e-4. L-BFGS drops to about 1e-5 after about a dozen gradients.",
+    "Gradient descent with scaled features falls steadily and levels off below 1e-4. L-BFGS drops to about 1e-5 after about a dozen gradients.",
 )
 
 # %% [markdown]
