@@ -23,6 +23,7 @@ _MODULES = {
     "digits": "data",
     "explore_bits": "explorables.bits",
     "explore_steps": "explorables.steps",
+    "explore_surface": "explorables.surface",
     "explore_window": "explorables.window",
     "failing": "failed_case",
     "first_draws": "random_numbers",

@@ -94,7 +94,7 @@ def test_the_sample_has_every_kind_of_page(real_book: Path) -> None:
     shown = "".join((real_book / name).read_text("utf-8") for name in names)
     for kind in ("of-chapter", "section-map", "exercise-card", "check-answers", "hint", "solution"):
         assert f'class="{kind}"' in shown
-    for explorable in ("bits", "window", "steps", "prediction", "predictions"):
+    for explorable in ("bits", "surface", "window", "steps", "prediction", "predictions"):
         assert f'data-explorable="{explorable}" data-state' in shown
     assert len(names) < len(pages_of(real_book)) / 2
 

@@ -62,6 +62,27 @@ def test_a_second_call_shows_an_x_that_begins_to_require_a_gradient() -> None:
         probes.with_formula_twice(switches_on, [["square"]], x, 3.0)
 
 
+def test_a_second_call_shows_a_gradient_where_there_was_none() -> None:
+    def leaves_zeros(f: object, x: torch.Tensor) -> torch.Tensor:
+        x.grad = torch.zeros_like(x)
+        return f(x)
+
+    for probe, more in ((probes.with_formula_twice, [3.0]), (probes.with_formula_again, [])):
+        with pytest.raises(RuntimeError, match="x.grad is a tensor after the call"):
+            probe(leaves_zeros, [["square"]], torch.ones(2, 3), *more)
+
+
+def test_the_same_arguments_again_show_what_was_changed_in_them() -> None:
+    def empties(f: object, x: torch.Tensor, steps: list[float]) -> list[float]:
+        return [steps.pop() for _ in range(len(steps))]
+
+    got = probes.with_formula_again(empties, [["square"]], torch.ones(2), [1.0, 2.0])
+    assert got == [[2.0, 1.0], []]
+    assert probes.called_twice(lambda items: [items.pop()], [1, 2]) == [[2], [1]]
+    with pytest.raises(RuntimeError, match="x requires a gradient after the call"):
+        probes.with_formula_again(lambda f, x: f(x.requires_grad_(True)), [["abs"]], torch.ones(2))
+
+
 def test_an_outcome_is_a_value_or_an_error() -> None:
     def divide(x: float, y: float) -> float:
         return x / y

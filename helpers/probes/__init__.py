@@ -10,9 +10,10 @@ from helpers.probes.accumulation import (
     forward_passes,
     trained_in_windows,
 )
-from helpers.probes.calls import after_call, fold, gradient, outcome
+from helpers.probes.calls import after_call, called_twice, fold, gradient, outcome
 from helpers.probes.formulas import (
     with_formula,
+    with_formula_again,
     with_formula_on_a_leaf,
     with_formula_twice,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "backend_flags",
     "budget_kept",
     "bytes_kept",
+    "called_twice",
     "captured_states",
     "counted",
     "counted_and_freed",
@@ -107,6 +109,7 @@ __all__ = [
     "trained_part",
     "training_steps",
     "with_formula",
+    "with_formula_again",
     "with_formula_on_a_leaf",
     "with_formula_twice",
     "with_network",

@@ -51,6 +51,13 @@ def after_call(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
     return {"output": output, "arguments": list(args)}
 
 
+def called_twice(function: Callable, *args: Any) -> list:
+    """Return what ``function(*args)`` returns, and what it returns with the very same arguments
+    again: one that it has changed shows in that.
+    """
+    return [function(*args), function(*args)]
+
+
 def outcome(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
     """Call ``function`` and return ``{"output": ...}``, or ``{"error", "errors", "message"}``: the
     name of the class of the exception that it raised, the names of this class and of the exceptions

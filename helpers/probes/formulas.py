@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 _STEPS: dict[str, Callable[..., torch.Tensor]] = {
+    "abs": torch.abs,
     "cos": torch.cos,
     "exp": torch.exp,
     "power": torch.pow,
@@ -23,7 +24,8 @@ def with_formula(function: Callable, formula: list[list], *args: Any) -> Any:
     Args:
         function: takes a function of one tensor, then ``args``.
         formula: what ``f`` does to its tensor entry by entry, one step after another: ``["sin"]``,
-            ``["cos"]``, ``["exp"]``, ``["square"]``, ``["times", 3.0]`` or ``["power", 3]``.
+            ``["abs"]``, ``["cos"]``, ``["exp"]``, ``["square"]``,
+            ``["times", 3.0]`` or ``["power", 3]``.
         *args: what else ``function`` takes.
     """
     return function(_made_of(formula), *args)
@@ -46,16 +48,19 @@ def with_formula_on_a_leaf(
         left_over: what is in ``x.grad`` before the call.
 
     Returns:
-        ``{"output", "gradient"}``: what came back, and what is in ``x.grad`` once the gradient of
-        the further loss was added. A graph behind the output or another ``x.grad`` shows in it.
+        ``{"output", "gradient", "after", "graph"}``: what came back; what is in ``x.grad`` once the
+        gradient of the further loss was added, where a graph behind the output or another
+        ``x.grad`` shows; ``x`` after the call; whether what came back requires a gradient.
     """
     leaf = x.detach().clone().requires_grad_(True)
     leaf.grad = left_over.clone()
     output = function(_made_of(formula), leaf)
+    after, graph = leaf.detach().clone(), output.requires_grad
     loss = (factor * leaf.square() * output).sum()
     if loss.requires_grad:
         loss.backward()
-    return {"output": output.detach(), "gradient": leaf.grad}
+    gradient = leaf.grad
+    return {"output": output.detach(), "gradient": gradient, "after": after, "graph": graph}
 
 
 def with_formula_twice(
@@ -64,16 +69,42 @@ def with_formula_twice(
     """Return what ``with_formula`` gives for ``x`` and, once ``x`` was multiplied in place by
     ``factor``, for the same tensor again.
 
+    The memory of ``x`` is not contiguous where it has two dimensions or more.
+
     Raises:
-        RuntimeError: ``x`` requires a gradient after the first call, and cannot be written to.
+        RuntimeError: ``x`` requires a gradient after the first call, and cannot be written to; or
+            it has one.
     """
     given = x.detach().clone()
+    if given.ndim > 1:
+        given = given.transpose(0, -1).contiguous().transpose(0, -1)
     first = function(_made_of(formula), given)
+    _require_no_gradient(given)
     try:
         given.mul_(factor)
     except RuntimeError as error:
         raise RuntimeError("x requires a gradient after the call, and did not before") from error
     return [first, function(_made_of(formula), given)]
+
+
+def with_formula_again(
+    function: Callable, formula: list[list], x: torch.Tensor, *args: Any
+) -> list:
+    """Return what ``with_formula`` gives, and what it gives with the very same arguments again.
+
+    Raises:
+        RuntimeError: ``x`` requires a gradient after the first call, or has one.
+    """
+    first = function(_made_of(formula), x, *args)
+    if x.requires_grad:
+        raise RuntimeError("x requires a gradient after the call, and did not before")
+    _require_no_gradient(x)
+    return [first, function(_made_of(formula), x, *args)]
+
+
+def _require_no_gradient(x: torch.Tensor) -> None:
+    if x.grad is not None:
+        raise RuntimeError("x.grad is a tensor after the call, and was None before")
 
 
 def _made_of(formula: list[list]) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -72,14 +72,16 @@ def adversarial_steps(
     learning_rates: list[float],
     left_over: float | None = None,
     momentum: float = 0.0,
+    weight_decay: float = 0.0,
     training: bool = True,
+    frozen: Sequence[str] = (),
     then: list[tuple[torch.Tensor, torch.Tensor]],
     seed: int,
 ) -> dict[str, Any]:
     """Train two networks by ``step(generator, discriminator, optimizer, optimizer, noise, real)``.
 
-    Both optimizers are SGD. Afterwards each network is trained by one step more, for itself: its
-    modes show in that, and which parameters require a gradient.
+    Both optimizers are SGD, with a group for each parameter. Afterwards each network is trained by
+    one step more, for itself: its modes show in that, and which parameters require a gradient.
 
     Args:
         step: the student's.
@@ -90,7 +92,9 @@ def adversarial_steps(
         learning_rates: of the two.
         left_over: every entry of all gradients before the first step; there are none if None.
         momentum: of both optimizers.
+        weight_decay: likewise.
         training: the networks' mode.
+        frozen: names of parameters that require no gradient, in whichever network has them.
         then: for each of the two, inputs and the gradient of the output, for the last step.
         seed: of the global generator in the last step, for dropout.
 
@@ -102,7 +106,11 @@ def adversarial_steps(
     optimizers = []
     for network, state, rate in zip(networks.values(), states, learning_rates, strict=True):
         network.train(training).load_state_dict(state)
-        optimizers.append(torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum))
+        for name, weight in network.named_parameters():
+            weight.requires_grad_(name not in frozen)
+        groups = [{"params": [weight]} for weight in network.parameters()]
+        options = {"momentum": momentum, "weight_decay": weight_decay}
+        optimizers.append(torch.optim.SGD(groups, lr=rate, **options))
     _leave_over([p for network in networks.values() for p in network.parameters()], left_over)
     seen = []
     for noise, real in batches:

@@ -168,21 +168,23 @@ def adversarial_step(
 def adversarial_step(
     generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
 ):
-    weights = list(generator.parameters())
+    generator_optimizer.zero_grad()
+    discriminator_optimizer.zero_grad()
+    weights = [p for p in generator.parameters() if p.requires_grad]
     loss = generator_loss(discriminator(generator(noise)))
     for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
         weight.grad = slope
     generator_optimizer.step()
     with torch.no_grad():
         made = generator(noise)
-    weights = list(discriminator.parameters())
+    weights = [p for p in discriminator.parameters() if p.requires_grad]
     loss = discriminator_loss(discriminator(real), discriminator(made))
     for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
         weight.grad = slope
     discriminator_optimizer.step()
 
 
-# %% right: freezes the discriminator while the generator is trained
+# %% wrong: freezes the discriminator while the generator is trained, and thaws all of it
 def adversarial_step(
     generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
 ):
@@ -204,7 +206,7 @@ def adversarial_step(
     generator_optimizer.zero_grad()
     discriminator_optimizer.zero_grad()
     loss = generator_loss(discriminator(generator(noise)))
-    loss.backward(inputs=list(generator.parameters()))
+    loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])
     generator_optimizer.step()
     made = generator(noise).detach()
     discriminator_loss(discriminator(real), discriminator(made)).backward()
@@ -270,4 +272,133 @@ def adversarial_step(
     discriminator_optimizer.zero_grad()
     scores = discriminator(torch.cat([real, made]))
     discriminator_loss(*scores.split([len(real), len(made)])).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: sets gradients by autograd.grad as if nothing could be frozen
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    for network, optimizer, loss_of in (
+        (generator, generator_optimizer, lambda: generator_loss(discriminator(generator(noise)))),
+        (
+            discriminator,
+            discriminator_optimizer,
+            lambda: discriminator_loss(discriminator(real), discriminator(generator(noise))),
+        ),
+    ):
+        weights = list(network.requires_grad_(True).parameters())
+        for weight, slope in zip(weights, torch.autograd.grad(loss_of(), weights), strict=True):
+            weight.grad = slope
+        optimizer.step()
+
+
+# %% wrong: optimizers of its own, which remember no momentum
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    first = torch.optim.SGD(generator.parameters(), lr=generator_optimizer.param_groups[0]["lr"])
+    second = torch.optim.SGD(
+        discriminator.parameters(), lr=discriminator_optimizer.param_groups[0]["lr"]
+    )
+    first.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    first.step()
+    second.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(generator(noise).detach())).backward()
+    second.step()
+
+
+# %% wrong: lets the discriminator step on the generator's loss as well, and clears only then
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    discriminator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(generator(noise).detach())).backward()
+    discriminator_optimizer.step()
+
+
+# %% right: clears both networks before each backward pass
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator.zero_grad()
+    discriminator.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    generator.zero_grad()
+    discriminator.zero_grad()
+    scores = discriminator(real), discriminator(generator(noise))
+    discriminator_loss(*scores).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: clears the gradients of what is not frozen, and what is frozen follows old ones
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    def clear(network):
+        for p in network.parameters():
+            if p.requires_grad:
+                p.grad = None
+
+    clear(generator)
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    clear(discriminator)
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: gradients become zeros, with which weight decay moves what is frozen
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad(set_to_none=False)
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad(set_to_none=False)
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: SGD by hand, with the momentum that the groups name and without their weight decay
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    def move(optimizer, loss):
+        optimizer.zero_grad()
+        loss.backward()
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if not p.requires_grad:
+                    continue
+                kept = optimizer.state[p].get("mine", torch.zeros_like(p))
+                optimizer.state[p]["mine"] = kept = group["momentum"] * kept + p.grad
+                with torch.no_grad():
+                    p -= group["lr"] * kept
+
+    move(generator_optimizer, generator_loss(discriminator(generator(noise))))
+    made = generator(noise).detach()
+    move(discriminator_optimizer, discriminator_loss(discriminator(real), discriminator(made)))
+
+
+# %% wrong: looks for the parameters in the first group alone
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    inputs = [p for p in generator_optimizer.param_groups[0]["params"] if p.requires_grad]
+    generator_loss(discriminator(generator(noise))).backward(inputs=inputs)
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    made = generator(noise).detach()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
     discriminator_optimizer.step()

@@ -139,3 +139,70 @@ def count_parameters(model):
         sum(p.sum() for p in learned).backward()
     trained = sum(p.grad.numel() for p in learned)
     return trained, sum(p.numel() for p in model.parameters()) - trained
+
+
+# %% wrong: a module that is not in training mode counts as frozen
+def count_parameters(model):
+    trained = frozen = 0
+    for module in model.modules():
+        for p in module.parameters(recurse=False):
+            if module.training and p.requires_grad:
+                trained += p.numel()
+            else:
+                frozen += p.numel()
+    return trained, frozen
+
+
+# %% wrong: a list comes back
+def count_parameters(model):
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return [trained, sum(p.numel() for p in model.parameters()) - trained]
+
+
+# %% right: a set of the parameters themselves
+def count_parameters(model):
+    found = set(model.parameters())
+    trained = sum(p.nelement() for p in found if p.requires_grad)
+    return trained, sum(p.nelement() for p in found if not p.requires_grad)
+
+
+# %% wrong: clears the gradients
+def count_parameters(model):
+    model.zero_grad()
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return trained, sum(p.numel() for p in model.parameters() if not p.requires_grad)
+
+
+# %% wrong: gradients become zeros
+def count_parameters(model):
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return trained, sum(p.numel() for p in model.parameters() if not p.requires_grad)
+
+
+# %% wrong: a frozen parameter as often as it is used
+def count_parameters(model):
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    named = model.named_parameters(remove_duplicate=False)
+    return trained, sum(p.numel() for _, p in named if not p.requires_grad)
+
+
+# %% wrong: only layers from a list of well-known ones
+def count_parameters(model):
+    known = (nn.Linear, nn.Conv2d, nn.BatchNorm1d, nn.LayerNorm, nn.Embedding)
+    known = (*known, nn.MultiheadAttention)
+    found = {}
+    for module in model.modules():
+        if isinstance(module, known):
+            found.update({id(p): p for p in module.parameters()})
+    trained = sum(p.numel() for p in found.values() if p.requires_grad)
+    return trained, sum(p.numel() for p in found.values() if not p.requires_grad)
+
+
+# %% wrong: runs the model, whose running statistics move
+def count_parameters(model):
+    if any(isinstance(module, nn.BatchNorm1d) for module in model.modules()):
+        model(torch.zeros(4, model[0].weight.shape[1]))
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return trained, sum(p.numel() for p in model.parameters() if not p.requires_grad)

@@ -110,3 +110,73 @@ def derivative(f, x):
 def derivative(f, x):
     place = x.detach()
     return torch.func.jvp(f, (place,), (torch.ones_like(place),))[1]
+
+
+# %% wrong: moves x a little, in place
+def derivative(f, x):
+    slope = torch.autograd.grad(f(leaf := x.detach().clone().requires_grad_(True)).sum(), leaf)[0]
+    with torch.no_grad():
+        x.add_(1e-3)
+    return slope
+
+
+# %% wrong: the diagonal of the Jacobian, which is right for vectors alone
+def derivative(f, x):
+    return torch.autograd.functional.jacobian(f, x.detach()).diagonal()
+
+
+# %% wrong: clears x.grad, which it does not use
+def derivative(f, x):
+    x.grad = None
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0]
+
+
+# %% wrong: a numpy array comes back
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0].numpy()
+
+
+# %% right: vmap of grad over the flattened entries
+def derivative(f, x):
+    flat = torch.func.vmap(torch.func.grad(f))(x.detach().reshape(-1))
+    return flat.reshape(x.shape)
+
+
+# %% wrong: a graph is attached to what comes back, by way of a leaf of its own
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf, create_graph=True)[0].requires_grad_(True)
+
+
+# %% wrong: what comes back requires a gradient
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0].requires_grad_(True)
+
+
+# %% wrong: a difference of five points, which is exact for polynomials
+def derivative(f, x):
+    x, h = x.detach(), 1e-3
+    return (f(x - 2 * h) - 8 * f(x - h) + 8 * f(x + h) - f(x + 2 * h)) / (12 * h)
+
+
+# %% wrong: a complex step, which |x| does not survive
+def derivative(f, x):
+    return f(x.detach() + 1e-30j).imag / 1e-30
+
+
+# %% wrong: x.grad holds zeros where there was none
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    slope = torch.autograd.grad(f(leaf).sum(), leaf)[0]
+    if x.grad is None:
+        x.grad = torch.zeros_like(x)
+    return slope
+
+
+# %% wrong: only for an x whose memory is contiguous
+def derivative(f, x):
+    leaf = x.detach().view(-1).clone().requires_grad_(True)
+    return torch.autograd.grad(f(leaf).sum(), leaf)[0].view(x.shape)

@@ -74,3 +74,103 @@ def difference_errors(f, x, steps):
     h = torch.tensor(steps, dtype=x.dtype)[:, None]
     difference = (f(x + h) - f(x - h)) / (2 * h)
     return (difference - derivative(f, x)).abs().amax(dim=1).tolist()
+
+
+# %% wrong: steps that grow with x
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h * x) - f(x - h * x)) / (2 * h * x) - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: the differences in float32
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    x = x.float()
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: tensors instead of floats
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max() for h in steps]
+
+
+# %% wrong: leaves out the steps that are far too small
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps if h > 1e-8]
+
+
+# %% right: one entry after another, with a plain maximum
+def difference_errors(f, x, steps):
+    slope = derivative(f, x).tolist()
+    errors = []
+    for h in steps:
+        found = ((f(x + h) - f(x - h)) / (2 * h)).tolist()
+        errors.append(max(abs(d - s) for d, s in zip(found, slope, strict=True)))
+    return errors
+
+
+# %% wrong: one result for each distinct step
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [
+        ((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in dict.fromkeys(steps)
+    ]
+
+
+# %% wrong: an error of 1 by decree where the step is far too small
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [
+        ((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() if h > 1e-12 else 1.0
+        for h in steps
+    ]
+
+
+# %% wrong: rounded to ten places
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [round(((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item(), 10) for h in steps]
+
+
+# %% wrong: compared with a difference of five points
+def difference_errors(f, x, steps):
+    k = 1e-3
+    slope = (f(x - 2 * k) - 8 * f(x - k) + 8 * f(x + k) - f(x + 2 * k)) / (12 * k)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: empties the list of steps
+def difference_errors(f, x, steps):
+    slope, errors = derivative(f, x), []
+    while steps:
+        h = steps.pop(0)
+        errors.append(((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item())
+    return errors
+
+
+# %% wrong: x drifts, in place
+def difference_errors(f, x, steps):
+    errors, slope = [], derivative(f, x)
+    for h in steps:
+        right = f(x.add_(h))
+        left = f(x.sub_(2 * h))
+        x.add_(h * (1 + 1e-6))
+        errors.append(((right - left) / (2 * h) - slope).abs().max().item())
+    return errors
+
+
+# %% wrong: x requires a gradient afterwards
+def difference_errors(f, x, steps):
+    x.requires_grad_(True)
+    (slope,) = torch.autograd.grad(f(x).sum(), x)
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: x.grad is left behind
+def difference_errors(f, x, steps):
+    x.requires_grad_(True)
+    f(x).sum().backward()
+    x.requires_grad_(False)
+    return [((f(x + h) - f(x - h)) / (2 * h) - x.grad).abs().max().item() for h in steps]

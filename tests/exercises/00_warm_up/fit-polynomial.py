@@ -91,3 +91,114 @@ def fit_polynomial(x, y, degree):
 def fit_polynomial(x, y, degree):
     columns = torch.stack([x.double() ** k for k in range(degree, -1, -1)], dim=1)
     return torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten().float()
+
+
+# %% wrong: always a parabola
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x.double() ** 2, x.double(), torch.ones_like(x).double()], dim=1)
+    return torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten().float()
+
+
+# %% wrong: a column, not a vector
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x.double() ** k for k in range(degree, -1, -1)], dim=1)
+    return torch.linalg.lstsq(columns, y.double()[:, None]).solution.float()
+
+
+# %% wrong: the coefficients rounded to two places
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x.double() ** k for k in range(degree, -1, -1)], dim=1)
+    solution = torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten()
+    return solution.float().round(decimals=2)
+
+
+# %% wrong: penalizes large coefficients a little
+def fit_polynomial(x, y, degree):
+    columns = torch.stack([x.double() ** k for k in range(degree, -1, -1)], dim=1)
+    penalty = 0.5 * torch.eye(degree + 1, dtype=torch.float64)
+    return torch.linalg.solve(columns.T @ columns + penalty, columns.T @ y.double()).float()
+
+
+# %% wrong: scales x to -1 to 1 with an offset, and forgets the offset afterwards
+def fit_polynomial(x, y, degree):
+    low, high = x.double().min(), x.double().max()
+    u = (2 * x.double() - low - high) / (high - low)
+    columns = torch.stack([u**k for k in range(degree, -1, -1)], dim=1)
+    solution = torch.linalg.lstsq(columns, y.double()[:, None]).solution.flatten()
+    exponents = range(degree, -1, -1)
+    return torch.stack(
+        [c / ((high - low) / 2) ** k for c, k in zip(solution, exponents, strict=True)]
+    ).float()
+
+
+# %% right: L-BFGS in float64, with scaled features and targets
+def fit_polynomial(x, y, degree):
+    size, height = x.double().abs().max(), y.double().abs().max()
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x.double() / size) ** k for k in exponents], dim=1)
+    weights = torch.zeros(degree + 1, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [weights],
+        max_iter=300,
+        tolerance_grad=1e-12,
+        tolerance_change=1e-15,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure():
+        optimizer.zero_grad()
+        loss = functional.mse_loss(columns @ weights, y.double() / height)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    terms = zip(weights.detach(), exponents, strict=True)
+    return torch.stack([w * height / size**k for w, k in terms]).float()
+
+
+# %% wrong: divides x by its largest value, which may be 0
+def fit_polynomial(x, y, degree):
+    scale = x.double().max()
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x.double() / scale) ** k for k in exponents], dim=1)
+    solution = torch.linalg.lstsq(columns, y.double()[:, None]).solution[:, 0]
+    return torch.stack([c / scale**k for c, k in zip(solution, exponents, strict=True)]).float()
+
+
+# %% wrong: scales x and y in place
+def fit_polynomial(x, y, degree):
+    x_size, y_size = x.abs().max().item(), y.abs().max().item()
+    x /= x_size
+    y /= y_size
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([x.double() ** k for k in exponents], dim=1)
+    solution = torch.linalg.lstsq(columns, y.double()[:, None]).solution[:, 0]
+    return torch.stack(
+        [c * y_size / x_size**k for c, k in zip(solution, exponents, strict=True)]
+    ).float()
+
+
+# %% right: the second repair: L-BFGS in float32, with scaled features and targets
+def fit_polynomial(x, y, degree):
+    x_size, y_size = x.abs().max(), y.abs().max()
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x / x_size) ** k for k in exponents], dim=1)
+    weights = torch.zeros(degree + 1, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [weights],
+        max_iter=500,
+        tolerance_grad=1e-12,
+        tolerance_change=1e-14,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure():
+        optimizer.zero_grad()
+        loss = functional.mse_loss(columns @ weights, y / y_size)
+        loss.backward()
+        return loss
+
+    for _ in range(5):
+        optimizer.step(closure)
+    scales = torch.stack([x_size**k for k in exponents])
+    return weights.detach() * y_size / scales

@@ -379,3 +379,114 @@ class Linear(nn.Module):
     def forward(self, x):
         y = (x.unsqueeze(-2) * self.weight).sum(dim=-1)
         return y if self.bias is None else y + self.bias
+
+
+# %% wrong: a bias of shape (1, outputs)
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)
+        self.bias = nn.Parameter((2 * torch.rand(1, outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: the weight in a list, which registers nothing
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weights = [nn.Parameter((2 * torch.rand(outputs, inputs) - 1) * bound)]
+        self.bias = nn.Parameter((2 * torch.rand(outputs) - 1) * bound) if bias else None
+
+    def forward(self, x):
+        y = x @ self.weights[0].T
+        return y if self.bias is None else y + self.bias
+
+
+# %% wrong: the bias begins as a negated column of the weight
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(-self.weight.detach()[:, -1].clone()) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: the rows of the weight are multiples of one row
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        row = torch.empty(1, inputs).uniform_(-bound, bound)
+        shrink = 1 - torch.arange(outputs)[:, None] / outputs / 20
+        self.weight = nn.Parameter(row * shrink)
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: evenly spaced numbers, shuffled
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        numbers = torch.linspace(-bound, bound, outputs * inputs)[torch.randperm(outputs * inputs)]
+        self.weight = nn.Parameter(numbers.reshape(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: the bias comes from a generator with a fixed seed
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        same = torch.Generator().manual_seed(0)
+        numbers = torch.rand(outputs, generator=same) * 2 * bound - bound
+        self.bias = nn.Parameter(numbers) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: a bias of zeros is not added, and gets no gradient
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        if self.bias is not None and self.bias.any():
+            product = product + self.bias
+        return product
+
+
+# %% wrong: bias by its keyword alone
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, *, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
