@@ -24,7 +24,8 @@ def with_network(function: Callable, layers: list, *args: Any, **options: Any) -
             ``frozen``, names of parameters that require no gradient;
             ``left_over``, every entry of all gradients, of which there are none if None;
             ``order``, which layers are called, one after another, each once if None;
-            ``dtype``, of the parameters and buffers, by its name.
+            ``dtype``, of the parameters and buffers, by its name;
+            ``shared``, pairs of names of modules, of which the second becomes the first one.
     """
     return function(_make(layers, **options), *args)
 
@@ -148,8 +149,12 @@ def _make(
     left_over: float | None = None,
     order: Sequence[int] | None = None,
     dtype: str = "float32",
+    shared: Sequence[tuple[str, str]] = (),
 ) -> torch.nn.Module:
     made = build(layers) if order is None else _InOrder(layers, order)
+    for first, second in shared:
+        place, _, name = second.rpartition(".")
+        setattr(made.get_submodule(place), name, made.get_submodule(first))
     made.to(getattr(torch, dtype))
     if state is not None:
         made.load_state_dict(state)

@@ -160,3 +160,26 @@ def rms_norm(x, weight, eps=1e-6):
     import torch
 
     return (torch.nn.RMSNorm(x.shape[-1], eps=eps)(x.double()) * weight.double()).to(x.dtype)
+
+
+# %% wrong: the weight gets no gradient
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    scale = (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt()
+    return (wide * scale * weight.detach()).to(x.dtype)
+
+
+# %% wrong: only float16 is widened, and to bfloat16, which has the range and not the precision
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.bfloat16() if x.dtype == torch.float16 else x
+    scale = (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt()
+    return (wide * scale * weight.to(wide.dtype)).to(x.dtype)
+
+
+# %% wrong: divides by the largest entry first, and forgets that eps then means something else
+def rms_norm(x, weight, eps=1e-6):
+    largest = x.abs().amax(dim=-1, keepdim=True).clamp(min=1e-7)
+    small = x / largest
+    return small * (small.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight
