@@ -237,7 +237,7 @@ BatchNorm is not a function of an image; it is a function of a batch. The rest o
 r"""
 ## What a norm is for
 
-A norm often stands between a linear layer and its activation function, as in the network above, because an activation function works best in a limited range. Far from 0, $\tanh$ is flat, so gradients vanish. Very close to 0, it is almost a straight line, and several linear layers in a row
+In the network above, each norm stands between a linear layer and its activation function, because an activation function works best in a limited range. Far from 0, $\tanh$ is flat, so gradients vanish. Very close to 0, it is almost a straight line, and several linear layers in a row
 are no more powerful than one. Each linear layer multiplies by a matrix, and a product of twenty factors that are each a little too small or too large is far too small or too large.
 
 The next figure sends 256 images through twenty layers of 64 units with random weights and $\tanh$, for three sizes of the weights, without and with a norm.
@@ -1597,7 +1597,7 @@ Folding changes the output by no more than rounding. How much time it saves depe
 """
 ### Fold a BatchNorm into a convolution
 
-Networks are folded before they are deployed. Write the function that does it for one layer.
+A folded network computes the same with fewer layers. Write the function that folds one BatchNorm.
 
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
@@ -1606,7 +1606,7 @@ Networks are folded before they are deployed. Write the function that does it fo
 - **Out**: a tuple `(new_weight, new_bias)` of the one layer that does in evaluation mode what both did: tensors of the shape and dtype of `conv_weight` and of shape (out channels,) and the same dtype. The arguments do not change.
 - **Limits**: do not use torch's own functions for it, those named `fuse_…`; if your code names one, nothing else counts.
 
-With `conv_weight = torch.tensor([[2.0]])`, no bias, `weight` 3, `bias` 1, `running_mean` 5, `running_var` 4 and `eps=0.0`, each in a tensor of shape (1,), it returns `(tensor([[3.]]), tensor([-6.5]))`.
+With `conv_weight = torch.tensor([[2.0]])`, `conv_bias=None`, `eps=0.0`, and tensors of shape (1,) for the weight 3, the bias 1, the running mean 5 and the running variance 4, `fold_batch_norm` returns `(tensor([[3.]]), tensor([-6.5]))`.
 
 <!-- hint: The formula above has all of it. Which of its factors has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
 <!-- hint: Compute s, of shape (out channels,). It multiplies axis 0 of the weight, however many axes follow. A bias that is None counts as zeros. -->
@@ -1616,7 +1616,7 @@ With `conv_weight = torch.tensor([[2.0]])`, no bias, `weight` 3, `bias` 1, `runn
 
 # %% solution="fold-batch-norm"
 def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
-    """Return the weight and the bias of the convolution that includes the BatchNorm behind it."""
+    """Return the weight and the bias of the convolution that includes the BatchNorm after it."""
     ### BEGIN SOLUTION
     scale = weight / (running_var + eps).sqrt()
     if conv_bias is None:
@@ -1788,7 +1788,7 @@ for size, values in measured.items():
 r"""
 In this block, a norm nearly doubles what is saved: it needs its own input for the backward pass, in addition to the output that the ReLU keeps.
 
-How to spend the memory is a rule of practice. nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. The reasons are intuitive:
+How to spend the memory is a rule of practice. nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if such patches leave memory over. The reasons are intuitive:
 a larger patch shows the network more of what surrounds a voxel, and with a batch of one, gradients are noisier still.
 
 nnU-Net's norm is InstanceNorm. One reason shows on invented scans. The intensities of MRI have no unit: each scanner and each day has its own gain. (Scaling each scan beforehand removes the gain from the input; differences between patches, and what the layers make of them, remain.) In the next figure, the scan of one patient is normalized in a batch of two,
@@ -1809,16 +1809,18 @@ patient, ball = make_scan(gain=1.0, seed=0)
 
 # %% folded="Figure 1.13: one patient's scan beside different partners"
 figure, grid = new_figure(2, 3, height=4.6, sharex=True, sharey=True)
+found = {}
 for row, (name, norm) in zip(
     grid, (("BatchNorm", batch_norm), ("InstanceNorm", functional.instance_norm)), strict=True
 ):
+    contrasts = []
     for axes, gain in zip(row, (0.1, 1.0, 10.0), strict=True):
         own = norm(torch.stack([patient, make_scan(gain, seed=1)[0]])[:, None])[0, 0]
-        contrast = own[ball].mean().item() - own[~ball].mean().item()
-        print(f"{name:<13} partner's gain {gain:<5g} ball minus rest: {contrast:.2f}")
+        contrasts.append(own[ball].mean().item() - own[~ball].mean().item())
         axes.imshow(own[12], cmap="gray", vmin=-2, vmax=3)
         axes.grid(False)
-        axes.set(title=f"{name}, gain × {gain:g}", xlabel="column", ylabel="row")
+        axes.set(title=f"partner × {gain:g}", xlabel="column", ylabel=f"{name}\nrow")
+    found[name] = contrasts
 show(
     figure,
     number="1.13",
@@ -1826,6 +1828,9 @@ show(
     alt="Six gray slices of a ball. With BatchNorm, the ball is bright beside a partner of a tenth of the gain, clear beside one of the same "
     "gain, and almost invisible beside one of ten times the gain. With InstanceNorm, the three slices are the same.",
 )
+for name, contrasts in found.items():
+    told = ", ".join(f"{contrast:.2f}" for contrast in contrasts)
+    print(f"{name:<13} mean of the ball minus mean of the rest: {told}")
 
 # %% [markdown]
 r"""
@@ -1839,7 +1844,7 @@ Some notes also claim that InstanceNorm speeds up convergence. Take this as unpr
 r"""
 ## Which norm for which job
 
-Forget the names for a moment, and ask one question of each axis: are differences along it meant to **stay**, or **not to matter**? As an example, take temperatures of shape (station, hour). Stations at different altitudes have different means and different variations.
+Forget the names for a moment, and ask one question of each axis: must differences along it **stay**, or must they **not matter**? As an example, take temperatures of shape (station, hour). Stations at different altitudes have different means and different variations.
 """
 
 # %% folded="Figure 1.14: temperatures, normalized over either axis"
@@ -1858,7 +1863,7 @@ def normalized_over(axis):
 
 figure, grid = new_figure(1, 3, height=3.0)
 shown = (temperatures, normalized_over(1), normalized_over(0))
-titles = ("Temperatures", "Normalized over hours", "Normalized over stations")
+titles = ("Temperatures", "Over hours", "Over stations")
 for axes, values, title in zip(grid, shown, titles, strict=True):
     for station, (row, color) in enumerate(
         zip(values, ("vermilion", "orange", "green", "blue"), strict=True)
@@ -1873,9 +1878,9 @@ grid[0].set_ylim(-8, 42)
 show(
     figure,
     number="1.14",
-    caption="Normalized over hours, the hours of a station stay different, and stations look alike. Normalized over stations, it is the other way round.",
+    caption="Left: temperatures of four stations. Middle: normalized over hours, the hours of a station stay different, and stations look alike. Right: normalized over stations, it is the other way round.",
     alt="Three plots of four stations over 24 hours. The temperatures differ in level and in daily swing. Normalized over hours, all four curves "
-    "coincide and show the daily course. Normalized over stations, the four curves are almost flat lines, one above the other.",
+    "nearly coincide and show the daily course. Normalized over stations, the four curves are almost flat lines, one above the other.",
 )
 
 # %% [markdown]
@@ -2087,7 +2092,7 @@ show(
 
 # %% [markdown]
 """
-Every parameter of the old network is the same to the last bit, and no line of the loop writes into the backbone.
+Every parameter of the old network is the same to the last bit. The optimizer holds only the parameters of the new head.
 """
 
 # %% [markdown] exercise="bug-hunt-frozen-backbone" points=4 minutes=20 difficulty=2
@@ -2235,8 +2240,8 @@ validation came before it.
 PyTorch Lightning had this bug in 2020: its validation loop ended with `model.train()` ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)), and layers that users had put into evaluation mode got new statistics. Since version 2.2, it remembers the mode of every submodule and restores it
 ([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Restoring has a trap of its own: `module.train(mode)` also sets everything inside the module. If two parts share a BatchNorm, the part that is restored last decides its mode. Set the flag `training` of each module instead.
 
-One half of the bug is even older: `requires_grad_(False)` alone does not freeze a BatchNorm, because what drifts has no gradient
-([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). So detection code uses a class of its own whose statistics cannot move; torchvision's version once lacked the $\epsilon$, and some networks produced nan
+Half of the bug needs no validation: `requires_grad_(False)` alone does not freeze a BatchNorm, because what drifts has no gradient
+([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). So detection code uses a class of its own whose statistics cannot move; torchvision's version once lacked the $\epsilon$
 ([pull request 1947](https://github.com/pytorch/vision/pull/1947), finished in [2190](https://github.com/pytorch/vision/pull/2190)).
 </details>
 """

@@ -176,7 +176,7 @@ export function mount(place, start, onChange = () => {}) {
   function makeChoice(name, label, options) {
     const node = make("select", { id: `${id}-${name}` });
     for (const [value, text] of Object.entries(options)) node.append(make("option", { value }, text));
-    return [node, make("label", { for: node.id }, label, " ", node)];
+    return [node, make("label", { for: node.id }, label, make("br"), node)];
   }
   function makeSlider(name, label, range) {
     const node = make("input", { id: `${id}-${name}`, type: "range", ...range });
