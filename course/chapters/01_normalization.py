@@ -77,13 +77,17 @@ for norm, found in accuracies.items():
     for batch_size in (2, 3, 4, 10, 60):
         trained[norm, batch_size] = train_network(norm, batch_size)
         found[batch_size] = test_accuracy(trained[norm, batch_size][0])
+with_pairs = accuracies[nn.BatchNorm1d][2]
 
 # %% folded="Predict: batches of 2"
-share = accuracies[nn.BatchNorm1d][2]
 predict(
     "01/pairs",
     "With BatchNorm and batches of 3, the network recognizes about nine test images in ten. How many does it recognize when it was trained with batches of 2?",
-    "more than 85 %" if share > 0.85 else "70 to 85 %" if share > 0.7 else "less than 70 %",
+    "more than 85 %"
+    if with_pairs > 0.85
+    else "70 to 85 %"
+    if with_pairs > 0.7
+    else "less than 70 %",
     "Of two numbers, BatchNorm keeps little more than which one is larger, and its gradients explode.",
     choices=["more than 85 %", "70 to 85 %", "less than 70 %"],
 )
@@ -150,11 +154,10 @@ The exact statistics do not restore the accuracy that larger batches reach, so t
 """
 
 # %% folded="Predict: 3 and 500"
-becomes = functional.batch_norm(torch.tensor([[3.0], [500.0]]), None, None, training=True)
 predict(
     "01/three-and-500",
     "BatchNorm gets a batch of two numbers, 3 and 500. What does it turn the 500 into?",
-    round(becomes[1].item(), 4),
+    functional.batch_norm(torch.tensor([[3.0], [500.0]]), None, None, training=True)[1].item(),
     "The mean lies halfway between two numbers, and each of them is exactly one standard deviation away from it.",
     between=(0, 500),
 )
@@ -497,23 +500,6 @@ show_drawing(
     "tensor on the right has one mean for each row, as InstanceNorm of the tensor on the left. Arrows lead from left to right.",
 )
 
-# %% folded="Predict: GroupNorm with as many groups as channels"
-generator = torch.Generator().manual_seed(0)
-x = torch.randn(6, 4, 5, 3, generator=generator)
-as_many = functional.group_norm(x, 4)
-others = {
-    "InstanceNorm": functional.instance_norm(x),
-    "LayerNorm over (C, H, W)": functional.layer_norm(x, (4, 5, 3)),
-    "BatchNorm in training": functional.batch_norm(x, None, None, training=True),
-}
-predict(
-    "01/as-many-groups",
-    "GroupNorm divides the channels of each example into groups. On images with 4 channels and 4 groups, which other norm gives the same numbers?",
-    min(others, key=lambda name: (others[name] - as_many).abs().max().item()),
-    "Each group is a single channel of a single example.",
-    choices=list(others),
-)
-
 
 # %% folded="Four identities"
 def batch_norm(x):
@@ -548,6 +534,24 @@ def compare_relatives(dtype):
         name: (one - other).abs().max().item() / epsilon for name, (one, other) in pairs.items()
     }
 
+
+generator = torch.Generator().manual_seed(0)
+x = torch.randn(6, 4, 5, 3, generator=generator)
+as_many = functional.group_norm(x, 4)
+others = {
+    "InstanceNorm": functional.instance_norm(x),
+    "LayerNorm over (C, H, W)": functional.layer_norm(x, (4, 5, 3)),
+    "BatchNorm in training": functional.batch_norm(x, None, None, training=True),
+}
+
+# %% folded="Predict: GroupNorm with as many groups as channels"
+predict(
+    "01/as-many-groups",
+    "GroupNorm divides the channels of each example into groups. On images with 4 channels and 4 groups, which other norm gives the same numbers?",
+    min(others, key=lambda name: (others[name] - as_many).abs().max().item()),
+    "Each group is a single channel of a single example.",
+    choices=list(others),
+)
 
 # %%
 identities = {dtype: compare_relatives(dtype) for dtype in (torch.float32, torch.float64)}
@@ -1112,13 +1116,10 @@ within it, however many pixels it has. The section on volumes returns to this.
 """
 
 # %% folded="Predict: one extreme value in a batch of 4"
-extreme = functional.batch_norm(
-    torch.tensor([[0.0], [1.0], [2.0], [1e4]]), None, None, training=True
-)
 predict(
     "01/extreme",
     "A batch has 4 values: 0, 1, 2 and 10,000. What does BatchNorm turn the 10,000 into?",
-    round(extreme[3].item(), 2),
+    batch_norm(torch.tensor([[0.0], [1.0], [2.0], [1e4]]))[3].item(),
     "In a batch of n values, no output can exceed the root of n − 1: an extreme value raises the standard deviation that it is divided by.",
     between=(0, 100),
 )
@@ -1753,11 +1754,10 @@ for name, norm in (
     print(f"{name:<16}one patch of 32 × 32 × 32: {mebibytes(block(norm), 32, 1):.1f} MiB")
 
 # %% folded="Predict: twice the width"
-one, wide = mebibytes(network, 24, 1), mebibytes(network, 48, 1)
 predict(
     "01/twice-the-width",
     "A cubic patch of twice the width needs as much memory as how many patches of the old width?",
-    round(wide / one, 1),
+    mebibytes(network, 48, 1) / mebibytes(network, 24, 1),
     "The volume of a cube grows with the third power of its width.",
     between=(1, 20),
 )
