@@ -2,7 +2,7 @@
 """
 # 01 · Normalization
 
-BatchNorm shifts and scales what enters a layer by the mean and the variance of the current batch. A small network for handwritten digits trains well with BatchNorm and batches of 4.
+BatchNorm normalizes what enters a layer with the mean and the variance of the current batch. A small network for handwritten digits trains well with BatchNorm and batches of 4.
 With batches of 2, the same code fails, and PyTorch raises no exception.
 
 **中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm、GroupNorm 与 RMSNorm 是同一运算在不同轴上的应用；批统计量的误差、训练与评估模式、滑动统计量、折叠到卷积，以及如何选择。
@@ -193,7 +193,7 @@ print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / ma
 
 # %% [markdown]
 r"""
-This does damage in two ways. Of the **values**, only their order is left. The **derivatives** are almost 0 for most of the range, so hardly any gradient passes; where the two numbers change places, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
+This does damage in two ways. Only the order of the **values** survives. The **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers change places, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
 
 To find out which of the two matters more, separate them. The layer `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives that belong to $\epsilon = 1$, which are at most 0.5.
 """
@@ -883,7 +883,7 @@ RMSNorm (Zhang and Sennrich 2019) does not subtract the mean. It divides by the 
 
 $$y_i = \frac{x_i}{\sqrt{\frac{1}{m} \sum_j x_j^2 + \epsilon}} \, \gamma_i$$
 
-It needs one statistic fewer and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it has a trap:
+It computes one statistic fewer and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it has a trap:
 """
 
 # %%
@@ -1025,8 +1025,11 @@ with check.property("float64 keeps its precision, and eps is used"):
     weight = check.draw.normal(5, dtype=torch.float64)
     got = check.call(rms_norm, x, weight, eps=0.25)
     check.close(got, rms_norm_in_float64(x, weight, 0.25), rtol=1e-9)
-with check.property("float16 and bfloat16: small features too"):
-    require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4), 1e-12)
+with check.property(
+    "float16 and bfloat16: tokens with small features beside tokens with large ones"
+):
+    sizes = torch.tensor([1.0, 2.0**10, 2.0**25])[:, None]
+    require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes, 1e-12)
 with check.property("the gradients with respect to x, finite in a row of zeros, and the weight"):
     x, weight = check.draw.normal(4, 6, std=2.0), check.draw.normal(6)
     x[check.draw.integer(0, 4)] = 0.0
@@ -1788,9 +1791,28 @@ for size, values in measured.items():
 r"""
 In this block, a norm nearly doubles what is saved: it needs its own input for the backward pass, in addition to the output that the ReLU keeps.
 
-How to spend the memory is a rule of practice. nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if such patches leave memory over. The reasons are intuitive:
-a larger patch shows the network more of what surrounds a voxel, and with a batch of one, gradients are noisier still.
+How to spend the memory is a rule of practice. nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if such patches leave memory over. A larger patch shows the network more of what surrounds a voxel. Why not a batch of one? The gradient is a mean over the batch, so its typical error follows the same law as that of any mean:
+"""
 
+# %% folded="Measure: the typical error of a gradient in small batches"
+torch.manual_seed(0)
+small_network = nn.Sequential(nn.Linear(64, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 10))
+small_network, gradients = small_network.double(), []
+for number in training_set[:400]:
+    scores = small_network(pixels[number][None])
+    loss = functional.cross_entropy(scores, digit_labels[number][None])
+    slopes = torch.autograd.grad(loss, list(small_network.parameters()))
+    gradients.append(torch.cat([slope.flatten() for slope in slopes]))
+gradients = torch.stack(gradients)
+generator = torch.Generator().manual_seed(0)
+for size in (1, 2, 4):
+    chosen = torch.randint(400, (500, size), generator=generator)
+    errors = (gradients[chosen].mean(dim=1) - gradients.mean(dim=0)).norm(dim=1)
+    error = errors.square().mean().sqrt() / gradients.mean(dim=0).norm()
+    print(f"batch of {size}: typical error of the gradient, relative to its norm: {error:.1f}")
+
+# %% [markdown]
+r"""
 nnU-Net's norm is InstanceNorm. One reason shows on invented scans. The intensities of MRI have no unit: each scanner and each day has its own gain. (Scaling each scan beforehand removes the gain from the input; differences between patches, and what the layers make of them, remain.) In the next figure, the scan of one patient is normalized in a batch of two,
 beside partners of different gain.
 """

@@ -183,3 +183,24 @@ def rms_norm(x, weight, eps=1e-6):
     largest = x.abs().amax(dim=-1, keepdim=True).clamp(min=1e-7)
     small = x / largest
     return small * (small.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight
+
+
+# %% wrong: divides by the largest entry of all tokens, so that small tokens lose their digits
+def rms_norm(x, weight, eps=1e-6):
+    if x.element_size() > 2:
+        return x * (x.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight
+    largest = x.abs().max()
+    small = x / largest
+    mean_square = small.pow(2).mean(dim=-1, keepdim=True) + eps / largest.float().pow(2)
+    return (small * mean_square.rsqrt() * weight).to(x.dtype)
+
+
+# %% right: each token is divided by its largest entry, in float32
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    largest = wide.detach().abs().amax(dim=-1, keepdim=True).clamp(min=1e-30)
+    small = wide / largest
+    mean_square = small.square().mean(dim=-1, keepdim=True) + eps / largest / largest
+    return (small / mean_square.sqrt() * weight).to(x.dtype)
