@@ -161,8 +161,8 @@ export function write(number, digits) {
 // ---- The page
 
 function paint(group, count) {
-  if (count <= PALETTE.length) return `${PALETTE[group]}73`;
-  return `hsl(${(group * 137) % 360} 75% 50% / 45%)`;
+  if (count <= PALETTE.length) return `${PALETTE[group]}40`;
+  return `hsl(${(group * 137) % 360} 85% 50% / 28%)`;
 }
 
 /** Fill `place` with a tensor that starts from `start`. `onChange` hears of each change. */

@@ -264,8 +264,8 @@ def _draw_tensor(state: dict[str, Any], tensor: list, digits: int) -> str:
 
 def _paint(group: int, count: int) -> str:
     if count <= len(_PALETTE):
-        return f"{_PALETTE[group]}73"
-    return f"hsl({group * 137 % 360} 75% 50% / 45%)"
+        return f"{_PALETTE[group]}40"
+    return f"hsl({group * 137 % 360} 85% 50% / 28%)"
 
 
 def _write(number: float, digits: int) -> str:

@@ -200,7 +200,7 @@ def rms_norm(x, weight, eps=1e-6):
     import torch
 
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    largest = wide.detach().abs().amax(dim=-1, keepdim=True).clamp(min=1e-30)
+    largest = wide.detach().abs().amax(dim=-1, keepdim=True).clamp(min=1e-4)
     small = wide / largest
     mean_square = small.square().mean(dim=-1, keepdim=True) + eps / largest / largest
     return (small / mean_square.sqrt() * weight).to(x.dtype)
