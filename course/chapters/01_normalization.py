@@ -2,10 +2,10 @@
 """
 # 01 · Normalization
 
-BatchNorm normalizes what enters a layer with the mean and the variance of the current batch. A small network for handwritten digits trains well with BatchNorm and batches of 4.
-With batches of 2, the same code fails, and PyTorch raises no exception.
+BatchNorm uses the mean and variance of the current batch to normalize the values that enter a layer. A small network for handwritten digits trains well with BatchNorm and batches of 4.
+With other batch sizes, PyTorch raises no exception either.
 
-**中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm、GroupNorm 与 RMSNorm 是同一运算在不同轴上的应用；批统计量的误差、训练与评估模式、滑动统计量、折叠到卷积，以及如何选择。
+**中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm、GroupNorm 与 RMSNorm 是同一运算在不同轴上的应用；批统计量的误差、训练与评估模式、运行统计量、折叠到卷积，以及如何选择。
 """
 
 # %% tags=["needed"] folded="Imports"
@@ -88,7 +88,7 @@ predict(
     else "70 to 85 %"
     if with_pairs > 0.7
     else "less than 70 %",
-    "Of two numbers, BatchNorm keeps little more than which one is larger, and its gradients explode.",
+    "With pairs, the training itself goes wrong; the next section shows why.",
     choices=["more than 85 %", "70 to 85 %", "less than 70 %"],
 )
 
@@ -118,22 +118,22 @@ show(
 > **After this chapter, you will be able to**
 >
 > - write BatchNorm, LayerNorm, InstanceNorm, GroupNorm and RMSNorm as one operation over different axes;
-> - estimate from the batch size how far batch statistics are off, and say what that does to a network;
+> - estimate from the batch size how large the error of the batch statistics is, and explain how it affects a network;
 > - keep running statistics, switch between training and evaluation, and train one part of a network without changing what is frozen;
 > - fold a BatchNorm into the convolution before it;
-> - choose a norm for a job by which differences must stay and which must not matter.
+> - choose a norm for a job by asking which differences must be preserved and which must not matter.
 >
 > **Time**: 60 minutes to read and run, 145 for the eight exercises.
 >
-> **Prerequisites**: tensors, autograd and modules (chapter 00).
+> **Prerequisites**: tensors, autograd and modules (chapter 00); convolutions, ReLU, cross-entropy, SGD and Adam, as in any introduction to neural networks.
 """
 
 # %% [markdown]
 r"""
-## What becomes of a pair
+## What happens to a pair
 
-Evaluation mode is the first suspect. In training, BatchNorm uses the statistics of the batch; in evaluation mode, it uses **running averages** of them, and those could be poor.
-To test this, replace them by the exact statistics of the whole training set:
+Evaluation mode is the first suspect. In training, BatchNorm uses the statistics of the batch; in evaluation mode, it uses **running averages** of those statistics, which could be inaccurate.
+To test this, replace the running averages with the exact statistics of the whole training set:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -150,7 +150,7 @@ print(f"with the exact statistics:  {test_accuracy(recalibrated.eval()):.2f}")
 
 # %% [markdown]
 """
-The exact statistics do not restore the accuracy that larger batches reach, so the weights themselves were learned badly. Look at a single hidden unit during training. A batch of 2 gives it two numbers.
+The exact statistics do not restore the accuracy that larger batches reach, so the weights themselves were learned badly. Look at a single hidden unit during training. For a batch of 2, the unit produces two numbers.
 """
 
 # %% folded="Predict: 3 and 500"
@@ -169,7 +169,7 @@ for pair in ([3.0, 5.0], [3.0, 500.0], [-0.1, 0.1], [7.0, 3.0], [0.0, 0.01], [0.
 
 # %% [markdown]
 r"""
-A pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by about 0.01 or less: then BatchNorm's constant $\epsilon = 10^{-5}$, the argument `eps`, is not negligible beside their variance. The next figure shows the first output of a pair while the second number stays at 0.
+BatchNorm keeps little more of two numbers than which one is larger: a pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by only a few hundredths or less. Then the constant $\epsilon = 10^{-5}$ (the argument `eps`), which BatchNorm adds to the variance, is not negligible compared with the variance. The next figure shows the first output of a pair while the second number stays at 0.
 """
 
 # %% folded="Figure 1.2: the output for one number of a pair"
@@ -185,7 +185,7 @@ right.set(title="Its derivative", xlabel="first number", ylabel="derivative")
 show(
     figure,
     number="1.2",
-    caption="BatchNorm on a batch of two numbers, the second of which is 0. The output is almost a step: flat where the numbers differ clearly, and very steep where they change places.",
+    caption="BatchNorm on a batch of two numbers, the second of which is 0. The output is almost a step: flat where the numbers clearly differ, and very steep where they cross.",
     alt="Left: the output for the first number of a pair, against that number from minus 0.05 to 0.05, with the second number at 0. It is "
     "close to minus 1, rises steeply at 0 and is close to 1. Right: its derivative, near 0 except for a narrow peak of about 158 at 0.",
 )
@@ -193,9 +193,9 @@ print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / ma
 
 # %% [markdown]
 r"""
-This does damage in two ways. Only the order of the **values** survives. The **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers change places, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
+This shape does damage in two ways. First, only the order of the **values** survives. Second, the **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers cross, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
 
-To find out which of the two matters more, separate them. The layer `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives that belong to $\epsilon = 1$, which are at most 0.5.
+To find out which effect matters more, separate the two effects. The layer `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives that belong to $\epsilon = 1$, which are at most 0.5 (times a learned factor).
 """
 
 
@@ -230,20 +230,20 @@ for norm in (nn.BatchNorm1d, GentleSlopes, nn.LayerNorm):
 
 # %% [markdown]
 r"""
-The derivatives do most of the damage. With BatchNorm, gradients become very large, and they throw the weights far away. With the same values and gentle derivatives, the network does well in evaluation mode. The values have their price, too: in training mode, with two images at a time
-("in pairs"), even this network recognizes far fewer images. Steep derivatives also multiply rounding errors, step after step, so BatchNorm's row differs between machines.
+The derivatives do most of the damage: with BatchNorm, the gradients become very large and drive the weights to very large values. With the same values and gentle derivatives, the network does well in evaluation mode. Losing the values has a cost as well: in training mode, two images at a time
+("in pairs"), even this network recognizes far fewer images.
 
-BatchNorm is not a function of an image; it is a function of a batch. The rest of this chapter is about which numbers a norm combines, and about the consequences.
+In training mode, BatchNorm is not a function of a single image; it is a function of a batch.
 """
 
 # %% [markdown]
 r"""
 ## What a norm is for
 
-In the network above, each norm stands between a linear layer and its activation function, because an activation function works best in a limited range. Far from 0, $\tanh$ is flat, so gradients vanish. Very close to 0, it is almost a straight line, and several linear layers in a row
-are no more powerful than one. Each linear layer multiplies by a matrix, and a product of twenty factors that are each a little too small or too large is far too small or too large.
+In the network above, each norm stands between a linear layer and its activation function. The reason is easiest to see with $\tanh$, which works best in a limited range. Far from 0, $\tanh$ is flat, so gradients vanish. Very close to 0, it is almost a straight line, and several linear layers in a row
+are no more powerful than one. If every layer makes its values somewhat too small, or somewhat too large, twenty layers make them far too small or far too large.
 
-The next figure sends 256 images through twenty layers of 64 units with random weights and $\tanh$, for three sizes of the weights, without and with a norm.
+For the next figure, 256 images pass through twenty layers of 64 units with $\tanh$ and random weights of standard deviation $s / \sqrt{64}$, for $s$ = 0.5, 1 and 4, without and with a norm.
 """
 
 
@@ -270,7 +270,7 @@ layers = range(1, 21)
 for scale, (color, marker) in scales.items():
     style = {"color": COLORS[color], "marker": marker, "markersize": 3.5}
     for axes, values in zip((left, right), through_layers(scale, False), strict=True):
-        axes.plot(layers, values, label=f"no norm, weights × {scale:g}", **style)
+        axes.plot(layers, values, label=f"no norm, s = {scale:g}", **style)
 for scale in scales:
     for axes, values in zip((left, right), through_layers(scale, True), strict=True):
         label = "with a norm, all three" if scale == 0.5 else None
@@ -283,23 +283,23 @@ show(
     figure,
     number="1.3",
     caption="Without a norm, small weights make all images alike, and large weights drive tanh into its flat part. With a norm, the three curves coincide.",
-    alt="Two plots over twenty layers. Without a norm, weights times 0.5 let the standard deviation fall "
-    "below a millionth, and weights times 4 keep it large but leave tanh a mean derivative of about 0.2. With a "
+    alt="Two plots over twenty layers. Without a norm, weights with s = 0.5 let the standard deviation fall "
+    "below a millionth, and weights with s = 4 keep it large but leave tanh a mean derivative of about 0.2. With a "
     "norm all three sizes of weights give the same curves: a standard deviation of 1 and a derivative of about 0.6.",
 )
 for scale in scales:
     without, with_norm = through_layers(scale, False)[0][-1], through_layers(scale, True)[0][-1]
     print(
-        f"weights × {scale:<4g} spread in layer 20: {without:.0e} without, {with_norm:.2f} with norm"
+        f"s = {scale:<4g} spread in layer 20: {without:.0e} without, {with_norm:.2f} with norm"
     )
 
 # %% [markdown]
 r"""
-The norm removes the size of the weights. (The spread right after it is 1 by construction.) Afterwards the layer multiplies by a learned $\gamma$ and adds a learned $\beta$, so that the network can choose size and center itself.
+The norm removes the effect of the size of the weights. Afterward, the layer multiplies by a learned $\gamma$ and adds a learned $\beta$, so that the network can choose size and center itself.
 
-This is a fact; *why* it speeds up training is less settled. Ioffe and Szegedy (2015) argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they explain the gain by a smoother loss.
+Ioffe and Szegedy (2015) found that BatchNorm also speeds up training. *Why* is less settled. They argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they explain the gain by a smoother loss.
 
-One side effect: BatchNorm subtracts the mean, so in training mode a bias before it has no effect and gets no gradient except for rounding errors. A linear layer before a BatchNorm needs no bias, so you can write `bias=False`.
+BatchNorm has a side effect: it subtracts the mean, so in training mode a bias before it has no effect and gets no gradient except for rounding errors. A linear layer before a BatchNorm can therefore have `bias=False`.
 """
 
 # %%
@@ -318,13 +318,13 @@ All norms in this chapter perform the same operation. (RMSNorm leaves out the me
 
 $$\mu = \frac{1}{m} \sum_i x_i \qquad \sigma^2 = \frac{1}{m} \sum_i (x_i - \mu)^2 \qquad y_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}$$
 
-The small $\epsilon$ stands *inside* the root and keeps the division safe for a group of equal numbers, whose variance is 0. The variance is the **biased variance**: the sum is divided by $m$ and not by $m - 1$.
+The small $\epsilon$ stands *inside* the root and keeps the division safe for a group of equal numbers, whose variance is 0. This is the **biased variance**: the sum is divided by $m$ rather than $m - 1$.
 
 The norms differ in which entries form a group. Below is a tensor of shape (N, C, L): N examples, each with C = 6 channels at L = 3 positions. Each block is an example, each row a channel, each column a position. **Entries of one color share their statistics.**
 Choose a norm, a batch size and a number of groups; choose an entry and change it. Then try this:
 
 - Set the entry to 50. How many other outputs change with BatchNorm, and how many with each of the other norms?
-- Switch BatchNorm to evaluation mode. What becomes of the 50, and of the other entries?
+- Switch BatchNorm to evaluation mode. What happens to the 50, and to the other entries?
 - Reduce the batch size. Which norms notice?
 """
 
@@ -333,10 +333,10 @@ explore_norms("batch", batch=4, entry=(0, 1, 1))
 
 # %% [markdown]
 r"""
-In training, BatchNorm is the only one of these norms that combines different examples, so one extreme entry moves the outputs of its channel in all of them. In evaluation mode it uses stored statistics. The same entry then changes no other output, and nothing limits its own.
-The other norms treat each example by itself. Batch size and mode do not matter to them (unless an InstanceNorm is told to keep running statistics).
+In training, BatchNorm is the only one of these norms that combines different examples. In evaluation mode, BatchNorm uses stored statistics, so an extreme entry changes no other output, and nothing limits the size of its own output.
+Batch size and mode do not matter to the other norms (unless an InstanceNorm is told to keep running statistics).
 
-Which entries form a group can also be measured, because autograd knows what an output depends on. The function below counts the inputs on which the very first output depends. The tensor has 3 images of 4 channels with 2 × 3 pixels.
+Autograd knows what an output depends on, so the groups can also be measured. The function below counts the inputs on which the very first output depends, in a tensor of 3 images of 4 channels with 2 × 3 pixels.
 """
 
 
@@ -365,7 +365,7 @@ for name, norm in norms.items():
 
 # %% [markdown]
 r"""
-BatchNorm combines 3 × 6 entries, InstanceNorm 6, and GroupNorm with two groups 2 × 6. The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Figure 2 of the paper on GroupNorm (Wu and He 2018) draws LayerNorm
+The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Figure 2 of the paper on GroupNorm (Wu and He 2018) draws LayerNorm
 over channels, rows and columns. A transformer names only the features, so each token has its own statistics.
 """
 
@@ -378,9 +378,9 @@ A single function can replace all these norms if it knows which axes to normaliz
 `normalize(x, axes, eps=1e-5) -> tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
-- **Out**: the operation above, a tensor of the shape and dtype of `x`; `x` itself does not change. The variance is biased, and `eps` is added to it under the root. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is right to 0.005.
-- **Gradient**: passes through the mean and the variance. A group of equal numbers gives zeros, and a finite gradient.
-- **Limits**: do not use torch's own norms, neither functions nor classes, such as `layer_norm` and `BatchNorm2d`. The check looks for their names in your code; if it finds one, nothing else counts.
+- **Out**: the operation above, a tensor of the shape and dtype of `x`; `x` itself does not change. The variance is biased, and `eps` is added to it under the root. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
+- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0 and the gradient is finite.
+- **Limits**: do not use torch's own norms, neither functions nor classes, such as `layer_norm` and `BatchNorm2d`. The check searches your code for their names; if it finds one, the exercise earns no points.
 
 `normalize(torch.tensor([[1.0, 3.0], [10.0, 30.0]]), (1,))` returns about `[[-1, 1], [-1, 1]]`; with `(0,)` it returns about `[[-1, -1], [1, 1]]`.
 
@@ -441,7 +441,7 @@ with check.property("a small variance: eps is added under the root"):
         got = check.call(normalize, x, (1,), *given)
         expected = normalized_in_float64(x, (1,), *given).float()
         check.close(got, expected, rtol=1e-3, atol=1e-3, what=f"eps={(*given, 1e-5)[0]:g}")
-with check.property("beside a mean of 10,000, right to 0.005", weight=2):
+with check.property("with a mean of 10,000, accurate to within 0.005", weight=2):
     x = check.draw.normal(6, 50, mean=1e4)
     got = check.call(normalize, x, (1,))
     check.close(got, normalized_in_float64(x, (1,)).float(), rtol=0.0, atol=5e-3)
@@ -488,7 +488,7 @@ check.score()
 r"""
 ## The same norm in another shape
 
-If all norms are one operation, each must be a BatchNorm of the same numbers in another shape. InstanceNorm has one mean for each channel of each example. Treat every channel of every example as a channel of its own, and BatchNorm computes exactly these means:
+Since all norms except RMSNorm are one operation, each can be written as a BatchNorm of the same numbers, with the axes rearranged. InstanceNorm computes one mean for each channel of each example. If you treat every channel of every example as a separate channel, BatchNorm computes exactly the same means, as the drawing shows.
 """
 
 # %% folded="Drawing: InstanceNorm as a BatchNorm"
@@ -561,25 +561,25 @@ for name in identities[torch.float32]:
 
 # %% [markdown]
 r"""
-"Up to rounding" means here that in float32 and in float64 no entry differs by more than 20 **machine epsilons**. The machine epsilon is the distance from 1 to the next larger number of the format. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, and LayerNorm has one of each for every *entry* of the shape
-that it normalizes. So `GroupNorm(1, C)` and `LayerNorm((C, H, W))` compute the same numbers and learn different things.
+"Up to rounding" means that no entry differs by more than 20 **machine epsilons**; the machine epsilon is the distance from 1 to the next larger number of the format. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, and LayerNorm has one of each for every *entry* of the
+normalized shape. So `GroupNorm(1, C)` and `LayerNorm((C, H, W))` normalize to the same numbers but learn different parameters.
 
-GroupNorm lies between InstanceNorm and LayerNorm. Wu and He (2018) made it for tasks in which memory limits the batch size, and tested it on detection and segmentation.
+GroupNorm lies between InstanceNorm and LayerNorm. Wu and He (2018) made it for tasks in which memory limits the batch size, and tested it, among other tasks, on detection and segmentation.
 """
 
 # %% [markdown] exercise="group-norm" points=4 minutes=15 difficulty=2
 r"""
 ### GroupNorm
 
-GroupNorm does not depend on the batch size, so it serves detection and segmentation, where memory allows only small batches. Write it.
+GroupNorm does not depend on the batch size, so it suits tasks in which memory allows only small batches. Write the function.
 
 `group_norm(x, groups, weight, bias, eps=1e-5) -> tensor`
 
-- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, also none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
+- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
   Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. A group of one example has one mean and one biased variance, over its channels and all further axes.
-- **Out**: a tensor of the shape and dtype of `x`: each channel normalized, multiplied by its weight, plus its bias. With a mean of 10,000, it is as precise as `normalize`.
+- **Out**: a tensor of the shape and dtype of `x`: each channel normalized, multiplied by its weight, plus its bias. For inputs with a mean of 10,000, the result is as accurate as that of `normalize`.
 - **Gradient**: with respect to `x`, `weight` and `bias`.
-- **Limits**: do not use torch's own norms; if your code names one, nothing else counts. You may call your `normalize` once its check passes.
+- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
 
 With `x = torch.tensor([[1.0, 3.0, 10.0, 30.0]])`, 2 groups, weights of 1 and biases of 0, `group_norm` returns about `[[-1, 1, -1, 1]]`.
 
@@ -661,7 +661,7 @@ with check.property("works for vectors, sequences and volumes", weight=2):
         got = check.call(group_norm, x, 2, weight, bias)
         expected = group_norm_in_float64(x, 2, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"shape {sizes}")
-with check.property("beside a mean of 10,000, right to 0.005; another eps is used"):
+with check.property("with a mean of 10,000, accurate to within 0.005; another eps is used"):
     x, unit, zero = check.draw.normal(3, 6, 7, mean=1e4), torch.ones(6), torch.zeros(6)
     for eps in (1e-5, 0.5):
         got = check.call(group_norm, x, 2, unit, zero, eps=eps)
@@ -695,7 +695,7 @@ check.score()
 r"""
 ## One token at a time
 
-Text is a tensor of shape (texts, tokens, features), where a **token** is the unit that a language model reads and writes. The model writes one token after another, so what it computes for a token must not depend on later tokens. Ba, Kiros and Hinton (2016) introduced LayerNorm for recurrent networks, in which
+Inside a language model, text is a tensor of shape (texts, tokens, features), where a **token** is the unit that the model reads and writes. In a model that writes one token after another, the result for a token must not depend on later tokens. Ba, Kiros and Hinton (2016) introduced LayerNorm for recurrent networks, in which
 BatchNorm would need separate statistics for every time step. The next cell replaces the last of five tokens and looks at the first four.
 """
 
@@ -744,7 +744,7 @@ show(
 
 # %% [markdown]
 """
-The other two norms leak the future into the past. A model in training can use what leaks; when the model writes, later tokens do not exist yet.
+The other two norms leak the future into the past. During training, a model can exploit this leak; when it generates text, the later tokens do not exist yet.
 """
 
 # %% [markdown] exercise="layer-norm" points=3 minutes=10 difficulty=1
@@ -756,9 +756,9 @@ A transformer normalizes over one trailing axis, the features. Write LayerNorm f
 `layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
-- **Out**: a tensor of the shape and dtype of `x`. The entries of the last `len(normalized_shape)` axes form a group and are normalized with its mean and biased variance; then each entry is multiplied by its weight, and its bias is added. With a mean of 10,000, it is as precise as `normalize`.
+- **Out**: a tensor of the shape and dtype of `x`. The entries of the last `len(normalized_shape)` axes form a group and are normalized with its mean and biased variance; then each entry is multiplied by its weight, and its bias is added. For inputs with a mean of 10,000, the result is as accurate as that of `normalize`.
 - **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
-- **Limits**: do not use torch's own norms; if your code names one, nothing else counts. You may call your `normalize` once its check passes.
+- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
 
 With `x = torch.tensor([[1.0, 3.0], [10.0, 30.0]])`, weights of 2 and biases of 5, `layer_norm(x, (2,), weight, bias)` returns about `[[3, 7], [3, 7]]`.
 
@@ -842,7 +842,7 @@ with check.property("the biased variance, with eps under the root, the default o
     got = check.call(layer_norm, x, (3,), weight, bias, eps=1e-4)
     expected = layer_norm_in_float64(x, (3,), weight, bias, 1e-4)
     check.close(got, expected, rtol=1e-3, atol=1e-4, what="eps=0.0001")
-with check.property("beside a mean of 10,000, right to 0.005"):
+with check.property("with a mean of 10,000, accurate to within 0.005"):
     x, unit, zero = check.draw.normal(4, 30, mean=1e4), torch.ones(30), torch.zeros(30)
     got = check.call(layer_norm, x, (30,), unit, zero)
     check.close(got, layer_norm_in_float64(x, (30,), unit, zero), rtol=0.0, atol=5e-3)
@@ -853,7 +853,7 @@ with check.property("float64 stays float64, with its precision", weight=0.5):
     expected = layer_norm_in_float64(x, (5,), weight, bias)
     check.close(got, expected, rtol=1e-9, atol=1e-9)
 with check.property(
-    "the gradients with respect to x, finite in a row of zeros, the weight and the bias"
+    "the gradients with respect to x (finite in a row of zeros), the weight and the bias"
 ):
     x = check.draw.normal(2, 5, 6)
     x[1, check.draw.integer(0, 5)] = 0.0
@@ -918,32 +918,32 @@ grid[0].legend()
 show(
     figure,
     number="1.6",
-    caption="RMSNorm with all steps in one format: the root mean square of its output. In float16, large features disappear, because their squares are inf. With ε = 1e-8, small features give inf (beyond the plot), because their squares and ε round to 0.",
+    caption="The root mean square of RMSNorm's output when every step is computed in the same format. In float16, large features come out as 0, because their squares are inf. With ε = 1e-8, small features give inf (beyond the plot), because their squares and ε round to 0.",
     alt="Two plots of the root mean square of the output against the size of the features, from 2 to the minus 16 to 2 to the 14. In float64 the curves rise to 1 and stay there. "
-    "In float16 both fall to 0 above 2 to the 7. With an epsilon of 1e-8, the float16 curve leaves the plot for small features.",
+    "In float16 both are 0 from 2 to the 7 on. With an epsilon of 1e-8, the float16 curve leaves the plot for small features.",
 )
 print("1e-8 in float16:", torch.tensor(1e-8, dtype=torch.float16).item())
 
 # %% [markdown]
 r"""
-The features are ordinary, but the square of 300 is not: it exceeds float16's largest number, 65504, and becomes inf. The factor becomes 0, and the whole token disappears, although the result contains neither inf nor nan. At the other end, small squares become 0. This is harmless
-as long as $\epsilon$ is much larger than they are; but an $\epsilon$ of $10^{-8}$ also becomes 0, and then RMSNorm divides by 0.
+The square of 300 exceeds float16's largest number, 65504, and becomes inf. The factor becomes 0, and the whole token disappears, although the result contains neither inf nor nan. At the other end, small squares become 0. This underflow is harmless
+as long as $\epsilon$ is much larger than the squares; but an $\epsilon$ of $10^{-8}$ also becomes 0, and then RMSNorm divides by 0.
 
-PyTorch's own `rms_norm` lost large features in float16 until 2024, when it gave wrong answers inside a Llama model ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
+PyTorch's own `rms_norm` had this bug at first: in 2024, a user who put it into a Llama model got wrong answers in float16 ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
 """
 
 # %% [markdown] exercise="rms-norm" points=3 minutes=15 difficulty=2
 """
 ### RMSNorm
 
-Write an RMSNorm that is right in 16-bit formats, too.
+Write an RMSNorm that is also accurate in 16-bit formats: in float16, and in bfloat16, which has float32's range but only 8 bits of precision.
 
 `rms_norm(x, weight, eps=1e-6) -> tensor`
 
 - **In** `x`: a floating-point tensor of shape (..., features). `weight`: of shape (features,), with the same dtype. The norm is over the last axis.
-- **Out**: a tensor of the shape and dtype of `x`, right up to rounding in float32 and float64. In float16 and bfloat16, it is right to within a few machine epsilons of the format, for entries of any size from 0.0001 to 10,000.
-- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. A row of zeros gives zeros, and a finite gradient.
-- **Limits**: do not use torch's own norms; if your code names one, nothing else counts. (`x.norm()`, the length of a vector, is allowed.)
+- **Out**: a tensor of the shape and dtype of `x`, right up to rounding in float32 and float64. In float16 and bfloat16, it is accurate to within a few machine epsilons of the format, for entries of any size from 0.0001 to 10,000.
+- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0 and the gradient is finite.
+- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. (`x.norm()`, the length of a vector, is allowed.)
 
 With `x = torch.tensor([300.0, 400.0], dtype=torch.float16)` and weights of 1, `rms_norm(x, weight)` returns about `[0.849, 1.131]`, in float16.
 
@@ -1030,7 +1030,7 @@ with check.property(
 ):
     sizes = torch.tensor([1.0, 2.0**10, 2.0**25])[:, None]
     require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes, 1e-12)
-with check.property("the gradients with respect to x, finite in a row of zeros, and the weight"):
+with check.property("the gradients with respect to x (finite in a row of zeros) and the weight"):
     x, weight = check.draw.normal(4, 6, std=2.0), check.draw.normal(6)
     x[check.draw.integer(0, 4)] = 0.0
     require_gradient("x", x, weight)
@@ -1051,12 +1051,12 @@ check.score()
 r"""
 ## How far off are the statistics of a batch?
 
-A batch is a sample, and its mean and variance are estimates. The **typical error** of an estimate is the root mean square of its errors. For the mean of $n$ independent values, it is $\sigma / \sqrt{n}$. A hidden unit gives BatchNorm one value per image, but a channel of 8 × 8 positions gives it 64. Are these 64 values worth 64 independent ones?
+A batch is a sample, and its mean and variance are estimates. The **RMS error** of an estimate is the root mean square of its errors. For the mean of $n$ independent values, it is $\sigma / \sqrt{n}$. A hidden unit gives BatchNorm one value per image, but a channel of 8 × 8 positions gives it 64. Are these 64 values worth 64 independent ones?
 
-The next figure draws 2,000 batches of each size from three data sets: a hidden unit, the pixels of the images, and the same pixels with a different exposure for each image, a random factor between 1/4 and 4. If the mean of a single image is typically off by $e$ standard deviations, its values count as $1 / e^2$ independent ones.
+For the next figure, we draw 2,000 batches of each size from three data sets: a hidden unit, the pixels of the images, and the same pixels after each image has been multiplied by its own random exposure factor between 1/4 and 4. If the mean of a single image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
 """
 
-# %% folded="Three data sets, and the typical error of a batch's mean"
+# %% folded="Three data sets, and the RMS error of a batch's mean"
 generator = torch.Generator().manual_seed(0)
 unit = pixels @ torch.randn(64, generator=torch.Generator().manual_seed(1)).double()
 unit = (unit - unit.mean()) / unit.std(correction=0)
@@ -1071,7 +1071,7 @@ batch_sizes = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 
 def errors_of_batch_mean(values):
-    """Return, for each batch size, by how many standard deviations the mean is typically off."""
+    """Return, for each batch size, the RMS error of the mean in standard deviations."""
     errors = []
     for size in batch_sizes:
         chosen = torch.randint(len(values), (2000, size), generator=generator)
@@ -1080,18 +1080,18 @@ def errors_of_batch_mean(values):
     return torch.stack(errors)
 
 
-# %% folded="Figure 1.7: the typical error of a batch's mean"
+# %% folded="Figure 1.7: the RMS error of a batch's mean"
 figure, axes = new_figure()
 for (name, values), marker in zip(kinds.items(), "os^", strict=True):
     errors = errors_of_batch_mean(values)
     axes.loglog(batch_sizes, errors, f"{marker}-", label=name)
-    print(f"{name}: counts as {1 / errors[0].item() ** 2:.0f}")
+    print(f"{name}: worth {1 / errors[0].item() ** 2:.0f} independent")
 for count, style in ((1, "--"), (64, ":")):
     line = [(count * size) ** -0.5 for size in batch_sizes]
     label = f"{count} independent value{'s' if count > 1 else ''} per image"
     axes.loglog(batch_sizes, line, style, color=COLORS["black"], linewidth=1, label=label)
 axes.set(
-    title="The typical error of a batch's mean",
+    title="The RMS error of a batch's mean",
     xlabel="images in the batch",
     ylabel="error (standard deviations)",
 )
@@ -1102,20 +1102,20 @@ for size in (4, 16, 64, 256):
     chosen = torch.randint(len(unit), (2000, size), generator=generator)
     variances = unit[chosen].var(dim=1, correction=1)  # the variance of the whole unit is 1
     error = (variances - 1).square().mean().sqrt().item()
-    print(f"variance of a unit in batches of {size}: off by {error:.0%}")
+    print(f"variance of a unit in batches of {size}: RMS error {error:.0%}")
 show(
     figure,
     number="1.7",
-    caption="All lines fall with the root of the batch size. How high a line lies depends on the images, not only on the number of their pixels.",
+    caption="All lines fall as one over the square root of the batch size. How high a line lies depends on the images, not only on the number of their pixels.",
     alt="Error of the mean against batch size, both axes logarithmic: three parallel falling lines. A unit with one value per "
-    "image lies on the dashed line for one independent value. A channel with 64 values per image lies a little below the "
+    "image lies on the dashed line for one independent value. A channel with 64 values per image lies below the "
     "dotted line for 64. The same channel with a different exposure for each image lies between the two.",
 )
 
 # %% [markdown]
 r"""
-Halving the error takes a batch four times as large; the same holds for the variance. The digits all contain about the same amount of ink, so the mean of one image is close to that of all images. With different exposures, 64 values count as only 5: what a whole image has in common does not average out
-within it, however many pixels it has. The section on volumes returns to this.
+Halving the error takes a batch four times as large; the same holds for the variance. The digits apparently contain similar amounts of ink: the mean of one image is so close to that of all images that its 64 values are worth about 130 independent ones. With different exposures, they are worth only 5: a factor
+shared by all pixels of an image does not average out within that image, however many pixels there are.
 """
 
 # %% folded="Predict: one extreme value in a batch of 4"
@@ -1129,9 +1129,9 @@ predict(
 
 # %% [markdown]
 r"""
-If one value of $n$ lies $d$ from the mean, the others together lie $-d$ from it, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$: at most 1 in a pair, and at most 1.73 in a batch of 4.
+If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: at most 1 in a pair, and at most 1.73 in a batch of 4.
 
-Move the slider. One image, to which the hidden unit gives the value 1.5, is put into 400 different batches.
+Move the slider. One image, for which the hidden unit has the value 1.5, is put into 400 different batches.
 """
 
 # %% folded="One image in 400 batches"
@@ -1178,7 +1178,7 @@ play(
     values=[2, 3, 4, 6, 8, 16, 32, 64, 128, 256],
     start=4,
     number="1.8",
-    caption="Left: mean and standard deviation of 400 batches that contain one and the same image. Right: the value that BatchNorm gives to this image in each batch.",
+    caption="Left: mean and standard deviation of 400 batches that all contain the same image. Right: the value that BatchNorm gives to this image in each batch.",
     alt="Left: means and standard deviations of 400 batches of 4, widely scattered around the true point. Right: a "
     "histogram of the normalized values of one image, spread from below 0 to about 1.7, which is the most that a batch "
     "of four allows; the value in evaluation mode, 1.5, lies near the right end.",
@@ -1186,7 +1186,7 @@ play(
 
 # %% [markdown]
 r"""
-At 2, the failure from the beginning returns: hardly any values except −1 and 1. At 64 and above, the histogram is narrow, and training and evaluation mode do nearly the same. Wu and Johnson (2021) collect what else goes wrong when batches differ from what BatchNorm assumes.
+With batches of 2, the failure from the start of the chapter returns: almost every value is −1 or 1. With batches of 64, 90 % of the values are within about 0.3 of the 1.5 of evaluation mode; with 256, within about 0.1. Wu and Johnson (2021) describe what else goes wrong when batches differ from what BatchNorm assumes.
 
 ## Training and evaluation: two functions in one module
 
@@ -1219,13 +1219,11 @@ print(f"0.9 * 1 + 0.1 * {unbiased:.4f} = {0.9 + 0.1 * unbiased:.4f}")
 
 # %% [markdown]
 r"""
-Three details matter.
+- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, whose sum is divided by $n - 1$, because it estimates the variance of values not yet seen.
+- The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them. They start at 0 and 1, whatever the data.
+- In PyTorch, momentum is the weight of the *new* batch; in Keras it is the weight of the *old* average, 0.99 by default. With a number copied from one to the other, the average forgets almost everything at each step.
 
-- BatchNorm normalizes the batch with the biased variance, 3.5, but stores the **unbiased variance**, 4.6667, which is divided by $n - 1$: an estimate for values it has not seen.
-- The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but no optimizer knows them. They start at 0 and 1, whatever the data.
-- In PyTorch, momentum is the weight of the *new* batch; in Keras it is the weight of the *old* average, 0.99 by default. If you copy the number from one to the other, you get an average that forgets almost everything at each step.
-
-How long is this memory? The start loses a tenth of its share at each step, and the batch of $k$ steps ago has the weight $p (1 - p)^k$. The squares of these weights add up to $p / (2 - p)$, so the noise of single batches is averaged over $(2 - p) / p = 19$ of them; with batches of 2, over 38 images.
+How far back does the running average remember? The initial value loses a tenth of its weight at each step, and the batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is averaged over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
 """
 
 
@@ -1245,24 +1243,24 @@ figure, axes = new_figure(height=3.2)
 for size, color in ((2, "vermilion"), (64, "blue")):
     axes.plot(range(1, 151), running_means(size), color=COLORS[color], label=f"batches of {size}")
 start = [3 * 0.9**k for k in range(1, 151)]
-axes.plot(range(1, 151), start, ":", color=COLORS["black"], label="what is left of the 3")
+axes.plot(range(1, 151), start, ":", color=COLORS["black"], label="what is left of the initial 3")
 axes.axhline(0, color=COLORS["black"], linewidth=0.8)
 axes.set(title="A running mean", xlabel="training step", ylabel="standard deviations")
 axes.legend()
 show(
     figure,
     number="1.10",
-    caption="A running mean that starts at 3, when the true mean is 0. The start is forgotten in about 50 steps; after that, the noise of small batches remains.",
+    caption="A running mean that starts at 3, when the true mean is 0. The initial value is forgotten in about 50 steps; after that, the noise of small batches remains.",
     alt="Running mean against training step. Both curves start near 3 and follow a dotted exponential to 0 within about 50 "
     "steps. With batches of 64 the curve then stays close to 0; with batches of 2 it wanders between about minus 0.3 and 0.2.",
 )
 wandering = torch.tensor(running_means(2, steps=20_000)[100:]).square().mean().sqrt().item()
-print(f"with batches of 2 it is typically off by {wandering:.2f}; 1 / sqrt(38) is {38**-0.5:.2f}")
-print("share of the start:", ", ".join(f"{0.9**k:.2g} after {k} steps" for k in (10, 50, 100)))
+print(f"RMS error with batches of 2: {wandering:.2f}; 1 / sqrt(38) is {38**-0.5:.2f}")
+print("weight of the initial value:", ", ".join(f"{0.9**k:.2g} after {k} steps" for k in (10, 50, 100)))
 
 # %% [markdown]
 """
-One edge case remains. With one value per channel, the variance is 0 and every output would be 0. In training, PyTorch refuses such a batch, which can be the last, short one of an epoch:
+One edge case remains. With one value per channel, the variance is 0 and every normalized value would be 0. In training, PyTorch raises an error for such a batch, which can be the last one of an epoch, because it may be smaller than the others:
 """
 
 # %%
@@ -1272,6 +1270,28 @@ except ValueError as error:
     print("ValueError:", error)
 print("in evaluation mode one image is fine:", nn.BatchNorm1d(3).eval()(torch.ones(1, 3)).shape)
 
+# %% [markdown]
+"""
+Your own module gets a buffer with `register_buffer`. The module below updates its buffer without a graph; otherwise the graphs of all earlier batches would stay in memory.
+"""
+
+
+# %%
+class LargestSeen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("largest", torch.tensor(-math.inf))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.largest.copy_(torch.maximum(self.largest, x.max()))
+        return x
+
+
+layer = LargestSeen()
+layer(torch.tensor([2.0, 7.0], requires_grad=True))
+print(layer.state_dict(), "parameters:", list(layer.parameters()))
+
 # %% [markdown] exercise="batch-norm" points=6 minutes=35 difficulty=3
 """
 ### BatchNorm as a module
@@ -1280,13 +1300,13 @@ A module holds parameters, buffers and a mode, and BatchNorm needs all three. Wr
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
 
-- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, also none; in training, with at least two values per channel.
+- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
 - **Out**: in training, normalized with the batch's mean and biased variance, as precisely as `normalize`; the running statistics move toward the batch's mean and unbiased variance, and the counter goes up by 1. In evaluation mode, normalized with the running statistics, and nothing is updated. In both, `eps` stands under the root,
   then each channel is multiplied by its weight, and its bias is added.
 - **Gradient**: in training, through the batch's mean and variance. Buffers keep no graph.
-- **Limits**: do not use torch's own norms, and do not inherit from them; if your code names one, nothing else counts.
+- **Limits**: do not use torch's own norms, and do not inherit from them; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
 
 After `layer = BatchNorm(1); layer(torch.tensor([[1.0], [2.0], [3.0], [6.0]]))`, `layer.running_var` is about `[1.3667]`.
 
@@ -1472,7 +1492,7 @@ with check.property("eps stands under the root; other values of eps and momentum
         *_, got = check.call(probes.module, BatchNorm, 4, **given, steps=steps)
         expected = reference(x, training=False).float()
         check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "evaluation mode")
-with check.property("in training, beside a mean of 10,000, right to 0.005"):
+with check.property("in training, with a mean of 10,000, accurate to within 0.005"):
     x = check.draw.normal(6, 3, 5, mean=1e4)
     (got,) = check.call(probes.module, BatchNorm, 3, steps=[("call", x)])
     check.close(got, ByDefinition(fresh_state(3))(x).float(), rtol=0.0, atol=5e-3)
@@ -1517,26 +1537,22 @@ check.score()
 
 # %% [markdown]
 r"""
-## Folding: the norm that costs nothing
+## Folding: a norm that costs nothing in evaluation mode
 
-In evaluation mode, the running statistics are constants. Then BatchNorm is one multiplication and one addition per channel:
+In evaluation mode, the running statistics are constants. Then BatchNorm multiplies each value by one factor and adds one shift, both constant within a channel:
 
 $$y = \gamma \, \frac{z - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta = s z + (\beta - s \mu) \qquad\text{with}\qquad s = \frac{\gamma}{\sqrt{\sigma^2 + \epsilon}}$$
 
-If $z$ comes from a convolution, $z = w * x + b$, which is linear too, the two together are one convolution:
-
-$$y = (s w) * x + (s b + \beta - s \mu)$$
-
-Merging the two is called **folding**. PyTorch has a function for it.
+If $z$ comes from a convolution or a linear layer, that layer can take over the factor and the shift, with another weight and another bias. Merging the two layers is called **folding**. PyTorch has a function for it.
 """
 
 # %% folded="Drawing: two layers become one"
 show_drawing(
     "01/folding",
     number="1.11",
-    caption="Folding. In evaluation mode, convolution and BatchNorm are both linear in each channel, so one convolution with other numbers does the work of both.",
+    caption="Folding. In evaluation mode, BatchNorm multiplies and shifts each output channel of the convolution, so one convolution with other numbers does the work of both.",
     alt="Above: a chain of convolution with weight w and bias b, BatchNorm with factor s and shift beta minus s mu, and ReLU. "
-    "Below: a chain of only a convolution, with weight s w and bias s b plus beta minus s mu, and ReLU.",
+    "Below: a chain of only a convolution, with a new weight and a new bias, and ReLU.",
 )
 
 
@@ -1594,25 +1610,25 @@ recorded("folded-batch-norm")
 
 # %% [markdown]
 """
-Folding changes the output by no more than rounding. How much time it saves depends on the machine; if the range in parentheses includes 1, this run shows no gain. The other norms cannot be folded, because they compute their statistics from every new input.
+Folding changes the output by no more than rounding. How much time it saves depends on the machine; if the range in parentheses includes 1, this run shows no gain. The statistics of the other norms cannot be folded, because they are computed anew from every input (except for an InstanceNorm that keeps running statistics). A BatchNorm *before* a convolution cannot be folded into it exactly if the convolution pads its input; question 4 at the end asks why.
 """
 
 # %% [markdown] exercise="fold-batch-norm" points=4 minutes=20 difficulty=2
 """
 ### Fold a BatchNorm into a convolution
 
-A folded network computes the same with fewer layers. Write the function that folds one BatchNorm.
+A folded network computes the same function with fewer layers. Write the function that folds one BatchNorm.
 
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
-- **In** `conv_weight`: of shape (out channels, ...) with one to four further axes: the weight of a linear layer or of a convolution in one, two or three dimensions. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: of the BatchNorm after it, of the same shape. All are float32, or all
-  float64. `eps`: a number, added under the root in every channel; a channel that has died has a `running_var` of 0.
-- **Out**: a tuple `(new_weight, new_bias)` of the one layer that does in evaluation mode what both did: tensors of the shape and dtype of `conv_weight` and of shape (out channels,) and the same dtype. The arguments do not change.
-- **Limits**: do not use torch's own functions for it, those named `fuse_…`; if your code names one, nothing else counts.
+- **In** `conv_weight`: of shape (out channels, ...) with one to four further axes: the weight of a linear layer or of a convolution in one, two or three dimensions. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all
+  float64. `eps`: a number, added under the root in every channel; a dead channel, whose values are all equal, has a `running_var` of 0.
+- **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode: tensors of the shape and dtype of `conv_weight` and of shape (out channels,) and the same dtype. The arguments do not change.
+- **Limits**: do not use torch's own functions for it, those named `fuse_…`; if your code names one, the exercise earns no points.
 
 With `conv_weight = torch.tensor([[2.0]])`, `conv_bias=None`, `eps=0.0`, and tensors of shape (1,) for the weight 3, the bias 1, the running mean 5 and the running variance 4, `fold_batch_norm` returns `(tensor([[3.]]), tensor([-6.5]))`.
 
-<!-- hint: The formula above has all of it. Which of its factors has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
+<!-- hint: Put the convolution's weight and bias into the formula above in place of z. Which of its factors has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
 <!-- hint: Compute s, of shape (out channels,). It multiplies axis 0 of the weight, however many axes follow. A bias that is None counts as zeros. -->
 <!-- hint: `s.view(-1, *[1] * (conv_weight.ndim - 1))` has the right shape for the product. The new bias is s times (old bias minus running_mean) plus the BatchNorm's bias. -->
 """
@@ -1688,7 +1704,7 @@ with check.property("one convolution does what both did, without torch's own fun
 with check.property("a convolution without bias"):
     layer = drawn_layer(4, 2, 3, 5) | {"conv_bias": None}
     require_same_output(layer, over_pictures, check.draw.normal(3, 2, 6, 7))
-with check.property("one channel's running_var is 0, one's is as small as eps", weight=2):
+with check.property("one channel's running_var is 0, another's is as small as eps", weight=2):
     layer = drawn_layer(6, 2, 3, 4) | {"eps": 1e-3}
     special = check.draw.permutation(6)[:2]
     layer["running_var"][special] = torch.tensor([0.0, 1e-3])
@@ -1723,9 +1739,17 @@ check.score()
 
 # %% [markdown]
 r"""
+<details><summary>The folded convolution as a formula (open this once you have written it)</summary>
+
+With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b + \beta - s \mu)$. Each output channel has its own $s$, $\beta$ and $\mu$.
+</details>
+"""
+
+# %% [markdown]
+r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan does not fit into memory, so training uses **patches**, pieces cut out of the scan. Memory then buys larger patches or more of them. What does each cost? The next cells count the bytes that autograd
+Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan does not fit into memory, so training uses **patches**, pieces cut out of the scan. Memory can go to larger patches or to more patches per batch. The next cells count the bytes that autograd
 saves for a small block: two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
@@ -1759,7 +1783,7 @@ for name, norm in (
 # %% folded="Predict: twice the width"
 predict(
     "01/twice-the-width",
-    "A cubic patch of twice the width needs as much memory as how many patches of the old width?",
+    "You double the width of a cubic patch. How many patches of the original width would need the same amount of memory?",
     mebibytes(network, 48, 1) / mebibytes(network, 24, 1),
     "The volume of a cube grows with the third power of its width.",
     between=(1, 20),
@@ -1789,12 +1813,12 @@ for size, values in measured.items():
 
 # %% [markdown]
 r"""
-In this block, a norm nearly doubles what is saved: it needs its own input for the backward pass, in addition to the output that the ReLU keeps.
+A norm nearly doubles what this block saves, because it needs its own input for the backward pass, in addition to the output that the ReLU keeps.
 
-How to spend the memory is a rule of practice. nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if such patches leave memory over. A larger patch shows the network more of what surrounds a voxel. Why not a batch of one? The gradient is a mean over the batch, so its typical error follows the same law as that of any mean:
+How to spend the memory is decided by a rule of thumb. nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). A smaller batch makes gradients noisier: the gradient is a mean over the batch, so its RMS error follows the same law as that of any mean. Measured at random weights:
 """
 
-# %% folded="Measure: the typical error of a gradient in small batches"
+# %% folded="Measure: the RMS error of a gradient in small batches"
 torch.manual_seed(0)
 small_network = nn.Sequential(nn.Linear(64, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 10))
 small_network, gradients = small_network.double(), []
@@ -1809,16 +1833,16 @@ for size in (1, 2, 4):
     chosen = torch.randint(400, (500, size), generator=generator)
     errors = (gradients[chosen].mean(dim=1) - gradients.mean(dim=0)).norm(dim=1)
     error = errors.square().mean().sqrt() / gradients.mean(dim=0).norm()
-    print(f"batch of {size}: typical error of the gradient, relative to its norm: {error:.1f}")
+    print(f"batch of {size}: RMS error divided by the length of the full gradient: {error:.1f}")
 
 # %% [markdown]
 r"""
-nnU-Net's norm is InstanceNorm. One reason shows on invented scans. The intensities of MRI have no unit: each scanner and each day has its own gain. (Scaling each scan beforehand removes the gain from the input; differences between patches, and what the layers make of them, remain.) In the next figure, the scan of one patient is normalized in a batch of two,
-beside partners of different gain.
+nnU-Net uses InstanceNorm. Synthetic scans show an advantage that InstanceNorm has in small batches. The intensities of MRI have no unit: each scanner and each day has its own gain. In the next figure, one patient's scan is normalized in three batches of two, each with another scan (its *partner*) of a different gain.
+(Scaling each scan beforehand would also remove this gain.)
 """
 
 
-# %% folded="Invented scans: a bright ball, noise, and a gain"
+# %% folded="Synthetic scans: a bright ball, noise, and a gain"
 def make_scan(gain, seed):
     generator = torch.Generator().manual_seed(seed)
     axis = torch.linspace(-1, 1, 24)
@@ -1846,7 +1870,7 @@ for row, (name, norm) in zip(
 show(
     figure,
     number="1.13",
-    caption="A slice of one patient's scan after the norm, in a batch of two whose other scan has another gain. With BatchNorm, a bright partner takes the contrast; with InstanceNorm, the partner does not matter.",
+    caption="A slice of one patient's scan after the norm, in a batch of two whose other scan has another gain. With BatchNorm, a bright partner destroys the contrast; with InstanceNorm, the partner does not matter.",
     alt="Six gray slices of a ball. With BatchNorm, the ball is bright beside a partner of a tenth of the gain, clear beside one of the same "
     "gain, and almost invisible beside one of ten times the gain. With InstanceNorm, the three slices are the same.",
 )
@@ -1856,17 +1880,16 @@ for name, contrasts in found.items():
 
 # %% [markdown]
 r"""
-Beside a partner with ten times the gain, BatchNorm leaves about a tenth of the contrast that the ball has beside an equal partner. With InstanceNorm, the partner has no effect. The price is that InstanceNorm forgets how bright and how varied a patch was: a patch of pure noise comes out with the same variance as one that contains an organ. In CT, the absolute number
-has a meaning, and this information is thrown away.
+The price of InstanceNorm is that it forgets how bright and how varied a patch was: a patch of pure noise comes out with the same variance as one that contains an organ. In CT, the absolute values carry meaning, which InstanceNorm throws away.
 
-Some notes also claim that InstanceNorm speeds up convergence. Take this as unproven. The paper that introduced it (Ulyanov and others 2016) claims, in its abstract, a "qualitative improvement in the generated images" of style transfer, and style transfer is a special task: there, the contrast of the photo is meant to be thrown away.
+That InstanceNorm also speeds up convergence is unproven. The paper that introduced it (Ulyanov and others 2016) claims, in its abstract, a "qualitative improvement in the generated images" of style transfer, a task in which the contrast of the photo is meant to be thrown away.
 """
 
 # %% [markdown]
 r"""
 ## Which norm for which job
 
-Forget the names for a moment, and ask one question of each axis: must differences along it **stay**, or must they **not matter**? As an example, take temperatures of shape (station, hour). Stations at different altitudes have different means and different variations.
+Ask one question of each axis: must differences along it **stay**, or must they **not matter**? As an example, take temperatures of shape (station, hour). Stations at different altitudes have different mean temperatures and different daily swings.
 """
 
 # %% folded="Figure 1.14: temperatures, normalized over either axis"
@@ -1900,7 +1923,7 @@ grid[0].set_ylim(-8, 42)
 show(
     figure,
     number="1.14",
-    caption="Left: temperatures of four stations. Middle: normalized over hours, the hours of a station stay different, and stations look alike. Right: normalized over stations, it is the other way round.",
+    caption="Left: temperatures of four stations. Middle: normalized over hours. The hours of a station still differ, but the stations look alike. Right: normalized over stations. The stations still differ, but the hours look alike.",
     alt="Three plots of four stations over 24 hours. The temperatures differ in level and in daily swing. Normalized over hours, all four curves "
     "nearly coincide and show the daily course. Normalized over stations, the four curves are almost flat lines, one above the other.",
 )
@@ -1908,7 +1931,7 @@ show(
 # %% [markdown]
 r"""
 - An axis that is **normalized over** keeps its differences: all its entries are shifted and scaled by the same numbers, so what was larger stays larger.
-- An axis that is **not normalized over** loses them: each position gets its own statistics and comes out with mean 0 and variance 1.
+- An axis that is **not normalized over** loses differences in level and spread: each position gets its own statistics and comes out with mean 0 and variance 1.
 
 In the next exercise, you choose the axes for six jobs.
 
@@ -1917,16 +1940,16 @@ In the next exercise, you choose the axes for six jobs.
 | `"photos"` | (photo, channel, row, column) | In each channel, a bright photo stays brighter than a dark one, and a bright spot brighter than a dark one. The unit in which a channel is measured must not matter. |
 | `"style"` | (photo, channel, row, column) | A filter for color or contrast changes each channel of a photo by a factor and a shift. The filter must not matter. The drawing within a channel stays. |
 | `"text"` | (text, token, feature) | What a model computes for a token must not depend on any other token, because it writes one after another. The features of a token stay different. |
-| `"exposure"` | (photo, channel, row, column) | How long a photo was exposed, one factor for all of it, must not matter. Its colors stay: a channel that was stronger than another is so afterwards. Its bright and dark spots stay, too. |
+| `"exposure"` | (photo, channel, row, column) | How long a photo was exposed, one factor for all of it, must not matter. Its colors stay: a channel that was stronger than another is still stronger afterward. Its bright and dark spots stay, too. |
 | `"volumes"` | (patient, channel, depth, row, column) | The partner in a batch of two must not matter, nor must the gain, which differs for each channel of each patient. The anatomy within a channel stays. |
-| `"sensors"` | (run, time, sensor) | One sensor counts in volts, another in degrees: this must not matter. Runs stay comparable with each other, and so do times. |
+| `"sensors"` | (run, time, sensor) | One sensor reports volts, another degrees: this must not matter. Runs stay comparable with each other, and so do times. |
 """
 
 # %% [markdown] exercise="axes-for-a-job" points=3 minutes=15 difficulty=2
 """
 ### Choose the axes for a job
 
-Norms have many names, but a decision for a job is a decision about axes. Make it for the six jobs in the table above.
+To decide on a norm for a job is to decide on axes. Choose them for the six jobs in the table above.
 
 `axes_for(job) -> tuple`
 
@@ -2031,7 +2054,7 @@ many times as sensors, BatchNorm1d normalizes the wrong axis without an error.
 """
 ## A frozen backbone
 
-A network has learned the digits. Its first half, the **backbone**, will also serve a second task: the same digits in negative, dark on a bright background. The old task must not suffer, so the backbone is **frozen**: its parameters get no gradient, and it is put into evaluation mode. Only a new **head**, the last layer, is trained, and after each epoch
+A network has learned the digits. Its first half, the **backbone**, will also serve a second task: the same digits in negative, dark on a bright background. Accuracy on the old task must not suffer, so the backbone is **frozen**: its parameters get no gradient, and it is put into evaluation mode. Only a new **head**, the last layer, is trained, and after each epoch
 the new network is validated.
 """
 
@@ -2047,7 +2070,7 @@ def validate_from_the_wild(network, images, labels):
 
 # %% [markdown]
 """
-The loop that trains either task, where `watch` records how the old network does:
+The next cell contains the loop that trains either task. After each epoch, it calls `watch`, which in the experiment below records the accuracy of the old network.
 """
 
 
@@ -2114,7 +2137,7 @@ show(
 
 # %% [markdown]
 """
-Every parameter of the old network is the same to the last bit. The optimizer holds only the parameters of the new head.
+The optimizer holds only the parameters of the new head.
 """
 
 # %% [markdown] exercise="bug-hunt-frozen-backbone" points=4 minutes=20 difficulty=2
@@ -2125,7 +2148,7 @@ Find out what changed in the old network, and why it did not change in the first
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` built from any modules, set up by its owner in any way; a module may occur in several places. `images`: a batch for it. `labels`: an int64 tensor with the right class of each image.
+- **In** `network`: an `nn.Module` built from any modules, each of which the caller may have configured in any way; a module may occur in several places. `images`: a batch for it. `labels`: an int64 tensor with the right class of each image.
 - **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. After the call, the network is exactly as it was before, in every part, and whatever is done with it next gives the same result as without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. If you call `tune_second_task(validate)`, the accuracy of the old network stays the same.
@@ -2262,9 +2285,8 @@ validation came before it.
 PyTorch Lightning had this bug in 2020: its validation loop ended with `model.train()` ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)), and layers that users had put into evaluation mode got new statistics. Since version 2.2, it remembers the mode of every submodule and restores it
 ([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Restoring has a trap of its own: `module.train(mode)` also sets everything inside the module. If two parts share a BatchNorm, the part that is restored last decides its mode. Set the flag `training` of each module instead.
 
-Half of the bug needs no validation: `requires_grad_(False)` alone does not freeze a BatchNorm, because what drifts has no gradient
-([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). So detection code uses a class of its own whose statistics cannot move; torchvision's version once lacked the $\epsilon$
-([pull request 1947](https://github.com/pytorch/vision/pull/1947), finished in [2190](https://github.com/pytorch/vision/pull/2190)).
+Half of this bug can occur without any validation: `requires_grad_(False)` alone does not freeze a BatchNorm, because the values that drift are not trained by gradients
+([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). torchvision's detection networks therefore use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed. The class once lacked the $\epsilon$ (reported in pull request [1947](https://github.com/pytorch/vision/pull/1947), added as an option in [2190](https://github.com/pytorch/vision/pull/2190), made the default in [2933](https://github.com/pytorch/vision/pull/2933)).
 </details>
 """
 
@@ -2277,14 +2299,14 @@ r"""
 | BatchNorm | [`torch.nn.BatchNorm2d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html): `momentum=0.1` is the weight of the new batch, `momentum=None` averages all batches with equal weights, `track_running_stats=False` keeps no statistics |
 | across GPUs | [`torch.nn.SyncBatchNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) and its `convert_sync_batchnorm`: one mean and variance for the batches of all GPUs |
 | frozen | [`torchvision.ops.FrozenBatchNorm2d`](https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html); in Keras, `trainable = False` also freezes the statistics |
-| new statistics | [`torch.optim.swa_utils.update_bn`](https://docs.pytorch.org/docs/stable/optim.html): after weights were averaged, the old statistics no longer fit |
+| new statistics | [`torch.optim.swa_utils.update_bn`](https://docs.pytorch.org/docs/stable/optim.html): after the weights have been averaged, the old statistics no longer fit |
 | folding | [`torch.nn.utils.fuse_conv_bn_eval`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.fuse_conv_bn_eval.html) |
 | GroupNorm | [`torch.nn.GroupNorm(groups, channels)`](https://docs.pytorch.org/docs/stable/generated/torch.nn.GroupNorm.html) |
 | InstanceNorm | [`torch.nn.InstanceNorm3d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.InstanceNorm3d.html): has *no* weight and bias unless `affine=True`; nnU-Net's plans set it |
 | LayerNorm | [`torch.nn.LayerNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html): `elementwise_affine=`, `bias=` |
-| RMSNorm | [`torch.nn.RMSNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): `eps=None` takes the machine epsilon of the format that it computes in, float32 for the 16-bit formats (older versions may differ); Llama's configurations call it `rms_norm_eps` |
+| RMSNorm | [`torch.nn.RMSNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): `eps=None` takes the machine epsilon of the format that it computes in, float32 for the 16-bit formats (older versions may differ); Hugging Face's Llama configurations call it `rms_norm_eps` |
 | Keras | [`BatchNormalization`](https://keras.io/api/layers/normalization_layers/batch_normalization/): `momentum=0.99` is the weight of the old average, `epsilon=0.001` |
-| Flax | [`nnx.BatchNorm`](https://flax.readthedocs.io/en/latest/api_reference/flax.nnx/nn/normalization.html): `momentum=0.99` as in Keras, `use_running_average=` instead of a mode |
+| Flax | [`nnx.BatchNorm`](https://flax.readthedocs.io/en/latest/api_reference/flax.nnx/nn/normalization.html): `momentum=0.99` as in Keras, `use_running_average=`, which `train()` and `eval()` also set |
 """
 
 # %% [markdown]
@@ -2292,10 +2314,10 @@ r"""
 ## Recap
 
 1. Every norm subtracts a mean and divides by a standard deviation (RMSNorm only divides, by a root mean square). Norms differ in which entries share the statistics.
-2. BatchNorm is a function of the batch. With two values per channel, it passes on little more than their order, with derivatives that are almost 0 or very large. The error of mean and variance falls with the root of the batch size.
+2. In training mode, BatchNorm is a function of the batch. With two values per channel, it passes on little more than their order, with derivatives that are almost 0 or very large. The error of the mean and of the variance is inversely proportional to the square root of the batch size.
 3. In training, BatchNorm uses the batch and its biased variance; for evaluation mode it keeps running averages, with the unbiased variance, in buffers.
-4. In evaluation mode, BatchNorm is one factor and one shift per channel, and disappears into the convolution before it.
-5. An axis that is normalized over keeps its differences, and one that is not loses them: this decides which norm fits a job.
+4. In evaluation mode, BatchNorm is one factor and one shift per channel, and can be folded into the convolution before it.
+5. An axis that is normalized over keeps its differences, and one that is not loses differences in level and spread. This rule decides which norm fits a job.
 
 ### Test yourself
 
@@ -2309,19 +2331,19 @@ r"""
 Zeros, because each group is a single number, its own mean. After that, only the bias is left.
 </details>
 
-<details><summary>3. All parameters are frozen, and the network still changes while the head is trained. What changes, and how do you stop it?</summary>
+<details><summary>3. All parameters of a backbone are frozen, and it still changes while the head is trained. What changes, and how do you stop it?</summary>
 
 The running statistics of its BatchNorms, which are buffers and are updated in training mode. Evaluation mode for these modules stops it, as long as nobody calls `train()` on a module that contains them.
 </details>
 
-<details><summary>4. Why can a BatchNorm before a padded convolution not be folded into it exactly?</summary>
+<details><summary>4. Why can't a BatchNorm be folded exactly into a padded convolution that follows it?</summary>
 
-The padding is 0 *after* the norm. Folded, the norm's shift goes into the convolution's bias, as if the padding had been shifted as well, which it was not.
+The zero padding is applied *after* the norm, so the norm's shift never reaches it. Folding moves the shift into the convolution's bias, which treats the padding as if it had been shifted as well.
 </details>
 
 <details><summary>5. A language model is normalized with LayerNorm((tokens, features)). Its training loss is excellent. What is wrong?</summary>
 
-The mean and variance of a token's group contain all later tokens, so the model sees the future during training. When it writes, there is no future to see.
+The mean and variance used for a token are computed from all later tokens as well, so the model sees the future during training. When it writes, there is no future to see.
 </details>
 
 ### References
@@ -2348,7 +2370,7 @@ The mean and variance of a token's group contain all later tokens, so the model 
 | trailing axes | 末尾的轴 | the last axes of a tensor |
 | root mean square | 均方根 | the root of the mean of squares; what RMSNorm divides by |
 | biased, unbiased variance | 有偏方差、无偏方差 | the sum of squared distances from the mean, divided by the count, or by one less |
-| typical error | 均方根误差 | the root mean square of the errors of an estimate |
+| RMS error | 均方根误差 | the root mean square of the errors of an estimate |
 | running average | 滑动平均 | an average that forgets a fixed share of the past in each step |
 | running statistics | 运行统计量 | BatchNorm's running averages of mean and variance, used in evaluation mode |
 | momentum (of BatchNorm) | 动量 | the weight of the new batch in the running average; in Keras of the old average |
