@@ -37,6 +37,7 @@ def network_then_trained(
     inputs: torch.Tensor,
     slope: torch.Tensor,
     seed: int,
+    seed_first: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
     """Call ``function(network, *args)``, and then train the network by one step.
@@ -51,19 +52,26 @@ def network_then_trained(
         inputs: a batch, handed to the network after the call.
         slope: the gradient of the loss with respect to what the network makes of it.
         seed: of the global generator meanwhile, for dropout.
+        seed_first: whether the seed is set before the call and not after it: then random numbers
+            that the function draws, or a seed that it sets, show in the step.
         **options: as ``with_network`` has them.
 
     Returns:
-        ``{"output", "next", "state"}``: the function's output; then, of the step, what the network
-        returned and its state dict afterwards.
+        ``{"output", "arguments", "next", "state"}``: the function's output, and ``args`` after the
+        call; then, of the step, what the network returned and its state dict afterwards.
     """
     made = _make(layers, **options)
-    output = function(made, *args)
-    return {"output": output, **one_step(made, inputs, slope, seed)}
+    if not seed_first:
+        output = function(made, *args)
+        return {"output": output, "arguments": list(args), **one_step(made, inputs, slope, seed)}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        output = function(made, *args)
+        return {"output": output, "arguments": list(args), **one_step(made, inputs, slope, None)}
 
 
 def one_step(
-    made: torch.nn.Module, inputs: torch.Tensor, slope: torch.Tensor, seed: int
+    made: torch.nn.Module, inputs: torch.Tensor, slope: torch.Tensor, seed: int | None
 ) -> dict[str, Any]:
     """Train by one step of gradient descent, as it is done without an optimizer.
 
@@ -73,13 +81,14 @@ def one_step(
         made: the network, used in the mode that it is in.
         inputs: a batch.
         slope: the gradient of the loss with respect to the output.
-        seed: of the global generator during the forward pass.
+        seed: of the global generator during the forward pass; None goes on as it stands.
 
     Returns:
         ``{"next", "state"}``: the output, and the state dict after the step.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        if seed is not None:
+            torch.manual_seed(seed)
         output = made(inputs)
     total = (output * slope).sum()
     if total.requires_grad:

@@ -236,3 +236,102 @@ def validate(network, images, labels):
         if inside:
             module.training = inside[0].training
     return right.float().mean().item()
+
+
+# %% wrong: unfreezes what was frozen
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.requires_grad_(False)
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    network.requires_grad_(True)
+    return right.float().mean().item()
+
+
+# %% wrong: discards gradients that were stored
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    network.zero_grad()
+    return right.float().mean().item()
+
+
+# %% wrong: sets the seed
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    torch.manual_seed(0)
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return right.float().mean().item()
+
+
+# %% wrong: draws a random number
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    torch.rand(1)
+    return right.float().mean().item()
+
+
+# %% wrong: leaves a hook behind
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.register_forward_hook(lambda *given: None)
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return right.float().mean().item()
+
+
+# %% wrong: leaves zeros in the images
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    images.zero_()
+    return right.float().mean().item()
+
+
+# %% wrong: leaves zeros in the labels
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    labels.zero_()
+    return right.float().mean().item()

@@ -174,3 +174,36 @@ def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
     rows = rows - rows.mean(-1, keepdim=True)
     rows = rows * (rows.pow(2).mean(-1, keepdim=True) + eps).rsqrt()
     return weight * rows.reshape(x.shape) + bias
+
+
+# %% wrong: needs an axis that is not normalized over
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    assert x.dim() > len(normalized_shape)
+    axes = tuple(range(-len(normalized_shape), 0))
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    result = (x - mean) / (variance + eps).sqrt() * weight + bias
+    return result
+
+
+# %% wrong: three trailing axes at most
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    assert len(normalized_shape) <= 3
+    axes = tuple(range(-len(normalized_shape), 0))
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    result = (x - mean) / (variance + eps).sqrt() * weight + bias
+    return result
+
+
+# %% wrong: leaves another x behind
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    axes = tuple(range(-len(normalized_shape), 0))
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    result = (x - mean) / (variance + eps).sqrt() * weight + bias
+    x.data.add_(1)
+    return result

@@ -204,3 +204,38 @@ def rms_norm(x, weight, eps=1e-6):
     small = wide / largest
     mean_square = small.square().mean(dim=-1, keepdim=True) + eps / largest / largest
     return (small / mean_square.sqrt() * weight).to(x.dtype)
+
+
+# %% wrong: needs two axes
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    assert x.dim() >= 2
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: the channels of images, not the last axis
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    axis = -1 if x.dim() < 4 else 1
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide * (wide.square().mean(axis, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: entries above 10,000 are clipped, in float64 too
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x if x.dtype == torch.float32 else x.double().clamp(-1e4, 1e4)
+    return (wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: leaves zeros in the caller's x
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.to(torch.promote_types(x.dtype, torch.float32)).clone()
+    x.data.zero_()
+    return (wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
