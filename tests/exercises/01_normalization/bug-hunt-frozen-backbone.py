@@ -267,7 +267,7 @@ def validate(network, images, labels):
     return right.float().mean().item()
 
 
-# %% wrong: sets the seed
+# %% wrong: sets the global seed
 def validate(network, images, labels):
     import torch
 

@@ -206,7 +206,7 @@ def rms_norm(x, weight, eps=1e-6):
     return (small / mean_square.sqrt() * weight).to(x.dtype)
 
 
-# %% wrong: needs two axes
+# %% wrong: needs at least two axes
 def rms_norm(x, weight, eps=1e-6):
     import torch
 
