@@ -150,7 +150,7 @@ print(f"with the exact statistics:  {test_accuracy(recalibrated.eval()):.2f}")
 
 # %% [markdown]
 """
-The exact statistics do not restore the accuracy that larger batches reach, so the weights themselves were learned badly. Look at a single hidden unit during training. For a batch of 2, the unit produces two numbers.
+The exact statistics do not restore the accuracy that larger batches reach, so the weights themselves were learned badly. For a batch of 2, a single hidden unit produces two numbers.
 """
 
 # %% folded="Predict: 3 and 500"
@@ -195,7 +195,7 @@ print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / ma
 r"""
 This shape does damage in two ways. First, only the order of the **values** survives. Second, the **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers cross, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
 
-To find out which effect matters more, separate the two effects. The layer `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives that belong to $\epsilon = 1$, which are at most 0.5 (times a learned factor).
+Which effect matters more? The layer `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives that belong to $\epsilon = 1$, which are at most 0.5 (times a learned factor).
 """
 
 
@@ -364,7 +364,7 @@ for name, norm in norms.items():
 # %% [markdown]
 r"""
 The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Figure 2 of the paper on GroupNorm (Wu and He 2018) draws LayerNorm
-over channels, rows and columns. A transformer names only the features, so each token has its own statistics.
+over channels, rows and columns. A transformer names only the features.
 """
 
 # %% [markdown] exercise="normalize" points=4 minutes=15 difficulty=1
@@ -576,13 +576,13 @@ GroupNorm lies between InstanceNorm and LayerNorm. Wu and He (2018) made it for 
 r"""
 ### GroupNorm
 
-GroupNorm does not depend on the batch size, so it suits tasks in which memory allows only small batches. Write the function.
+GroupNorm does not depend on the batch size, so it suits small batches. Write the function.
 
 `group_norm(x, groups, weight, bias, eps=1e-5) -> tensor`
 
 - **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
-  Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. A group of one example has one mean and one biased variance, over its channels and all further axes.
-- **Out**: a tensor of the shape and dtype of `x`: each channel normalized, multiplied by its weight, plus its bias. For inputs with a mean of 10,000, the result is as accurate as that of `normalize`. The arguments do not change.
+  Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
+- **Out**: a tensor of the shape and dtype of `x`: each channel normalized, multiplied by its weight, plus its bias. With a mean of 10,000, the result is as accurate as that of `normalize`. The arguments do not change.
 - **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
 - **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
 
@@ -767,7 +767,7 @@ A transformer normalizes over one trailing axis, the features. Write LayerNorm f
 `layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
-- **Out**: a tensor of the shape and dtype of `x`. The entries of the last `len(normalized_shape)` axes form a group and are normalized with its mean and biased variance; then each entry is multiplied by its weight, and its bias is added. For inputs with a mean of 10,000, the result is as accurate as that of `normalize`. The arguments do not change.
+- **Out**: a tensor of the shape and dtype of `x`. The entries of the last `len(normalized_shape)` axes form a group and are normalized with its mean and biased variance; then each entry is multiplied by its weight, and its bias is added. With a mean of 10,000, the result is as accurate as that of `normalize`. The arguments do not change.
 - **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
 - **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
 
@@ -1160,7 +1160,7 @@ predict(
 r"""
 If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: at most 1 in a pair, and at most 1.73 in a batch of 4.
 
-Move the slider. One image, for which the hidden unit has the value 1.5, is put into 400 different batches.
+Move the slider: one image, with a value of 1.5, is put into 400 different batches.
 """
 
 # %% folded="One image in 400 batches"
@@ -1328,17 +1328,17 @@ print(layer.state_dict(), "parameters:", list(layer.parameters()))
 """
 ### BatchNorm as a module
 
-A module holds parameters, buffers and a mode, and BatchNorm needs all three. Write the class.
+BatchNorm needs parameters, buffers and a mode. Write the class.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
 
 - **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, normalized with the batch's mean and biased variance, as precisely as `normalize`; the running statistics move toward the batch's mean and unbiased variance, and the counter goes up by 1. In evaluation mode, normalized with the running statistics, and nothing is updated. In both, `eps` stands under the root,
+- **Out**: in training, normalized with the batch's mean and biased variance, as precisely as `normalize`; the running statistics move toward the batch's mean and unbiased variance, and the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` stands under the root,
   then each channel is multiplied by its weight, and its bias is added.
-- **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, also through the batch's mean and variance. Buffers keep no graph.
-- **Limits**: do not use torch's own norms, and do not inherit from them; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
+- **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
+- **Limits**: do not use torch's own norms or inherit from them; if your code names one, the exercise earns no points. You may call your `normalize`.
 
 After `layer = BatchNorm(1); layer(torch.tensor([[1.0], [2.0], [3.0], [6.0]]))`, `layer.running_var` is about `[1.3667]`.
 
@@ -1863,7 +1863,7 @@ for size, values in measured.items():
 r"""
 A norm nearly doubles what this block saves, because it needs its own input for the backward pass, in addition to the output that the ReLU keeps.
 
-How to spend the memory is decided by a rule of thumb. nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). A smaller batch makes gradients noisier: the gradient is a mean over the batch, so its RMS error follows the same law as that of any mean. Measured at random weights:
+nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority by a rule of thumb: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). A smaller batch makes gradients noisier: the gradient is a mean over the batch, so its RMS error follows the same law as that of any mean. Measured at random weights:
 """
 
 # %% folded="Measure: the RMS error of a gradient in small batches"
@@ -1981,7 +1981,7 @@ r"""
 - An axis that is **normalized over** keeps its differences: all its entries are shifted and scaled by the same numbers, so what was larger stays larger.
 - An axis that is **not normalized over** loses differences in level and spread: each position gets its own statistics and comes out with mean 0 and variance 1.
 
-In the next exercise, you choose the axes for six jobs.
+The next exercise has six jobs.
 
 | job | tensor | what must stay, and what must not matter |
 | --- | --- | --- |
