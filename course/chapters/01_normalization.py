@@ -1328,17 +1328,17 @@ print(layer.state_dict(), "parameters:", list(layer.parameters()))
 """
 ### BatchNorm as a module
 
-BatchNorm needs parameters, buffers and a mode. Write the class.
+Write a module with parameters, buffers and a mode.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
 
 - **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, normalized with the batch's mean and biased variance, as precisely as `normalize`; the running statistics move toward the batch's mean and unbiased variance, and the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` stands under the root,
+- **Out**: in training, normalized with the batch's mean and biased variance, as precisely as `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` stands under the root,
   then each channel is multiplied by its weight, and its bias is added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
-- **Limits**: do not use torch's own norms or inherit from them; if your code names one, the exercise earns no points. You may call your `normalize`.
+- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize`.
 
 After `layer = BatchNorm(1); layer(torch.tensor([[1.0], [2.0], [3.0], [6.0]]))`, `layer.running_var` is about `[1.3667]`.
 
