@@ -22,6 +22,7 @@ _MODULES = {
     "by_value": "processes",
     "digits": "data",
     "explore_bits": "explorables.bits",
+    "explore_norms": "explorables.norms",
     "explore_steps": "explorables.steps",
     "explore_surface": "explorables.surface",
     "explore_window": "explorables.window",

@@ -84,6 +84,17 @@ def test_with_a_network_the_output_alone_comes_back() -> None:
     assert kind == torch.float64
 
 
+def test_a_module_may_stand_in_two_places() -> None:
+    layers = [[["Linear", 2, 3], ["Tanh"]], [["Linear", 3, 3], ["ReLU"]]]
+    shared = [("0.1", "1.1")]
+    probe = probes.with_network
+    assert probe(lambda n: n[1][1] is n[0][1], layers, shared=shared)
+    assert probe(lambda n: len(list(n.modules())), layers, shared=shared) == 6
+    assert probe(
+        lambda n: n[0][1].training, layers, shared=shared, training=[True] * 4 + [False] * 2
+    )
+
+
 def test_the_next_step_is_that_of_a_network_that_nobody_touched() -> None:
     network = torch.nn.Sequential(
         torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5)

@@ -2,18 +2,10 @@
 """
 # 01 · Normalization
 
-After this chapter you can
+BatchNorm uses the mean and variance of the current batch to normalize the values that enter a layer. A small network for handwritten digits trains well with BatchNorm and batches of 4.
+With other batch sizes, PyTorch raises no exception either.
 
-- write BatchNorm, LayerNorm, InstanceNorm, GroupNorm and RMSNorm as one operation over different axes;
-- tell from the batch size how far batch statistics are off, and see what that does to a network;
-- keep running statistics, switch between training and evaluation, and freeze a layer so that it stays frozen;
-- fold a BatchNorm into the convolution before it;
-- choose a norm for a job by what must not matter and what must stay.
-
-**Time**: 80 minutes to read and run, 145 for the eight exercises.
-**Know before**: tensors, autograd and modules (chapter 00).
-
-**中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm、GroupNorm 与 RMSNorm 是同一运算在不同轴上的应用；批统计量的误差、训练与评估模式、滑动统计量、折叠到卷积，以及如何选择。
+**中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm、GroupNorm 与 RMSNorm 是同一运算在不同轴上的应用；批统计量的误差、训练与评估模式、运行统计量、折叠到卷积，以及如何选择。
 """
 
 # %% tags=["needed"] folded="Imports"
@@ -28,29 +20,23 @@ from helpers import (
     COLORS,
     Check,
     digits,
+    explore_norms,
     failing,
     hint,
     new_figure,
     play,
+    predict,
+    predictions,
     probes,
     progress,
     recorded,
     saved_bytes,
     show,
+    show_drawing,
     time_ratio,
 )
 
-# %% [markdown]
-"""
-## A network that trains on pairs
-
-The data: 1,797 handwritten digits of 8 × 8 pixels. The network: two hidden layers of 32 units, each
-followed by a norm and a ReLU. The same weights to begin with, the same pictures in the same order, three
-passes over them. Only two things differ: the norm, and how many pictures are in a batch. (The numbers are
-float64 here, so that rounding is not to blame for what follows.)
-"""
-
-# %%
+# %% folded="Data: 1,797 handwritten digits, 297 of them for testing"
 torch.set_num_threads(1)  # tensors as small as these are slower with several
 
 digit_images, digit_labels = digits()
@@ -59,22 +45,24 @@ order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
 training_set, test_set = order[:1500], order[1500:]
 
 
+# %% folded="Training: two hidden layers of 32 units, each with a norm; three passes over 1,500 images"
 def train_network(norm, batch_size):
-    """Return the trained network, and the length of the longest gradient on the way."""
+    """Return the trained network, and the largest norm of a gradient with batches of 2."""
     torch.manual_seed(0)
     hidden = [nn.Linear(64, 32), norm(32), nn.ReLU(), nn.Linear(32, 32), norm(32), nn.ReLU()]
     network = nn.Sequential(*hidden, nn.Linear(32, 10)).double()
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.05)
-    longest = 0.0
+    weights, largest = list(network.parameters()), 0.0
+    optimizer = torch.optim.SGD(weights, lr=0.05)
     for _ in range(3):
         shuffled = training_set[torch.randperm(len(training_set))]
         for batch in shuffled.split(batch_size):
             optimizer.zero_grad()
             functional.cross_entropy(network(pixels[batch]), digit_labels[batch]).backward()
-            gradient = torch.cat([weight.grad.flatten() for weight in network.parameters()])
-            longest = max(longest, gradient.norm().item())
+            if batch_size == 2:
+                gradient = torch.cat([weight.grad.flatten() for weight in weights])
+                largest = max(largest, gradient.norm().item())
             optimizer.step()
-    return network.eval(), longest
+    return network.eval(), largest
 
 
 def test_accuracy(network):
@@ -84,26 +72,68 @@ def test_accuracy(network):
 
 
 # %% tags=["nbval-ignore-output"]
-trained = {}
-print(f"{'norm':<14}{'batch of':>9}{'accuracy in eval mode':>24}")
-for norm, batch_size in (
-    (nn.BatchNorm1d, 60),
-    (nn.BatchNorm1d, 4),
-    (nn.BatchNorm1d, 2),
-    (nn.LayerNorm, 2),
+trained, accuracies = {}, {nn.BatchNorm1d: {}, nn.LayerNorm: {}}
+for norm, found in accuracies.items():
+    for batch_size in (2, 3, 4, 10, 60):
+        trained[norm, batch_size] = train_network(norm, batch_size)
+        found[batch_size] = test_accuracy(trained[norm, batch_size][0])
+with_pairs = accuracies[nn.BatchNorm1d][2]
+
+# %% folded="Predict: batches of 2"
+predict(
+    "01/pairs",
+    "With BatchNorm and batches of 3, the network recognizes about nine test images in ten. How many does it recognize when it was trained with batches of 2?",
+    "more than 85 %"
+    if with_pairs > 0.85
+    else "70 to 85 %"
+    if with_pairs > 0.7
+    else "less than 70 %",
+    "With pairs, the training itself goes wrong; the next section shows why.",
+    choices=["more than 85 %", "70 to 85 %", "less than 70 %"],
+)
+
+# %% folded="Figure 1.1: the accuracy for different batch sizes"
+figure, axes = new_figure(height=3.0)
+for (norm, found), color, marker in zip(
+    accuracies.items(), ("vermilion", "blue"), "os", strict=True
 ):
-    trained[norm, batch_size] = train_network(norm, batch_size)
-    accuracy = test_accuracy(trained[norm, batch_size][0])
-    print(f"{norm.__name__:<14}{batch_size:>9}{accuracy:>24.2f}")
+    curve = zip(*found.items(), strict=True)
+    axes.plot(*curve, f"{marker}-", color=COLORS[color], label=norm.__name__)
+axes.set_xscale("log")
+axes.set_xticks([2, 3, 4, 10, 60], ["2", "3", "4", "10", "60"])
+axes.minorticks_off()
+axes.set(title="Accuracy in evaluation mode", xlabel="images in a batch")
+axes.set(ylabel="share of test images", ylim=(0, 1))
+axes.legend(loc="lower right")
+show(
+    figure,
+    number="1.1",
+    caption="Accuracy on 297 test images after three passes over the training images. With BatchNorm it collapses at a batch size of 2; with LayerNorm it does not.",
+    alt="Share of test images recognized, against the batch size from 2 to 60. With LayerNorm it is about 0.9 everywhere. With "
+    "BatchNorm it is about 0.9 or more from batches of 3 on, and far lower with batches of 2.",
+)
 
 # %% [markdown]
 """
-With batches of 60, BatchNorm gets nine digits in ten right. With batches of 2 it takes thirty times as
-many steps, and gets far fewer. LayerNorm does not mind. No warning, no nan, no error: the code is right.
+> **After this chapter, you will be able to**
+>
+> - write BatchNorm, LayerNorm, InstanceNorm, GroupNorm and RMSNorm as one operation over different axes;
+> - estimate from the batch size how large the error of the batch statistics is, and explain how it affects a network;
+> - keep running statistics, switch between training and evaluation, and train one part of a network without changing what is frozen;
+> - fold a BatchNorm into the convolution before it;
+> - choose a norm for a job by asking which differences must be preserved and which must not matter.
+>
+> **Time**: 60 minutes to read and run, 145 for the eight exercises.
+>
+> **Prerequisites**: tensors, autograd and modules (chapter 00); convolutions, ReLU, cross-entropy, SGD and Adam, as in any introduction to neural networks.
+"""
 
-The usual suspect is eval mode. In training BatchNorm uses the statistics of the batch; in eval mode it uses
-running averages, and these could be poor. That can be tested. Throw them away, and take the exact
-statistics of the whole training set in their place:
+# %% [markdown]
+r"""
+## What happens to a pair
+
+Evaluation mode is the first suspect. In training, BatchNorm uses the statistics of the batch; in evaluation mode, it uses **running averages** of those statistics, which could be inaccurate.
+To test this, replace the running averages with the exact statistics of the whole training set:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -112,7 +142,7 @@ recalibrated = copy.deepcopy(network)
 for layer in recalibrated:
     if isinstance(layer, nn.BatchNorm1d):
         layer.reset_running_stats()
-        layer.momentum = None  # average over all batches; here there is one, and it is everything
+        layer.momentum = None  # average over all batches; here one batch holds everything
 with torch.no_grad():
     recalibrated.train()(pixels[training_set])
 print(f"with the running averages:  {test_accuracy(network):.2f}")
@@ -120,9 +150,17 @@ print(f"with the exact statistics:  {test_accuracy(recalibrated.eval()):.2f}")
 
 # %% [markdown]
 """
-Better or worse by a little, and nowhere near 0.9. So the weights themselves were learned badly. Look at what
-a hidden unit sees in training. A batch of 2 gives it two numbers, and BatchNorm makes this of them:
+The exact statistics do not restore the accuracy that larger batches reach, so the weights themselves were learned badly. For a batch of 2, a single hidden unit produces two numbers.
 """
+
+# %% folded="Predict: 3 and 500"
+predict(
+    "01/three-and-500",
+    "BatchNorm gets a batch of two numbers, 3 and 500. What does it turn the 500 into?",
+    functional.batch_norm(torch.tensor([[3.0], [500.0]]), None, None, training=True)[1].item(),
+    "The mean lies halfway between two numbers, and each of them is exactly one standard deviation away from it.",
+    between=(0, 500),
+)
 
 # %%
 for pair in ([3.0, 5.0], [3.0, 500.0], [-0.1, 0.1], [7.0, 3.0], [0.0, 0.01], [0.0, 0.001]):
@@ -131,18 +169,33 @@ for pair in ([3.0, 5.0], [3.0, 500.0], [-0.1, 0.1], [7.0, 3.0], [0.0, 0.01], [0.
 
 # %% [markdown]
 r"""
-Two numbers have their mean in the middle, and both are one standard deviation away from it. So a pair becomes
-$(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by about a hundredth or less. That is bad in
-two ways.
+BatchNorm keeps little more of two numbers than which one is larger: a pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by only a few hundredths or less. Then the constant $\epsilon = 10^{-5}$ (the argument `eps`), which BatchNorm adds to the variance, is not negligible compared with the variance. The next figure shows the first output of a pair while the second number stays at 0.
+"""
 
-- **Values.** Only the order is left. Which of two pictures has the larger value says little about either digit.
-- **Slopes.** For most pairs the output is flat: no gradient passes. Where the two numbers change places it is
-  steep: it runs from $-1$ to $1$ with the slope $1 / (2 \sqrt{\epsilon}) = 158$, where $\epsilon$ = 1e-5 is the norm's
-  `eps`. (We come to it.) Every gradient that passes there is multiplied by that.
+# %% folded="Figure 1.2: the output for one number of a pair"
+figure, (left, right) = new_figure(1, 2, height=3.0)
+first = torch.linspace(-0.05, 0.05, 801, dtype=torch.float64)[:, None].requires_grad_(True)
+pairs = torch.cat([first, torch.zeros_like(first)], dim=1).T
+outputs = functional.batch_norm(pairs, None, None, training=True)[0]
+(slopes,) = torch.autograd.grad(outputs.sum(), first)
+left.plot(first.detach(), outputs.detach())
+left.set(title="Output for the first number", xlabel="first number", ylabel="output")
+right.plot(first.detach(), slopes, color=COLORS["vermilion"])
+right.set(title="Its derivative", xlabel="first number", ylabel="derivative")
+show(
+    figure,
+    number="1.2",
+    caption="BatchNorm on a batch of two numbers, the second of which is 0. The output is almost a step: flat where the numbers clearly differ, and very steep where they cross.",
+    alt="Left: the output for the first number of a pair, against that number from minus 0.05 to 0.05, with the second number at 0. It is "
+    "close to minus 1, rises steeply at 0 and is close to 1. Right: its derivative, near 0 except for a narrow peak of about 158 at 0.",
+)
+print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / math.sqrt(1e-5):.1f}")
 
-Which of the two did the damage? Keep the values, and take the slopes away. The norm below hands on what BatchNorm
-hands on. On the way back it has the gentle slopes of $\epsilon = 1$, which are never above 0.5. "In pairs" is the
-accuracy in training mode, with two pictures at a time.
+# %% [markdown]
+r"""
+This shape does damage in two ways. First, only the order of the **values** survives. Second, the **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers cross, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
+
+Which effect matters more? The layer `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives that belong to $\epsilon = 1$, which are at most 0.5 (times a learned factor).
 """
 
 
@@ -156,6 +209,7 @@ class GentleSlopes(nn.BatchNorm1d):
         return gentle + (exact - gentle).detach()  # the value of exact, the gradient of gentle
 
 
+# %% folded="Measure: accuracy in training mode, two images at a time"
 def accuracy_in_pairs(network):
     torch.manual_seed(0)
     network, right = copy.deepcopy(network).train(), []
@@ -165,46 +219,37 @@ def accuracy_in_pairs(network):
     return torch.cat(right).double().mean().item()
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] folded="Compare three norms, trained with batches of 2"
 trained[GentleSlopes, 2] = train_network(GentleSlopes, 2)
-print("batches of 2   eval mode  in pairs  longest gradient  largest weight")
+print("batches of 2   evaluation mode   in pairs   largest gradient   largest weight")
 for norm in (nn.BatchNorm1d, GentleSlopes, nn.LayerNorm):
-    network, longest = trained[norm, 2]
-    largest = max(weight.abs().max().item() for weight in network.parameters())
-    accuracies = f"{test_accuracy(network):>10.2f}{accuracy_in_pairs(network):>10.2f}"
-    print(f"{norm.__name__:<14}{accuracies}{longest:>18.0f}{largest:>16.0f}")
+    network, largest = trained[norm, 2]
+    weight = max(weight.abs().max().item() for weight in network.parameters())
+    shares = f"{test_accuracy(network):>15.2f}{accuracy_in_pairs(network):>11.2f}"
+    print(f"{norm.__name__:<14}{shares}{largest:>19.0f}{weight:>17.0f}")
 
 # %% [markdown]
 r"""
-Mostly the slopes. BatchNorm's gradients go into the thousands, and its weights are thrown far away: the training
-diverges. With the same values and gentle slopes, eval mode is nearly as good as LayerNorm. The values have their
-price as well. In pairs, which is all that it sees in training, even that network gets little more than half right.
+The derivatives do most of the damage: with BatchNorm, the gradients become very large and drive the weights to very large values. With the same values and gentle derivatives, the network does well in evaluation mode. Losing the values has a cost as well: in training mode, two images at a time
+("in pairs"), even this network recognizes far fewer images.
 
-The slopes multiply rounding errors, too, step after step. So the accuracy of BatchNorm's row differs from machine to
-machine.
-
-BatchNorm is not a function of a picture. It is a function of a batch. The rest of this chapter is about which
-numbers a norm puts together, and what follows from it.
+In training mode, BatchNorm is not a function of a single image; it is a function of a batch.
 """
 
 # %% [markdown]
 r"""
 ## What a norm is for
 
-An activation function does its work in a window. Far from 0, $\tanh$ is flat: its slope is nearly 0, and so is
-every gradient that passes it. Very close to 0 it is a straight line, and a network of straight lines is one
-straight line. So the numbers that enter it should have a sensible size, in every layer.
+In the network above, each norm stands between a linear layer and its activation function. The reason is easiest to see with $\tanh$, which works best in a limited range. Far from 0, $\tanh$ is flat, so gradients vanish. Very close to 0, it is almost a straight line, and several linear layers in a row
+are no more powerful than one. If every layer makes its values somewhat too small, or somewhat too large, twenty layers make them far too small or far too large.
 
-This is why a norm usually stands between a linear layer and its activation, as in the network above. Nothing else
-guarantees that size. Each layer multiplies by a matrix, and the product of twenty factors, each a little too small or too
-large, is far too small or too large. Below, 64 × 64 random matrices with entries of three magnitudes, twenty layers of $\tanh$, without and with
-a norm. The left plot shows how far pictures lie apart when they enter $\tanh$, the right one the mean slope that they meet there.
+For the next figure, 256 images pass through twenty layers of 64 units with $\tanh$ and random weights of standard deviation $s / \sqrt{64}$, for $s$ = 0.5, 1 and 4, without and with a norm.
 """
 
 
-# %%
+# %% folded="Twenty layers of tanh, with and without a norm"
 def through_layers(scale, with_norm, depth=20):
-    """Return, for each layer, the spread between pictures in front of tanh, and the slope of tanh."""
+    """Return, for each layer, the spread between images before tanh, and the derivative of tanh."""
     generator = torch.Generator().manual_seed(0)
     x, spreads, slopes = pixels[training_set[:256]], [], []
     for _ in range(depth):
@@ -219,46 +264,40 @@ def through_layers(scale, with_norm, depth=20):
 
 scales = {0.5: ("blue", "o"), 1.0: ("green", "^"), 4.0: ("vermilion", "s")}
 
-# %% folded="Plot: How far pictures lie apart"
+# %% folded="Figure 1.3: spread and derivative in twenty layers"
 figure, (left, right) = new_figure(1, 2, height=3.6)
 layers = range(1, 21)
 for scale, (color, marker) in scales.items():
     style = {"color": COLORS[color], "marker": marker, "markersize": 3.5}
     for axes, values in zip((left, right), through_layers(scale, False), strict=True):
-        axes.plot(layers, values, label=f"no norm, weights × {scale:g}", **style)
+        axes.plot(layers, values, label=f"no norm, s = {scale:g}", **style)
 for scale in scales:
     for axes, values in zip((left, right), through_layers(scale, True), strict=True):
         label = "with a norm, all three" if scale == 0.5 else None
         axes.plot(layers, values, ":", color=COLORS["black"], label=label)
 left.set_yscale("log")
-left.set(title="How far pictures lie apart", xlabel="layer", ylabel="standard deviation")
-right.set(title="Mean slope of tanh", xlabel="layer", ylabel="slope (no unit)", ylim=(0, 1.05))
+left.set(title="Spread between images before tanh", xlabel="layer", ylabel="standard deviation")
+right.set(title="Mean derivative of tanh", xlabel="layer", ylabel="derivative", ylim=(0, 1.05))
 left.legend(fontsize=8, loc="lower left")
 show(
     figure,
-    alt="Two plots over twenty layers. Without a norm, weights times 0.5 let the standard deviation fall "
-    "below a millionth, and weights times 4 keep it large but leave tanh a mean slope of about 0.2. With a "
-    "norm all three sizes of weights give the same curves: a standard deviation of 1 and a slope of about 0.6.",
+    number="1.3",
+    caption="Without a norm, small weights make all images alike, and large weights drive tanh into its flat part. With a norm, the three curves coincide.",
+    alt="Two plots over twenty layers. Without a norm, weights with s = 0.5 let the standard deviation fall "
+    "below a millionth, and weights with s = 4 keep it large but leave tanh a mean derivative of about 0.2. With a "
+    "norm all three sizes of weights give the same curves: a standard deviation of 1 and a derivative of about 0.6.",
 )
 for scale in scales:
     without, with_norm = through_layers(scale, False)[0][-1], through_layers(scale, True)[0][-1]
-    print(
-        f"weights × {scale:<4g} spread in layer 20: {without:.0e} without, {with_norm:.2f} with norm"
-    )
+    print(f"s = {scale:<4g} spread in layer 20: {without:.0e} without, {with_norm:.2f} with norm")
 
 # %% [markdown]
 r"""
-Without a norm, large weights drive $\tanh$ into its flat part. Small ones make all pictures alike; their slope of 1 is no gain, since
-$\tanh$ is a straight line there. With a norm the three curves are one: it takes out the size of the weights. (Right behind it the spread is 1 by
-construction.) Then the layer multiplies by a learned $\gamma$ and adds a
-learned $\beta$, so that the network can choose size and center itself.
+The norm removes the effect of the size of the weights. Afterward, the layer multiplies by a learned $\gamma$ and adds a learned $\beta$, so that the network can choose size and center itself.
 
-This much is fact. *Why* it makes training faster is less settled. Ioffe and Szegedy (2015) argued that layers no longer
-have to follow the shifting distribution of their inputs. Santurkar and others (2018) put that to the test, added such
-shifts on purpose, and training did not suffer; they explain the gain by a smoother loss.
+Ioffe and Szegedy (2015) found that BatchNorm also speeds up training. *Why* is less settled. They argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they explain the gain by a smoother loss.
 
-A side effect: what the norm subtracts, the layer before it need not learn. In training mode a bias in front of a BatchNorm gets no
-gradient, which is why one writes `bias=False` there.
+BatchNorm has a side effect: it subtracts the mean, so in training mode a bias before it has no effect and gets no gradient except for rounding errors. A linear layer before a BatchNorm can therefore have `bias=False`.
 """
 
 # %%
@@ -273,100 +312,78 @@ print("the bias's gradient is below 1e-9 of the weight's:", bool(share < 1e-9))
 r"""
 ## One operation, many axes
 
-All norms of this chapter do the same thing. (One leaves out the mean; we come to it.) A norm divides the entries of a tensor into groups, and for each group of $m$
-entries computes
+All norms in this chapter perform the same operation. (RMSNorm leaves out the mean.) A norm divides the entries of a tensor into groups, and for each group of $m$ entries it computes
 
 $$\mu = \frac{1}{m} \sum_i x_i \qquad \sigma^2 = \frac{1}{m} \sum_i (x_i - \mu)^2 \qquad y_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}$$
 
-The small $\epsilon$ (`eps`, often 1e-5) stands *inside* the root. It keeps the division safe for a group of equal
-numbers, whose variance is 0. The variance is the *biased* one, with $m$ and not $m - 1$ below.
+The small $\epsilon$ stands *inside* the root and keeps the division safe for a group of equal numbers, whose variance is 0. This is the **biased variance**: the sum is divided by $m$ rather than $m - 1$.
 
-What differs is which entries form a group. That need not be taken from a table, it can be measured: two entries share
-statistics if the output at the one depends on the input at the other, and autograd knows about that. Below, a tensor
-of 3 pictures and 4 channels of 2 × 3 pixels.
+The norms differ in which entries form a group. Below is a tensor of shape (N, C, L): N examples, each with C = 6 channels at L = 3 positions. Each block is an example, each row a channel, each column a position. **Entries of one color share their statistics.**
+Choose a norm, a batch size and a number of groups; choose an entry and change it. Then try this:
+
+- Set the entry to 50. How many other outputs change with BatchNorm, and how many with each of the other norms?
+- Switch BatchNorm to evaluation mode. What happens to the 50, and to the other entries?
+- Reduce the batch size. Which norms notice?
+"""
+
+# %%
+explore_norms("batch", batch=4, entry=(0, 1, 1))
+
+# %% [markdown]
+r"""
+In training, BatchNorm is the only one of these norms that combines different examples. In evaluation mode, BatchNorm uses stored statistics, so an extreme entry changes no other output, and nothing limits the size of its own output.
+Batch size and mode do not matter to the other norms (unless an InstanceNorm is told to keep running statistics).
+
+Autograd knows what an output depends on, so the groups can also be measured. The function below counts the inputs on which the very first output depends, in a tensor of 3 images of 4 channels with 2 × 3 pixels.
 """
 
 
 # %%
 def entries_that_matter(norm):
-    """Return where a change of the input changes the very first entry of the output."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(3, 4, 2, 3, generator=generator, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(norm(x)[0, 0, 0, 0], x)
-    return slope != 0
+    return int((slope != 0).sum())
 
 
+# %% folded="Count: the entries on which the first output depends"
 def layer_norm_of_channels(x):
     return functional.layer_norm(x.movedim(1, -1), (x.shape[1],)).movedim(-1, 1)
 
 
-panels = {
+norms = {
     "BatchNorm2d(4)": lambda x: functional.batch_norm(x, None, None, training=True),
     "InstanceNorm2d(4)": functional.instance_norm,
     "GroupNorm(2, 4)": lambda x: functional.group_norm(x, 2),
     "LayerNorm((4, 2, 3))": lambda x: functional.layer_norm(x, (4, 2, 3)),
     "LayerNorm(4), channels last": layer_norm_of_channels,
 }
-colors = torch.tensor([[0.88, 0.88, 0.88], [0.0, 0.45, 0.70], [0.84, 0.37, 0.0]])
-
-# %% folded="Plot: the entries that matter to each norm"
-figure, grid = new_figure(2, 3, height=4.2, sharex=True, sharey=True)
-for axes, (name, norm) in zip(grid.flat, panels.items(), strict=False):
-    kind = entries_that_matter(norm).long()
-    print(f"{name:<28}{int(kind.sum()):>3} of 72 entries share their statistics")
-    kind[0, 0, 0, 0] = 2
-    axes.imshow(colors[kind.permute(0, 2, 1, 3).reshape(6, 12)], aspect="auto")
-    axes.grid(False)
-    for boundary in range(1, 12):
-        axes.axvline(boundary - 0.5, color="white", linewidth=4 if boundary % 3 == 0 else 0.7)
-    for boundary in range(1, 6):
-        axes.axhline(boundary - 0.5, color="white", linewidth=4 if boundary % 2 == 0 else 0.7)
-    axes.set_xticks([1, 4, 7, 10], ["0", "1", "2", "3"])
-    axes.set_yticks([0.5, 2.5, 4.5], ["0", "1", "2"])
-    axes.set(title=name, xlabel="channel", ylabel="picture")
-    axes.tick_params(labelbottom=True)
-legend = grid.flat[5]
-legend.axis("off")
-for row, (text, color) in enumerate((("one entry", 2), ("shares statistics", 1), ("does not", 0))):
-    legend.plot([1], [1.0 + 1.2 * row], "s", color=colors[color].tolist(), markersize=11)
-    legend.text(2.0, 1.0 + 1.2 * row, text, va="center", fontsize=9)
-figure.suptitle("Which entries share their mean and variance", x=0.02, ha="left", fontsize=11)
-show(
-    figure,
-    alt="Five grids of three pictures by four channels, each cell with two by three pixels. BatchNorm: the "
-    "statistics are shared by channel 0 of all pictures. InstanceNorm: by channel 0 of picture 0. GroupNorm "
-    "with two groups: by channels 0 and 1 of picture 0. LayerNorm over (4, 2, 3): by all of picture 0. "
-    "LayerNorm over the channels: by one pixel of picture 0 in all four channels.",
-)
+for name, norm in norms.items():
+    print(f"{name:<28} the first output depends on {entries_that_matter(norm):>2} of 72 entries")
 
 # %% [markdown]
 r"""
-BatchNorm is the only one that looks at other pictures. All others treat a picture by itself, so the size of the batch
-cannot matter to them, and training and eval mode are the same (unless an InstanceNorm is asked to keep running statistics).
-
-A point on which many notes are wrong, since a well-known figure shows it that way: LayerNorm does not mean "over channels,
-rows and columns". `nn.LayerNorm` normalizes over the *trailing* axes whose sizes you name. A transformer names the features
-alone, so each token has its own statistics. The last two grids are both LayerNorm.
+The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Figure 2 of the paper on GroupNorm (Wu and He 2018) draws LayerNorm
+over channels, rows and columns. A transformer names only the features.
 """
 
 # %% [markdown] exercise="normalize" points=4 minutes=15 difficulty=1
 """
-### One function for all of them
+### One function for all norms
 
-Write `normalize(x, axes, eps=1e-5)`: the operation above, for groups along any axes.
+A single function can replace all these norms if it knows which axes to normalize over.
 
-- **In**: `x`, a float32 or float64 tensor of any shape; `axes`, a tuple of integers, negative ones count from the back.
-  Entries that differ only in their position along these axes form one group.
-- **Out**: a tensor of the same shape and dtype. `x` stays as it is.
-- The variance is the biased one, and `eps` is added to it under the root.
-- Autograd goes through all of it, through mean and variance too. In a group of equal numbers the values are 0 and
-  the gradient is finite.
-- In float32, groups with a mean of ten thousand and a standard deviation of 1 come out right to two decimals.
-- **Not allowed**: torch's own norms, functions and classes, such as `layer_norm` and `BatchNorm2d`. The check reads your code for
-  their names; if it finds one, nothing else counts.
+`normalize(x, axes, eps=1e-5) -> tensor`
 
-<!-- hint: Which two numbers does each group need? A tensor of pictures, channels, rows and columns that is normalized over rows and columns has how many groups, and which shape should its means have? -->
-<!-- hint: Reduce over all the axes in one go, and keep the reduced axes with size 1, so that the result broadcasts against x. The variance is the mean of the squared distances from that mean. -->
+- **In** `x`: a float32 or float64 tensor of any shape. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
+- **Out**: the operation above, a tensor of the shape and dtype of `x`; `x` itself does not change. The variance is biased, and `eps` is added to it under the root. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
+- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0 and the gradient is finite.
+- **Limits**: do not use torch's own norms, neither functions nor classes, such as `layer_norm` and `BatchNorm2d`. The check searches your code for their names; if it finds one, the exercise earns no points.
+
+`normalize(torch.tensor([[1.0, 3.0], [10.0, 30.0]]), (1,))` returns about `[[-1, 1], [-1, 1]]`; with `(0,)` it returns about `[[-1, -1], [1, 1]]`.
+
+<!-- hint: Which two numbers does each group need? A tensor of images, channels, rows and columns that is normalized over rows and columns has how many groups, and which shape should its means have? -->
+<!-- hint: Reduce over all the axes at once, and keep the reduced axes with size 1, so that the result broadcasts against x. The variance is the mean of the squared distances from that mean. -->
 <!-- hint: `mean` takes `dim=axes` and `keepdim=True`. So does `var`, which by default divides by one less than the count: look for its `correction`. -->
 """
 
@@ -383,6 +400,7 @@ def normalize(x, axes, eps=1e-5):
 
 # %% test="normalize"
 check = Check("normalize")
+OWN = "normalized_in_float64"  # calls torch's own norm
 
 
 def normalized_in_float64(x, axes, eps=1e-5):
@@ -395,7 +413,7 @@ def require_no_norm():
     """Read the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
-    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
+    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*", OWN)
 
 
 with check.property("each group has mean 0 and variance 1, without torch's own norms"):
@@ -405,6 +423,12 @@ with check.property("each group has mean 0 and variance 1, without torch's own n
         expected = normalized_in_float64(x, axes).float()
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"axes={axes}")
     require_no_norm()
+with check.property("one axis or five axes, counted from either end"):
+    for sizes, axes in (((9,), (0,)), ((3, 2, 4, 6, 5), (1, -1)), ((3, 2, 4, 6, 5), (-3, 0, 4))):
+        x = check.draw.normal(*sizes, mean=1.0)
+        got = check.call(normalize, x, axes)
+        expected = normalized_in_float64(x, axes).float()
+        check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"shape {sizes}, axes={axes}")
 with check.property("equals torch's own norms, in float32 and in float64"):
     for dtype in (torch.float32, torch.float64):
         x = check.draw.normal(5, 4, 3, 2, dtype=dtype)
@@ -416,13 +440,13 @@ with check.property("equals torch's own norms, in float32 and in float64"):
             got = check.call(normalize, x, axes)
             few = 64 * torch.finfo(dtype).eps
             check.close(got, expected, rtol=few, atol=few, what=f"{name} in {dtype}")
-with check.property("a small variance: eps counts, and stands under the root"):
+with check.property("a small variance: eps is added under the root"):
     x = check.draw.normal(4, 6, 3, std=3e-3)
     for given in ((), (1e-4,)):
         got = check.call(normalize, x, (1,), *given)
         expected = normalized_in_float64(x, (1,), *given).float()
         check.close(got, expected, rtol=1e-3, atol=1e-3, what=f"eps={(*given, 1e-5)[0]:g}")
-with check.property("a mean of ten thousand leaves the digits of the rest", weight=2):
+with check.property("with a mean of 10,000, accurate to within 0.005", weight=2):
     x = check.draw.normal(6, 50, mean=1e4)
     got = check.call(normalize, x, (1,))
     check.close(got, normalized_in_float64(x, (1,)).float(), rtol=0.0, atol=5e-3)
@@ -442,7 +466,7 @@ with check.property("a group of equal numbers gives 0, and a finite gradient"):
     leaf = x.double().requires_grad_(True)
     (slope,) = torch.autograd.grad(normalized_in_float64(leaf, (-1,)), leaf, grad_output.double())
     check.close(got["gradient"], slope.float(), rtol=1e-4, atol=1e-3, what="the gradient")
-with check.property("leaves x as it is", weight=0.5):
+with check.property("x does not change", weight=0.5):
     x = check.draw.normal(check.draw.integer(5, 12), 4, mean=3.0)
     seen = check.call(probes.after_call, normalize, x, (0,))
     check.close(seen["output"], normalized_in_float64(x, (0,)).float(), rtol=1e-4, atol=1e-4)
@@ -466,47 +490,46 @@ with check.property("takes another eps"):
 check.score()
 
 # %% [markdown]
-"""
-## The norms are relatives
+r"""
+## The same norm in another shape
 
-If they are one operation, some of them must coincide. And each must be a BatchNorm of the same numbers in another shape:
-write each group as a column of a matrix, and let BatchNorm normalize the columns. The next cell compares
-torch's own functions, in roundings: the distance from 1 to the next number of the format, which is called its epsilon and has
-nothing to do with the $\epsilon$ under the root. The values go up to about 3, so a few roundings are to be expected.
+Since all norms except RMSNorm are one operation, each can be written as a BatchNorm of the same numbers, with the axes rearranged. InstanceNorm computes one mean for each channel of each example. If you treat every channel of every example as a separate channel, BatchNorm computes exactly the same means, as the drawing shows.
 """
 
+# %% folded="Drawing: InstanceNorm as a BatchNorm"
+show_drawing(
+    "01/other-shape",
+    number="1.4",
+    caption="InstanceNorm of a tensor of shape (2, 3, L) is BatchNorm of the same numbers in the shape (1, 6, L): each group keeps its entries.",
+    alt="Left: a tensor with two examples of three channels. Right: the same six rows, as one example of six channels. BatchNorm of the "
+    "tensor on the right has one mean for each row, as InstanceNorm of the tensor on the left. Arrows lead from left to right.",
+)
 
-# %%
+
+# %% folded="Four identities"
 def batch_norm(x):
     return functional.batch_norm(x, None, None, training=True)
 
 
 def compare_relatives(dtype):
+    """Return, for each identity, the largest difference of two entries, in machine epsilons."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(6, 4, 5, 3, generator=generator, dtype=torch.float64).to(dtype)
     centered = x - x.mean(dim=-1, keepdim=True)
     pairs = {
-        "GroupNorm, 1 group    = LayerNorm over (C, H, W)": (
+        "GroupNorm, 1 group = LayerNorm over (C, H, W)": (
             functional.group_norm(x, 1),
             functional.layer_norm(x, (4, 5, 3)),
         ),
-        "GroupNorm, C groups   = InstanceNorm": (
+        "GroupNorm, C groups = InstanceNorm": (
             functional.group_norm(x, 4),
             functional.instance_norm(x),
         ),
-        "InstanceNorm          = BatchNorm of (1, N * C, H, W)": (
+        "InstanceNorm = BatchNorm of (1, N * C, H, W)": (
             functional.instance_norm(x),
             batch_norm(x.reshape(1, 24, 5, 3)).reshape(x.shape),
         ),
-        "GroupNorm, 2 groups   = BatchNorm of (1, N * 2, C / 2, H, W)": (
-            functional.group_norm(x, 2),
-            batch_norm(x.reshape(1, 12, 2, 5, 3)).reshape(x.shape),
-        ),
-        "LayerNorm over W      = BatchNorm of the transposed matrix": (
-            functional.layer_norm(x, (3,)),
-            batch_norm(x.reshape(-1, 3).T).T.reshape(x.shape),
-        ),
-        "LayerNorm over W      = RMSNorm of x - mean": (
+        "LayerNorm over W = RMSNorm of x minus its mean": (
             functional.layer_norm(x, (3,), eps=1e-5),
             functional.rms_norm(centered, (3,), eps=1e-5),
         ),
@@ -517,50 +540,63 @@ def compare_relatives(dtype):
     }
 
 
-differences = {dtype: compare_relatives(dtype) for dtype in (torch.float32, torch.float64)}
-for dtype, found in differences.items():
-    print(f"{dtype}: all six hold to 20 roundings: {max(found.values()) <= 20}")
+generator = torch.Generator().manual_seed(0)
+x = torch.randn(6, 4, 5, 3, generator=generator)
+as_many = functional.group_norm(x, 4)
+others = {
+    "InstanceNorm": functional.instance_norm(x),
+    "LayerNorm over (C, H, W)": functional.layer_norm(x, (4, 5, 3)),
+    "BatchNorm in training": functional.batch_norm(x, None, None, training=True),
+}
 
-# %% tags=["nbval-ignore-output"]
-print(f"{'largest difference, in roundings':<62}{'float32':>8}{'float64':>8}")
-for name in differences[torch.float32]:
-    row = "".join(f"{differences[dtype][name]:>8.1f}" for dtype in differences)
-    print(f"{name:<62}{row}")
+# %% folded="Predict: GroupNorm with as many groups as channels"
+predict(
+    "01/as-many-groups",
+    "GroupNorm divides the channels of each example into groups. On images with 4 channels and 4 groups, which other norm gives the same numbers?",
+    min(others, key=lambda name: (others[name] - as_many).abs().max().item()),
+    "Each group is a single channel of a single example.",
+    choices=list(others),
+)
+
+# %%
+identities = {dtype: compare_relatives(dtype) for dtype in (torch.float32, torch.float64)}
+for name in identities[torch.float32]:
+    largest = max(found[name] for found in identities.values())
+    print(f"{name:<48} up to rounding: {largest <= 20}")
 
 # %% [markdown]
 r"""
-The identities hold for the normalization. The learned $\gamma$ and $\beta$ are another matter: GroupNorm and BatchNorm have
-one pair per *channel*, LayerNorm one per *entry* of the shape that it normalizes. `GroupNorm(1, C)` and
-`LayerNorm((C, H, W))` compute the same numbers, and learn different things.
+"Up to rounding" means that no entry differs by more than 20 **machine epsilons**; the machine epsilon is the distance from 1 to the next larger number of the format. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, and LayerNorm has one of each for every *entry* of the
+normalized shape. So `GroupNorm(1, C)` and `LayerNorm((C, H, W))` normalize to the same numbers but learn different parameters.
 
-GroupNorm (Wu and He 2018) lies between the two ends: channels in groups, each with its neighbors. It was made for
-detection and segmentation, where pictures are large and batches are small.
+GroupNorm lies between InstanceNorm and LayerNorm. Wu and He (2018) made it for tasks in which memory limits the batch size, and tested it, among other tasks, on detection and segmentation.
 """
 
 # %% [markdown] exercise="group-norm" points=4 minutes=15 difficulty=2
 r"""
 ### GroupNorm
 
-Write `group_norm(x, groups, weight, bias, eps=1e-5)`.
+GroupNorm does not depend on the batch size, so it suits small batches. Write the function.
 
-- **In**: `x` of shape (pictures, channels, ...) with any number of axes behind, none included, float32 or float64; `groups`, an
-  integer that divides the channels; `weight` and `bias` of shape (channels,), of the same dtype.
-- Neighboring channels form a group: with 6 channels and 2 groups, channels 0, 1, 2 are the first one. A group of one
-  picture has one mean and one variance, over its channels and over all axes behind.
-- Then each channel is multiplied by its weight, and its bias is added.
-- **Out**: a tensor of the shape and dtype of `x`, as precise as `normalize` beside a mean of ten thousand. Autograd goes through.
-- **Not allowed**: torch's own norms, functions and classes; if your code names one, nothing else counts. Your `normalize` is
-  welcome, once its own check is green.
+`group_norm(x, groups, weight, bias, eps=1e-5) -> tensor`
+
+- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
+  Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
+- **Out**: a tensor of the shape and dtype of `x`: each channel normalized, multiplied by its weight, plus its bias. With a mean of 10,000, the result is as accurate as that of `normalize`. The arguments do not change.
+- **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
+- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
+
+With `x = torch.tensor([[1.0, 3.0, 10.0, 30.0]])`, 2 groups, weights of 1 and biases of 0, `group_norm` returns about `[[-1, 1, -1, 1]]`.
 
 <!-- hint: Your normalize can do all of it, if only the channels of one group had an axis of their own. Which shape has such an axis? -->
-<!-- hint: Split the axis of channels in two: groups first, then the channels within a group. Normalize over everything behind the groups, and go back to the old shape before weight and bias come in. -->
-<!-- hint: `x.reshape(len(x), groups, -1)` has three axes, and only the last one is normalized over. For weight and bias, a view of shape (1, channels, 1, ...) with as many axes as x. -->
+<!-- hint: Split the axis of channels in two: groups first, then the channels within a group. Normalize over everything after the groups, and return to the old shape before applying weight and bias. -->
+<!-- hint: `x.reshape(len(x), groups, -1)` has three axes, and only the last one is normalized over. For weight and bias, use a view of shape (1, C, 1, ...) with as many axes as x. -->
 """
 
 
 # %% solution="group-norm"
 def group_norm(x, groups, weight, bias, eps=1e-5):
-    """Return ``x``, (pictures, channels, ...), normalized in groups of channels, scaled and shifted."""
+    """Return ``x``, (N, C, ...), normalized in groups of channels, scaled and shifted."""
     ### BEGIN SOLUTION
     normalized = normalize(x.reshape(len(x), groups, -1), (2,), eps).reshape(x.shape)
     per_channel = (1, -1) + (1,) * (x.ndim - 2)
@@ -585,7 +621,7 @@ def require_no_norm():
 
 
 def require_gradients(names, x, *given):
-    """Compare the gradients by x, the weight or the bias with those of torch's own function."""
+    """Compare the gradients with respect to x, the weight or the bias with those of torch's own function."""
     weight, bias = (check.draw.normal(x.shape[1], dtype=x.dtype) for _ in range(2))
     grad_output = check.draw.normal(*x.shape, dtype=x.dtype)
     values = {"x": x, "the weight": weight, "the bias": bias}
@@ -603,7 +639,7 @@ def require_gradients(names, x, *given):
         (slope,) = torch.autograd.grad(output, leaves[name], grad_output.double())
         expected = output.detach().to(x.dtype)
         check.close(got["output"], expected, rtol=1e-4, atol=1e-5, what="the value")
-        what = f"the gradient by {name}"
+        what = f"the gradient with respect to {name}"
         check.close(got["gradient"], slope.to(x.dtype), rtol=1e-3, atol=1e-3, what=what)
 
 
@@ -616,13 +652,13 @@ with check.property("2 and 3 groups, by definition, without torch's own norms"):
         check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"groups={groups}")
     require_no_norm()
 with check.property("one group is LayerNorm over (C, H, W), C groups are InstanceNorm"):
-    x, unit, zero = check.draw.normal(3, 5, 2, 4), torch.ones(5), torch.zeros(5)
+    x, unit, zero = check.draw.normal(3, 7, 2, 4), torch.ones(7), torch.zeros(7)
     got = check.call(group_norm, x, 1, unit, zero)
-    expected = functional.layer_norm(x.double(), (5, 2, 4)).float()
+    expected = functional.layer_norm(x.double(), (7, 2, 4)).float()
     check.close(got, expected, rtol=1e-4, atol=1e-5, what="one group")
-    got = check.call(group_norm, x, 5, unit, zero)
+    got = check.call(group_norm, x, 7, unit, zero)
     expected = functional.instance_norm(x.double()).float()
-    check.close(got, expected, rtol=1e-4, atol=1e-5, what="five groups")
+    check.close(got, expected, rtol=1e-4, atol=1e-5, what="seven groups")
 with check.property("works for vectors, sequences and volumes", weight=2):
     weight, bias = check.draw.normal(8), check.draw.normal(8)
     for sizes in ((5, 8), (3, 8, 7), (2, 8, 3, 4, 5)):
@@ -630,17 +666,29 @@ with check.property("works for vectors, sequences and volumes", weight=2):
         got = check.call(group_norm, x, 2, weight, bias)
         expected = group_norm_in_float64(x, 2, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"shape {sizes}")
-with check.property("a mean of ten thousand leaves the digits of the rest; another eps is taken"):
+with check.property("with a mean of 10,000, accurate to within 0.005; another eps is used"):
     x, unit, zero = check.draw.normal(3, 6, 7, mean=1e4), torch.ones(6), torch.zeros(6)
     for eps in (1e-5, 0.5):
         got = check.call(group_norm, x, 2, unit, zero, eps=eps)
         expected = group_norm_in_float64(x, 2, unit, zero, eps)
         check.close(got, expected, rtol=0.0, atol=5e-3, what=f"eps={eps}")
-with check.property("the gradient by x, and by the weight"):
-    require_gradients(("x", "the weight"), check.draw.normal(3, 4, 5), 2)
+with check.property("float64 keeps its precision; the arguments do not change", weight=0.5):
+    x = check.draw.normal(2, 6, 5, dtype=torch.float64)
+    weight, bias = (check.draw.normal(6, dtype=torch.float64) for _ in range(2))
+    seen = check.call(probes.after_call, group_norm, x, 2, weight, bias)
+    expected = group_norm_in_float64(x, 2, weight, bias)
+    check.close(seen["output"], expected, rtol=1e-9, atol=1e-9)
+    for name, old, place in (("x", x, 0), ("weight", weight, 2), ("bias", bias, 3)):
+        check.equal(seen["arguments"][place], old, what=f"{name} after the call")
+with check.property(
+    "the gradients with respect to x (finite in a group of equal numbers), the weight and the bias"
+):
+    x = check.draw.normal(3, 4, 5)
+    x[1, 2:] = 3.0
+    require_gradients(("x", "the weight", "the bias"), x, 2)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("all digits of float64, with another eps too"):
+with check.property("float64 keeps its precision, with another eps too"):
     x = check.draw.normal(2, 6, 5, mean=3.0, dtype=torch.float64)
     weight = check.draw.normal(6, dtype=torch.float64)
     bias = check.draw.normal(6, dtype=torch.float64)
@@ -648,7 +696,7 @@ with check.property("all digits of float64, with another eps too"):
         got = check.call(group_norm, x, 3, weight, bias, eps=eps)
         expected = group_norm_in_float64(x, 3, weight, bias, eps)
         check.close(got, expected, rtol=1e-9, atol=1e-9, what=f"eps={eps}")
-with check.property("the gradient by x, and by the bias, for pictures in float64"):
+with check.property("the gradient with respect to x and the bias, for images in float64"):
     x = check.draw.normal(2, 6, 5, 3, dtype=torch.float64)
     require_gradients(("x", "the bias"), x, 2 + check.draw.integer(0, 2))
 ### END HIDDEN TESTS
@@ -656,51 +704,78 @@ check.score()
 
 # %% [markdown]
 r"""
-## LayerNorm and RMSNorm: one token at a time
+## One token at a time
 
-Text is a tensor of shape (texts, tokens, features). A model that writes it produces one token after another, so a token
-must not see the ones that come later. A norm can break that rule without anybody noticing. Below, the last of
-five tokens is replaced. Which of the first four come out differently?
+Inside a language model, text is a tensor of shape (texts, tokens, features), where a **token** is the unit that the model reads and writes. In a model that writes one token after another, the result for a token must not depend on later tokens. Ba, Kiros and Hinton (2016) introduced LayerNorm for recurrent networks, in which
+BatchNorm would need separate statistics for every time step. The next cell replaces the last of five tokens and looks at the first four.
 """
 
-# %%
+# %% folded="Replace the last of five tokens"
 generator = torch.Generator().manual_seed(0)
 text = torch.randn(1, 5, 8, generator=generator)
 other_text = text.clone()
 other_text[0, 4] = 10 * torch.randn(8, generator=generator)
-for name, norm in (
-    ("LayerNorm(8)", lambda x: functional.layer_norm(x, (8,))),
-    ("LayerNorm((5, 8))", lambda x: functional.layer_norm(x, (5, 8))),
-    ("InstanceNorm1d over the tokens", lambda x: functional.instance_norm(x.mT).mT),
-):
-    change = (norm(text) - norm(other_text))[0, :4].abs().amax(dim=1)
-    print(f"{name:<32} changes by", [round(value, 1) for value in change.tolist()])
+token_norms = {
+    "LayerNorm(8)": lambda x: functional.layer_norm(x, (8,)),
+    "LayerNorm((5, 8))": lambda x: functional.layer_norm(x, (5, 8)),
+    "InstanceNorm1d over the tokens": lambda x: functional.instance_norm(x.mT).mT,
+}
+changes = {
+    name: (norm(text) - norm(other_text))[0].abs().amax(dim=1) for name, norm in token_norms.items()
+}
+
+# %% folded="Predict: which norm keeps the past"
+predict(
+    "01/future",
+    "The last of five tokens, each with 8 features, is replaced. Which norm leaves the outputs for the first four tokens as they were?",
+    min(changes, key=lambda name: changes[name][:4].max().item()),
+    "It is the only one in which a group lies within a single token.",
+    choices=list(changes),
+)
+
+# %% folded="Figure 1.5: outputs that change with a later token"
+figure, axes = new_figure(height=2.4)
+shown = torch.stack(list(changes.values()))
+axes.imshow(shown, aspect="auto", cmap="Blues", vmin=0, vmax=4)
+axes.grid(False)
+for row, found in enumerate(shown.tolist()):
+    for column, change in enumerate(found):
+        color = "white" if change > 2.2 else "0.15"
+        axes.text(column, row, f"{change:.1f}", ha="center", va="center", color=color)
+axes.set_xticks(range(5), ["0", "1", "2", "3", "4 (replaced)"])
+axes.set_yticks(range(3), list(changes))
+axes.set(title="Largest change of an output", xlabel="token", ylabel="norm")
+show(
+    figure,
+    number="1.5",
+    caption="Token 4 was replaced. Only with `LayerNorm(8)`, which normalizes over the features of a token, do the outputs for the earlier tokens stay as they were.",
+    alt="A table with one row for each norm and one column for each of five tokens. With LayerNorm over the features, the changes of the "
+    "first four tokens are 0. With LayerNorm over tokens and features and with InstanceNorm over the tokens, all tokens change.",
+)
 
 # %% [markdown]
 """
-LayerNorm was made for recurrent networks (Ba, Kiros and Hinton 2016), where BatchNorm would have to keep statistics for every time
-step. Only the norm over the features alone keeps the past as it was. The other two leak the future into the past: the model
-trains well, and writes badly.
+The other two norms leak the future into the past. During training, a model can exploit this leak; when it generates text, the later tokens do not exist yet.
 """
 
 # %% [markdown] exercise="layer-norm" points=3 minutes=10 difficulty=1
 """
 ### LayerNorm
 
-Write `layer_norm(x, normalized_shape, weight, bias, eps=1e-5)`.
+A transformer normalizes over one trailing axis, the features. Write LayerNorm for any number of trailing axes.
 
-- **In**: `x`, float32 or float64, of any shape; two axes may have the same size; `normalized_shape`, a tuple: the sizes of the
-  last one or more axes of `x`; `weight` and `bias`, of that shape and of the dtype of `x`.
-- The entries of the last `len(normalized_shape)` axes form a group. Then multiply by the weight and add the bias, entry by
-  entry.
-- **Out**: a tensor of the shape and dtype of `x`, as precise as `normalize` beside a mean of ten thousand. Autograd goes through,
-  and a row of equal numbers has a finite gradient.
-- **Not allowed**: torch's own norms, functions and classes; if your code names one, nothing else counts. Your `normalize` is
-  welcome, once its own check is green.
+`layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> tensor`
 
-<!-- hint: `normalized_shape` tells sizes. Your normalize wants axes. How many of them are meant, and at which end of the shape? -->
-<!-- hint: Counted from the back, they are -1, -2 and so on, as many as the shape has entries. -->
-<!-- hint: `tuple(range(-count, 0))` are the last axes. Weight and bias broadcast from the back by themselves. -->
+- **In** `x`: a float32 or float64 tensor of any shape; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
+- **Out**: a tensor of the shape and dtype of `x`. The entries of the last `len(normalized_shape)` axes form a group and are normalized with its mean and biased variance; then each entry is multiplied by its weight, and its bias is added. With a mean of 10,000, the result is as accurate as that of `normalize`. The arguments do not change.
+- **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
+- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
+
+With `x = torch.tensor([[1.0, 3.0], [10.0, 30.0]])`, weights of 2 and biases of 5, `layer_norm(x, (2,), weight, bias)` returns about `[[3, 7], [3, 7]]`.
+
+<!-- hint: `normalized_shape` gives sizes. Your normalize wants axes. How many of them are meant, and at which end of the shape? -->
+<!-- hint: Counted from the end, they are -1, -2 and so on, as many as the shape has entries. -->
+<!-- hint: `tuple(range(-count, 0))` are the last axes. Weight and bias broadcast by themselves. -->
 """
 
 
@@ -730,7 +805,7 @@ def require_no_norm():
 
 
 def require_gradients(names, x, *given):
-    """Compare the gradients by x, the weight or the bias with those of torch's own function."""
+    """Compare the gradients with respect to x, the weight or the bias with those of torch's own function."""
     weight, bias = (check.draw.normal(*given[0], dtype=x.dtype) for _ in range(2))
     grad_output = check.draw.normal(*x.shape, dtype=x.dtype)
     values = {"x": x, "the weight": weight, "the bias": bias}
@@ -748,7 +823,7 @@ def require_gradients(names, x, *given):
         (slope,) = torch.autograd.grad(output, leaves[name], grad_output.double())
         expected = output.detach().to(x.dtype)
         check.close(got["output"], expected, rtol=1e-4, atol=1e-5, what="the value")
-        what = f"the gradient by {name}"
+        what = f"the gradient with respect to {name}"
         check.close(got["gradient"], slope.to(x.dtype), rtol=1e-3, atol=1e-3, what=what)
 
 
@@ -770,25 +845,43 @@ with check.property("two or three trailing axes form one group, two of them of t
         got = check.call(layer_norm, x, shape, weight, bias)
         expected = layer_norm_in_float64(x, shape, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"normalized_shape={shape}")
-with check.property("the biased variance, with eps under the root, the usual one or another"):
+with check.property("all axes, and four of five"):
+    for sizes, shape in (((5,), (5,)), ((4, 3), (4, 3)), ((2, 3, 6, 1, 4), (3, 6, 1, 4))):
+        x = check.draw.normal(*sizes, std=2.0)
+        weight, bias = check.draw.normal(*shape), check.draw.normal(*shape)
+        got = check.call(layer_norm, x, shape, weight, bias)
+        expected = layer_norm_in_float64(x, shape, weight, bias)
+        what = f"shape {sizes}, normalized_shape={shape}"
+        check.close(got, expected, rtol=1e-4, atol=1e-4, what=what)
+with check.property("the biased variance, with eps under the root, the default or another"):
     x, weight, bias = check.draw.normal(6, 3, std=3e-3), check.draw.normal(3), check.draw.normal(3)
     got = check.call(layer_norm, x, (3,), weight, bias)
     expected = layer_norm_in_float64(x, (3,), weight, bias)
-    check.close(got, expected, rtol=1e-3, atol=1e-4, what="the usual eps")
+    check.close(got, expected, rtol=1e-3, atol=1e-4, what="the default eps")
     got = check.call(layer_norm, x, (3,), weight, bias, eps=1e-4)
     expected = layer_norm_in_float64(x, (3,), weight, bias, 1e-4)
     check.close(got, expected, rtol=1e-3, atol=1e-4, what="eps=0.0001")
-with check.property("a mean of ten thousand leaves the digits of the rest"):
+with check.property("with a mean of 10,000, accurate to within 0.005"):
     x, unit, zero = check.draw.normal(4, 30, mean=1e4), torch.ones(30), torch.zeros(30)
     got = check.call(layer_norm, x, (30,), unit, zero)
     check.close(got, layer_norm_in_float64(x, (30,), unit, zero), rtol=0.0, atol=5e-3)
-with check.property("the gradient by x, finite in a row of zeros, and by the weight"):
+with check.property("float64 keeps its precision; the arguments do not change", weight=0.5):
+    x = check.draw.normal(3, 4, 5, dtype=torch.float64)
+    weight, bias = (check.draw.normal(5, dtype=torch.float64) for _ in range(2))
+    seen = check.call(probes.after_call, layer_norm, x, (5,), weight, bias)
+    expected = layer_norm_in_float64(x, (5,), weight, bias)
+    check.close(seen["output"], expected, rtol=1e-9, atol=1e-9)
+    for name, old, place in (("x", x, 0), ("weight", weight, 2), ("bias", bias, 3)):
+        check.equal(seen["arguments"][place], old, what=f"{name} after the call")
+with check.property(
+    "the gradients with respect to x (finite in a row of zeros), the weight and the bias"
+):
     x = check.draw.normal(2, 5, 6)
     x[1, check.draw.integer(0, 5)] = 0.0
-    require_gradients(("x", "the weight"), x, (6,))
+    require_gradients(("x", "the weight", "the bias"), x, (6,))
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("float64 keeps its digits, without leading axes too, and eps is taken"):
+with check.property("float64 keeps its precision, without leading axes too, and eps is used"):
     for sizes, shape in (((4, 2, 5), (2, 5)), ((7,), (7,))):
         x = check.draw.normal(*sizes, dtype=torch.float64)
         weight = check.draw.normal(*shape, dtype=torch.float64)
@@ -805,12 +898,13 @@ check.score()
 
 # %% [markdown]
 r"""
-RMSNorm (Zhang and Sennrich 2019) leaves the mean alone. It divides by the root of the mean *square*:
+## RMSNorm, and squares in 16 bits
+
+RMSNorm (Zhang and Sennrich 2019) does not subtract the mean. It divides by the **root mean square** (RMS):
 
 $$y_i = \frac{x_i}{\sqrt{\frac{1}{m} \sum_j x_j^2 + \epsilon}} \, \gamma_i$$
 
-There is one statistic less to compute and no $\beta$. Llama uses it, and many language models after it. It also has a trap, which the
-next cell shows. In float16 the largest number is 65504.
+It computes one statistic fewer and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it has a trap:
 """
 
 # %%
@@ -818,45 +912,65 @@ features = torch.tensor([300.0, 400.0, -200.0, 100.0], dtype=torch.float16)
 squares = features * features
 print("the features:", features.tolist())
 print("their squares:", squares.tolist())
-print("1 / root of the mean square:", torch.rsqrt(squares.mean()).item())
-print("all features times that:", (features * torch.rsqrt(squares.mean())).tolist())
+factor = torch.rsqrt(squares.mean())
+print("1 / root mean square:", factor.item())
+print("the features times that:", (features * factor).tolist())
 
-small = torch.tensor([1e-4, 2e-4], dtype=torch.float16)
-mean_square = (small * small).mean()
-print("mean square of 1e-4 and 2e-4:", mean_square.item())
-for eps in (1e-6, 1e-8):
-    factor = torch.rsqrt(mean_square + eps).item()
-    wide_factor = torch.rsqrt(small.double().square().mean() + eps).item()
-    print(f"with eps={eps:.0e} the factor is {factor:.0f}, in float64 {wide_factor:.0f}")
+
+# %% folded="Figure 1.6: RMSNorm in float16 and in float64"
+def size_after(scale, dtype, eps):
+    x = (scale * torch.tensor([1.0, 2.0, -1.5, 0.5], dtype=torch.float64)).to(dtype)
+    output = x * torch.rsqrt((x * x).mean() + eps)
+    return output.double().square().mean().sqrt().item()
+
+
+powers = [2.0**k for k in range(-16, 15)]
+figure, grid = new_figure(1, 2, height=3.0, sharey=True)
+for axes, eps in zip(grid, (1e-6, 1e-8), strict=True):
+    for dtype, color, style in ((torch.float64, "blue", "-"), (torch.float16, "vermilion", "--")):
+        sizes = [min(size_after(power, dtype, eps), 3.0) for power in powers]
+        label = str(dtype).removeprefix("torch.")
+        axes.plot(powers, sizes, style, color=COLORS[color], label=label)
+    axes.set_xscale("log", base=2)
+    axes.set(title=f"ε = {eps:.0e}", xlabel="size of the features")
+    axes.set_ylim(-0.1, 2.4)
+grid[0].set_ylabel("RMS of the output")
+grid[0].legend()
+show(
+    figure,
+    number="1.6",
+    caption="The root mean square of RMSNorm's output when every step is computed in the same format. In float16, large features come out as 0, because their squares are inf. With ε = 1e-8, small features give inf (beyond the plot), because their squares and ε round to 0.",
+    alt="Two plots of the root mean square of the output against the size of the features, from 2 to the minus 16 to 2 to the 14. In float64 the curves rise to 1 and stay there. "
+    "In float16 both are 0 from 2 to the 7 on. With an epsilon of 1e-8, the float16 curve leaves the plot for small features.",
+)
+print("1e-8 in float16:", torch.tensor(1e-8, dtype=torch.float16).item())
 
 # %% [markdown]
 r"""
-The features are ordinary. The square of 300 is not: it is inf in float16, so the factor is 0, and the whole token
-disappears. There is no inf and no nan in the result. At the other end small squares become 0. That is harmless as long as
-$\epsilon$ is much larger than they are; a smaller $\epsilon$ becomes 0 as well, and nothing is left to divide by.
+The square of 300 exceeds float16's largest number, 65504, and becomes inf. The factor becomes 0, and the whole token disappears, although the result contains neither inf nor nan. At the other end, small squares become 0. This underflow is harmless
+as long as $\epsilon$ is much larger than the squares; but an $\epsilon$ of $10^{-8}$ also becomes 0, and then RMSNorm divides by 0.
 
-This happened. PyTorch's own `rms_norm` did it until somebody put it into a Llama and got wrong answers
-([pull request 134106](https://github.com/pytorch/pytorch/pull/134106), 2024), while Llama's code in the transformers
-library casts to float32.
+PyTorch's own `rms_norm` had this bug at first: in 2024, a user who put it into a Llama model got wrong answers in float16 ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
 """
 
 # %% [markdown] exercise="rms-norm" points=3 minutes=15 difficulty=2
 """
 ### RMSNorm
 
-Write `rms_norm(x, weight, eps=1e-6)`: over the last axis.
+Write an RMSNorm that is also accurate in 16-bit formats: in float16, and in bfloat16, which has float32's range but only 8 bits of precision.
 
-- **In**: `x`, a floating-point tensor of shape (..., features); `weight`, of shape (features,) and of the same dtype.
-- **Out**: a tensor of the shape and dtype of `x`.
-- Right to rounding in float32 and float64. In float16 and bfloat16, the two *half formats* of 16 bits (chapter 02), right to within a few roundings of that format, for
-  entries of any size between a ten-thousandth and ten thousand.
-- Autograd goes through the mean square, too. A row of zeros gives zeros, and a finite gradient.
-- **Not allowed**: torch's own norms, functions and classes; if your code names one, nothing else counts. (`x.norm()`, the length
-  of a vector, is none of them.)
+`rms_norm(x, weight, eps=1e-6) -> tensor`
 
-<!-- hint: Which number on the way leaves the range of float16, though neither the input nor the result does? -->
-<!-- hint: Do the squares, their mean and the division in a wider format, and go back to the format of x at the end. Float64 is wide enough already and must not become narrower. -->
-<!-- hint: `x.to(torch.promote_types(x.dtype, torch.float32))` widens the half formats and leaves float64 alone. Then square, mean over the last axis with keepdim, add eps, rsqrt. -->
+- **In** `x`: a floating-point tensor of shape (..., features). `weight`: of shape (features,), with the same dtype. The norm is over the last axis.
+- **Out**: a tensor of the shape and dtype of `x`, right up to rounding in float32 and float64. In float16 and bfloat16, it is accurate to within a few machine epsilons of the format, for entries of any size from 0.0001 to 10,000 and weights from 0.5 to 2. The arguments do not change.
+- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0 and the gradient is finite.
+- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. (`x.norm()`, the length of a vector, is allowed.)
+
+With `x = torch.tensor([300.0, 400.0], dtype=torch.float16)` and weights of 1, `rms_norm(x, weight)` returns about `[0.849, 1.131]`, in float16.
+
+<!-- hint: Which intermediate number leaves the range of float16, though neither the input nor the result does? -->
+<!-- hint: Compute the squares, their mean and the division in a wider format, and return to the format of x at the end. Float64 is wide enough already and must not become narrower. -->
+<!-- hint: `x.to(torch.promote_types(x.dtype, torch.float32))` widens the 16-bit formats and leaves float64 alone. Then square, take the mean over the last axis with keepdim, add eps, and apply rsqrt. -->
 """
 
 
@@ -901,7 +1015,7 @@ def require_gradient(name, x, weight):
     (slope,) = torch.autograd.grad(output, leaves[with_respect_to], grad_output.double())
     expected = output.detach().to(x.dtype)
     check.close(got["output"], expected, rtol=1e-4, atol=1e-5, what="the value")
-    what = f"the gradient by {name}"
+    what = f"the gradient with respect to {name}"
     check.close(got["gradient"], slope.to(x.dtype), rtol=1e-4, atol=1e-5, what=what)
 
 
@@ -913,7 +1027,7 @@ def require_in_half_formats(x, eps):
         check.close(got, expected, what=str(dtype).removeprefix("torch."))
 
 
-with check.property("the mean stays, the root mean square goes, without torch's own norms"):
+with check.property("divides by the root mean square, without torch's own norms"):
     x, weight = check.draw.normal(3, 5, 8, mean=4.0), check.draw.normal(8)
     got = check.call(rms_norm, x, weight)
     check.close(got, rms_norm_in_float64(x, weight))
@@ -923,27 +1037,39 @@ with check.property("float16 features of hundreds and thousands do not disappear
     weight = check.draw.uniform(6, low=0.5, high=2.0, dtype=torch.float16)
     got = check.call(rms_norm, x, weight)
     check.close(got, rms_norm_in_float64(x, weight))
-with check.property("float32 features of a thousandth: eps counts, and stands under the root"):
+with check.property("float32 features of 0.001: eps is added under the root"):
     x, weight = check.draw.normal(6, 5, std=1e-3), check.draw.normal(5)
     got = check.call(rms_norm, x, weight)
     check.close(got, rms_norm_in_float64(x, weight))
-with check.property("float64 keeps its digits, and eps is taken"):
-    x = check.draw.normal(2, 3, 5, dtype=torch.float64)
+with check.property("float64 keeps its precision, for large entries too, and eps is used"):
+    sizes = torch.tensor([1.0, 1e6, 1e3], dtype=torch.float64)[:, None]
+    x = check.draw.normal(2, 3, 5, dtype=torch.float64) * sizes
     weight = check.draw.normal(5, dtype=torch.float64)
     got = check.call(rms_norm, x, weight, eps=0.25)
     check.close(got, rms_norm_in_float64(x, weight, 0.25), rtol=1e-9)
-with check.property("half formats: small features too"):
-    require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4), 1e-12)
-with check.property("the gradient is right, and finite in a row of zeros"):
+with check.property("one axis, four axes and five axes; the arguments do not change"):
+    for sizes in ((6,), (2, 3, 5, 4), (2, 1, 3, 5, 4)):
+        x, weight = check.draw.normal(*sizes), check.draw.normal(sizes[-1])
+        seen = check.call(probes.after_call, rms_norm, x, weight)
+        expected = rms_norm_in_float64(x, weight)
+        check.close(seen["output"], expected, rtol=1e-5, atol=1e-6, what=f"shape {sizes}")
+        check.equal(seen["arguments"], [x, weight], what="x and weight after the call")
+with check.property(
+    "float16 and bfloat16: tokens with small features beside tokens with large ones"
+):
+    sizes = torch.tensor([1.0, 2.0**10, 2.0**25])[:, None]
+    require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes, 1e-12)
+with check.property("the gradients with respect to x (finite in a row of zeros) and the weight"):
     x, weight = check.draw.normal(4, 6, std=2.0), check.draw.normal(6)
     x[check.draw.integer(0, 4)] = 0.0
     require_gradient("x", x, weight)
+    require_gradient("the weight", x, weight)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("half formats: rows of every size"):
+with check.property("float16 and bfloat16: rows of every size"):
     sizes = torch.exp2(torch.tensor([5.0, -13.0, 12.0, -6.0]))[:, None]
     require_in_half_formats(check.draw.uniform(4, 7, low=1.0, high=1.5) * sizes, 1e-10)
-with check.property("the gradient by the weight, and in float64"):
+with check.property("the gradient with respect to the weight, and in float64"):
     require_gradient("the weight", check.draw.normal(5, 3, 4), check.draw.normal(4))
     x, weight = (check.draw.normal(*sizes, dtype=torch.float64) for sizes in ((2, 7), (7,)))
     require_gradient("x", x, weight)
@@ -954,28 +1080,27 @@ check.score()
 r"""
 ## How far off are the statistics of a batch?
 
-A batch is a sample, and its mean and variance are estimates. For $n$ independent values the mean is typically off by
-$\sigma / \sqrt{n}$. A hidden unit gives one value per picture. A channel of 8 × 8 positions gives 64, and seems better off. But are these
-independent? Draw 2,000 batches of each size, of a hidden unit, of the pictures themselves, and of differently exposed pictures.
-If the mean of a single picture is off by $e$ standard deviations, its values count as $1 / e^2$ independent ones.
+A batch is a sample, and its mean and variance are estimates. The **RMS error** of an estimate is the root mean square of its errors. For the mean of $n$ independent values, it is $\sigma / \sqrt{n}$. A hidden unit gives BatchNorm one value per image, but a channel of 8 × 8 positions gives it 64. Are these 64 values worth 64 independent ones?
+
+For the next figure, we draw 2,000 batches of each size from three data sets: a hidden unit, the pixels of the images, and the same pixels after each image has been multiplied by its own random exposure factor between 1/4 and 4. If the mean of a single image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
 """
 
-# %%
+# %% folded="Three data sets, and the RMS error of a batch's mean"
 generator = torch.Generator().manual_seed(0)
 unit = pixels @ torch.randn(64, generator=torch.Generator().manual_seed(1)).double()
 unit = (unit - unit.mean()) / unit.std(correction=0)
 channel = digit_images[:, None].double() / 16
 exposures = 2 ** (4 * torch.rand(len(channel), 1, 1, 1, generator=generator).double() - 2)
 kinds = {
-    "a unit, 1 value per picture": unit[:, None],
-    "a channel, 64 values per picture": channel.flatten(1),
-    "the same, each picture exposed differently": (channel * exposures).flatten(1),
+    "a unit, 1 value per image": unit[:, None],
+    "a channel, 64 values per image": channel.flatten(1),
+    "the same, each image exposed differently": (channel * exposures).flatten(1),
 }
 batch_sizes = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 
 def errors_of_batch_mean(values):
-    """Return, for each batch size, by how many standard deviations the mean is typically off."""
+    """Return, for each batch size, the RMS error of the mean in standard deviations."""
     errors = []
     for size in batch_sizes:
         chosen = torch.randint(len(values), (2000, size), generator=generator)
@@ -984,19 +1109,19 @@ def errors_of_batch_mean(values):
     return torch.stack(errors)
 
 
-# %% folded="Plot: The typical error of a batch's mean"
+# %% folded="Figure 1.7: the RMS error of a batch's mean"
 figure, axes = new_figure()
 for (name, values), marker in zip(kinds.items(), "os^", strict=True):
     errors = errors_of_batch_mean(values)
     axes.loglog(batch_sizes, errors, f"{marker}-", label=name)
-    print(f"{name}: counts as {1 / errors[0].item() ** 2:.0f}")
+    print(f"{name}: worth {1 / errors[0].item() ** 2:.0f} independent")
 for count, style in ((1, "--"), (64, ":")):
     line = [(count * size) ** -0.5 for size in batch_sizes]
-    label = f"{count} independent value{'s' if count > 1 else ''} per picture"
+    label = f"{count} independent value{'s' if count > 1 else ''} per image"
     axes.loglog(batch_sizes, line, style, color=COLORS["black"], linewidth=1, label=label)
 axes.set(
-    title="The typical error of a batch's mean",
-    xlabel="pictures in the batch",
+    title="The RMS error of a batch's mean",
+    xlabel="images in the batch",
     ylabel="error (standard deviations)",
 )
 axes.set_xticks(batch_sizes, [str(size) for size in batch_sizes])
@@ -1006,102 +1131,116 @@ for size in (4, 16, 64, 256):
     chosen = torch.randint(len(unit), (2000, size), generator=generator)
     variances = unit[chosen].var(dim=1, correction=1)  # the variance of the whole unit is 1
     error = (variances - 1).square().mean().sqrt().item()
-    print(f"variance of a unit in batches of {size}: off by {error:.0%}")
+    print(f"variance of a unit in batches of {size}: RMS error {error:.0%}")
 show(
     figure,
+    number="1.7",
+    caption="All lines fall as one over the square root of the batch size. How high a line lies depends on the images, not only on the number of their pixels.",
     alt="Error of the mean against batch size, both axes logarithmic: three parallel falling lines. A unit with one value per "
-    "picture lies on the dashed line for one independent value. A channel with 64 values per picture lies a little below the "
-    "dotted line for 64. The same channel with a different exposure for each picture lies between the two.",
+    "image lies on the dashed line for one independent value. A channel with 64 values per image lies below the "
+    "dotted line for 64. The same channel with a different exposure for each image lies between the two.",
 )
 
 # %% [markdown]
 r"""
-All lines fall with $\sqrt{n}$: half the error takes four times the batch. The variance does the same. How high a line lies depends on the
-pictures. The digits all have about the same ink, so the mean of one picture is nearly that of all, and its 64 values are worth 130
-independent ones. But let each picture be exposed differently, by a factor between 1/4 and 4, and they are worth 5. What a whole picture
-has in common does not average out within the picture, however many pixels it has. Remember that when we come to scans.
-
-Slide the size of the batch. One picture stays the same, and the hidden unit of the last figure gives it the value 1.5. It is put into 400
-different batches. On the right is what BatchNorm makes of that value.
+Halving the error takes a batch four times as large; the same holds for the variance. The digits apparently contain similar amounts of ink: the mean of one image is so close to that of all images that its 64 values are worth about 130 independent ones. With different exposures, they are worth only 5: a factor
+shared by all pixels of an image does not average out within that image, however many pixels there are.
 """
 
-# %%
-picture = int((unit - 1.5).abs().argmin())
+# %% folded="Predict: one extreme value in a batch of 4"
+predict(
+    "01/extreme",
+    "A batch has 4 values: 0, 1, 2 and 10,000. What does BatchNorm turn the 10,000 into?",
+    batch_norm(torch.tensor([[0.0], [1.0], [2.0], [1e4]]))[3].item(),
+    "In a batch of n values, no output can exceed the root of n − 1: an extreme value raises the standard deviation that it is divided by.",
+    between=(0, 100),
+)
+
+# %% [markdown]
+r"""
+If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: at most 1 in a pair, and at most 1.73 in a batch of 4.
+
+Move the slider: one image, with a value of 1.5, is put into 400 different batches.
+"""
+
+# %% folded="One image in 400 batches"
+image = int((unit - 1.5).abs().argmin())
 
 
 def put_into_batches(size):
-    """Return means and variances of 400 batches with the picture in them, and its normalized values."""
+    """Return means and variances of 400 batches with the image in them, and its normalized values."""
     generator = torch.Generator().manual_seed(0)
     others = unit[torch.randint(len(unit), (400, int(size) - 1), generator=generator)]
-    batches = torch.cat([unit[picture].expand(400, 1), others], dim=1)
+    batches = torch.cat([unit[image].expand(400, 1), others], dim=1)
     variances, means = torch.var_mean(batches, dim=1, correction=0)
-    return means, variances, (unit[picture] - means) / (variances + 1e-5).sqrt()
+    return means, variances, (unit[image] - means) / (variances + 1e-5).sqrt()
 
 
 for size in (2, 4, 64, 256):
     values = put_into_batches(size)[2]
     low, high = values.quantile(0.05).item(), values.quantile(0.95).item()
-    print(f"in batches of {size}: nine times in ten between {low:.1f} and {high:.1f}")
+    print(f"in batches of {size}, 90 % of the values lie between {low:.1f} and {high:.1f}")
 
 
-# %% tags=["nbval-ignore-output"] folded="Plot: Statistics of the batches"
+# %% tags=["nbval-ignore-output"] folded="Figure 1.8: the same image in different batches"
 def draw_batches(size):
     means, variances, seen = put_into_batches(size)
     figure, (left, right) = new_figure(1, 2, width_ratios=(1, 1.3))
     left.plot(means, variances.sqrt(), ".", markersize=4, label="one batch")
-    left.plot([0], [1], "*", color=COLORS["vermilion"], markersize=13, label="all pictures")
+    left.plot([0], [1], "*", color=COLORS["vermilion"], markersize=13, label="all images")
     left.set(title="Statistics of the batches", xlabel="mean", ylabel="standard deviation")
     left.set(xlim=(-1.2, 1.8), ylim=(0, 2.7))
     left.legend(fontsize=8, loc="upper left", ncols=2)
     bins = [k / 10 - 3.05 for k in range(62)]
     right.hist(seen.clamp(-3, 3), bins=bins, color=COLORS["blue"])
     right.axvline(
-        unit[picture].item(), color=COLORS["vermilion"], linestyle="--", label="in eval mode"
+        unit[image].item(), color=COLORS["vermilion"], linestyle="--", label="in evaluation mode"
     )
-    right.set(title="The same picture, normalized", xlabel="value", ylabel="batches", xlim=(-3, 3))
+    right.set(title="The same image, normalized", xlabel="value", ylabel="batches", xlim=(-3, 3))
     right.legend(fontsize=8, loc="upper left")
     return figure
 
 
 play(
     draw_batches,
-    label="pictures in the batch",
+    label="images in the batch",
     values=[2, 3, 4, 6, 8, 16, 32, 64, 128, 256],
     start=4,
+    number="1.8",
+    caption="Left: mean and standard deviation of 400 batches that all contain the same image. Right: the value that BatchNorm gives to this image in each batch.",
     alt="Left: means and standard deviations of 400 batches of 4, widely scattered around the true point. Right: a "
-    "histogram of what becomes of one picture's value, spread from below 0 to about 1.7, which is the most that a batch "
-    "of four allows; the value in eval mode, 1.5, lies near the right end.",
+    "histogram of the normalized values of one image, spread from below 0 to about 1.7, which is the most that a batch "
+    "of four allows; the value in evaluation mode, 1.5, lies near the right end.",
 )
 
 # %% [markdown]
 r"""
-At 2 there are hardly any values but $-1$ and $1$: the failure of the beginning. In a batch of $n$ no value can come
-out larger than $\sqrt{n - 1}$. (If one value lies $d$ from the mean, the others lie $-d$ from it together, so
-$\sigma^2 \ge \frac{1}{n} (d^2 + \frac{d^2}{n - 1}) = \frac{d^2}{n - 1}$.) From 64 on the histogram is narrow around the dashed line, and
-then training and eval mode mean nearly the same.
+With batches of 2, the failure from the start of the chapter returns: almost every value is −1 or 1. With batches of 64, 90 % of the values are within about 0.3 of the 1.5 of evaluation mode; with 256, within about 0.1. Wu and Johnson (2021) describe what else goes wrong when batches differ from what BatchNorm assumes.
 
-A little of this noise can help, as dropout does. That is an observation, and how much is good depends on the task. Wu and
-Johnson (2021) collect what else goes wrong when batches are not what one takes them for.
-"""
-
-# %% [markdown]
-r"""
 ## Training and evaluation: two functions in one module
 
-A single picture must be predicted without a batch. So BatchNorm keeps running averages, and in eval mode it
-uses them. After each training batch:
+In use, a network must predict a single image without a batch. So during training, BatchNorm keeps running averages of the batches' statistics, the **running statistics**, and in evaluation mode it normalizes with them. After each training batch,
 
-$$\text{running} \leftarrow (1 - \text{momentum}) \cdot \text{running} + \text{momentum} \cdot \text{batch}$$
+$$\text{running} \leftarrow (1 - p) \cdot \text{running} + p \cdot \text{batch}$$
 
-with a momentum of 0.1 in PyTorch. Four numbers show what is stored.
+where $p$ is the **momentum**, 0.1 in PyTorch.
 """
+
+# %% folded="Drawing: the two modes"
+show_drawing(
+    "01/two-modes",
+    number="1.9",
+    caption="In training, the batch's statistics normalize the batch and move the running statistics. In evaluation mode, the running statistics normalize, and nothing moves.",
+    alt="Two flows side by side. In training: the batch gives a mean and a variance; they go to the normalization, and a share of "
+    "them to the running statistics. In evaluation mode, an arrow leads from the running statistics to the normalization, and none leads to them.",
+)
 
 # %%
 layer = nn.BatchNorm1d(1)
 numbers = torch.tensor([1.0, 2.0, 3.0, 6.0])[:, None]
 output = layer(numbers)
 biased, unbiased = numbers.var(correction=0).item(), numbers.var(correction=1).item()
-print(f"mean {numbers.mean().item()}, variance {biased} with 4 below, {unbiased:.4f} with 3 below")
+print(f"mean {numbers.mean().item()}, variance {biased} divided by 4, {unbiased:.4f} divided by 3")
 print(f"variance of the output: {output.var(correction=0).item():.4f}")
 for name, value in layer.state_dict().items():
     print(f"{name:<20}{value.tolist()}")
@@ -1109,22 +1248,15 @@ print(f"0.9 * 1 + 0.1 * {unbiased:.4f} = {0.9 + 0.1 * unbiased:.4f}")
 
 # %% [markdown]
 r"""
-Three things to notice.
+- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, whose sum is divided by $n - 1$, because it estimates the variance of values not yet seen.
+- The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them. They start at 0 and 1, whatever the data.
+- In PyTorch, momentum is the weight of the *new* batch; in Keras it is the weight of the *old* average, 0.99 by default. With a number copied from one to the other, the average forgets almost everything at each step.
 
-- The batch is normalized with the **biased** variance, 3.5. The running average takes the **unbiased** one, 4.6667. The batch's
-  own spread is what must become 1; the running one is an estimate for numbers not yet seen.
-- The running averages are *buffers*: they are in the `state_dict`, they move with `.to(...)`, and the optimizer does not
-  know them. They start at 0 and 1, whatever the data.
-- "Momentum" is the weight of the *new* batch. In Keras it is the weight of the *old* average, 0.99 by default. Whoever copies the number
-  from one to the other gets an average that forgets nearly everything at once.
-
-How much do these averages remember? The start's share shrinks by 0.9 in each step. With a momentum of $p$, the batch of $k$ steps ago has the
-weight $p (1 - p)^k$. The squares of these weights sum to $p / (2 - p)$, so the noise of single batches is averaged over $(2 - p) / p = 19$ of them.
-With batches of 2, that is 38 pictures.
+How far back does the running average remember? The initial value loses a tenth of its weight at each step, and the batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is averaged over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
 """
 
 
-# %%
+# %% folded="A running mean that starts far off"
 def running_means(batch_size, steps=150, momentum=0.1):
     generator = torch.Generator().manual_seed(0)
     running, history = 3.0, []  # far off on purpose; the true mean is 0
@@ -1135,39 +1267,32 @@ def running_means(batch_size, steps=150, momentum=0.1):
     return history
 
 
-# %% folded="Plot: A running mean that begins at 3; the true mean is 0"
-figure, axes = new_figure()
-for size, color, style in ((2, "vermilion", "-"), (64, "blue", "-")):
-    axes.plot(
-        range(1, 151), running_means(size), style, color=COLORS[color], label=f"batches of {size}"
-    )
-axes.plot(
-    range(1, 151),
-    [3 * 0.9**k for k in range(1, 151)],
-    ":",
-    color=COLORS["black"],
-    label="what is left of the 3",
-)
+# %% folded="Figure 1.10: a running mean that starts at 3, when the true mean is 0"
+figure, axes = new_figure(height=3.2)
+for size, color in ((2, "vermilion"), (64, "blue")):
+    axes.plot(range(1, 151), running_means(size), color=COLORS[color], label=f"batches of {size}")
+start = [3 * 0.9**k for k in range(1, 151)]
+axes.plot(range(1, 151), start, ":", color=COLORS["black"], label="what is left of the initial 3")
 axes.axhline(0, color=COLORS["black"], linewidth=0.8)
-axes.set(
-    title="A running mean that begins at 3; the true mean is 0",
-    xlabel="training step",
-    ylabel="running mean (standard deviations)",
-)
+axes.set(title="A running mean", xlabel="training step", ylabel="standard deviations")
 axes.legend()
 show(
     figure,
+    number="1.10",
+    caption="A running mean that starts at 3, when the true mean is 0. The initial value is forgotten in about 50 steps; after that, the noise of small batches remains.",
     alt="Running mean against training step. Both curves start near 3 and follow a dotted exponential to 0 within about 50 "
     "steps. With batches of 64 the curve then stays close to 0; with batches of 2 it wanders between about minus 0.3 and 0.2.",
 )
 wandering = torch.tensor(running_means(2, steps=20_000)[100:]).square().mean().sqrt().item()
-print(f"with batches of 2 it is typically off by {wandering:.2f}; 1 / root of 38 is {38**-0.5:.2f}")
-print("share of the start:", ", ".join(f"{0.9**k:.2g} after {k} steps" for k in (10, 50, 100)))
+print(f"RMS error with batches of 2: {wandering:.2f}; 1 / sqrt(38) is {38**-0.5:.2f}")
+print(
+    "weight of the initial value:",
+    ", ".join(f"{0.9**k:.2g} after {k} steps" for k in (10, 50, 100)),
+)
 
 # %% [markdown]
 """
-One more edge. With one value per channel the variance is 0, and everything would come out as 0. In
-training PyTorch refuses; the last, short batch of an epoch is where people meet it.
+One edge case remains. With one value per channel, the variance is 0 and every normalized value would be 0. In training, PyTorch raises an error for such a batch, which can be the last one of an epoch, because it may be smaller than the others:
 """
 
 # %%
@@ -1175,37 +1300,57 @@ try:
     nn.BatchNorm1d(3)(torch.randn(1, 3))
 except ValueError as error:
     print("ValueError:", error)
-print("in eval mode one picture is fine:", nn.BatchNorm1d(3).eval()(torch.ones(1, 3)).shape)
+print("in evaluation mode one image is fine:", nn.BatchNorm1d(3).eval()(torch.ones(1, 3)).shape)
+
+# %% [markdown]
+"""
+Your own module gets a buffer with `register_buffer`. The module below updates its buffer without a graph; otherwise the graphs of all earlier batches would stay in memory.
+"""
+
+
+# %%
+class LargestSeen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("largest", torch.tensor(-math.inf))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.largest.copy_(torch.maximum(self.largest, x.max()))
+        return x
+
+
+layer = LargestSeen()
+layer(torch.tensor([2.0, 7.0], requires_grad=True))
+print(layer.state_dict(), "parameters:", list(layer.parameters()))
 
 # %% [markdown] exercise="batch-norm" points=6 minutes=35 difficulty=3
 """
 ### BatchNorm as a module
 
-Write the class `BatchNorm`, for inputs of shape (pictures, channels, ...) with any number of axes behind, none included.
+Write a module with parameters, buffers and a mode.
 
-- `x` is float32 or float64. In training there are at least two values per channel.
-- `BatchNorm(channels, eps=1e-5, momentum=0.1)` has the *parameters* `weight` (ones) and `bias` (zeros), and the *buffers*
-  `running_mean` (zeros), `running_var` (ones) and `num_batches_tracked` (an int64 tensor without dimensions, 0). The
-  first four have the shape (channels,).
-- **In training** it normalizes with the batch's mean and biased variance, as precisely as `normalize` beside a mean of ten thousand.
-  It updates the buffers: the running average of the mean and of the unbiased variance, and one more batch counted.
-- **In eval mode** it normalizes with the running averages, and updates nothing. In both modes `eps` stands under the root.
-- In both it multiplies by the weight and adds the bias, channel by channel. The gradient by the input goes through the batch's
-  mean and variance. No graph is kept in the buffers.
-- Its `state_dict` can be loaded into torch's own BatchNorm and the other way round. `.to(torch.float64)` converts all but the
-  counter.
-- **Not allowed**: torch's own norms, functions and classes, also to inherit from. The check reads your code for their names; if
-  it finds one, nothing else counts.
+`BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
+
+- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
+- **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
+  The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
+- **Out**: in training, normalized with the batch's mean and biased variance, as precisely as `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` stands under the root,
+  then each channel is multiplied by its weight, and its bias is added.
+- **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
+- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize`.
+
+After `layer = BatchNorm(1); layer(torch.tensor([[1.0], [2.0], [3.0], [6.0]]))`, `layer.running_var` is about `[1.3667]`.
 
 <!-- hint: Three kinds of attributes: numbers, parameters, buffers. Which of the names above is which, and how does a module learn about the last two? -->
-<!-- hint: `self.training` tells the mode. Get mean and variance either from the batch, over axis 0 and all axes from 2 on, or from the buffers. What follows is the same for both: a view of shape (1, channels, 1, ...) for each of the four, and the formula. -->
+<!-- hint: `self.training` is the mode. Get mean and variance either from the batch, over axis 0 and all axes from 2 on, or from the buffers. What follows is the same for both: a view of shape (1, C, 1, ...) for each of the four, and the formula. -->
 <!-- hint: Update under `torch.no_grad()` and in place: `old.lerp_(new, momentum)` is the formula of the running averages. The unbiased variance is the biased one times m / (m - 1), where m is the number of values per channel. -->
 """
 
 
 # %% solution="batch-norm"
 class BatchNorm(nn.Module):
-    """BatchNorm for inputs of shape (pictures, channels, ...)."""
+    """BatchNorm for inputs of shape (N, C, ...)."""
 
     def __init__(self, channels, eps=1e-5, momentum=0.1):
         ### BEGIN SOLUTION
@@ -1289,7 +1434,7 @@ def require_no_norm():
     """Read the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
-    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
+    check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*", "ByDefinition")
 
 
 def backpropagated_together(channels, *batches):
@@ -1305,8 +1450,8 @@ def backpropagated_together(channels, *batches):
         loss = loss + (output * grad_output).sum()
     expected = torch.autograd.grad(loss, leaves)
     for place in reversed(range(len(batches))):
-        mode = {"train": "training", "eval": "eval mode"}[batches[place][0]]
-        what = f"the gradient by batch {place}, in {mode}, backpropagated with the other ones,"
+        mode = {"train": "training", "eval": "evaluation mode"}[batches[place][0]]
+        what = f"the gradient with respect to batch {place}, in {mode}, with one backward pass through all batches,"
         slope = expected[place].float()
         check.close(slopes[place], slope, rtol=1e-3, atol=1e-4, what=what)
     output = reference(last, training=batches[-1][0] == "train")
@@ -1314,7 +1459,7 @@ def backpropagated_together(channels, *batches):
 
 
 def same_as_torchs(torchs, x, y):
-    """Load the state of torch's own module in float64, train on x, and call it on y in eval mode."""
+    """Load the state of torch's own module in float64, train on x, and call it on y in evaluation mode."""
     channels, torchs = x.shape[1], torchs.double()
     torchs(x)
     before = {name: value.clone() for name, value in torchs.state_dict().items()}
@@ -1324,7 +1469,7 @@ def same_as_torchs(torchs, x, y):
     for what, seen, expected in (
         ("the output in training", got[0], torchs(x).detach()),
         ("the state", got[1], dict(torchs.state_dict())),
-        ("the output in eval mode", got[3], torchs.eval()(y).detach()),
+        ("the output in evaluation mode", got[3], torchs.eval()(y).detach()),
     ):
         check.close(seen, expected, rtol=1e-8, atol=1e-9, what=what)
 
@@ -1340,7 +1485,9 @@ with check.property("parameters and buffers: names, shapes, dtypes and first val
     check.equal(state, expected, what="the state_dict")
     learned = {name: expected[name] for name in ("weight", "bias")}
     check.equal(parameters, learned, what="the parameters")
-with check.property("training updates the running averages, with the unbiased variance", weight=2):
+with check.property(
+    "training updates the running statistics, with the unbiased variance", weight=2
+):
     batches = [check.draw.normal(rows, 4, 3, mean=1.0, std=2.0) for rows in (5, 2)]
     steps = [*(("call", batch) for batch in batches), ("state",)]
     *_, state = check.call(probes.module, BatchNorm, 4, steps=steps)
@@ -1348,14 +1495,19 @@ with check.property("training updates the running averages, with the unbiased va
     for batch in batches:
         reference(batch)
     check.close(state, reference.state_as(torch.float32), rtol=1e-4, what="the state")
-with check.property("eval mode uses the running averages, and updates nothing", weight=2):
+with check.property("evaluation mode uses the running statistics and updates nothing", weight=2):
     before, x = drawn_state(5), check.draw.normal(3, 5, 2, 4, mean=-1.0)
     steps = [("load", before), ("eval",), ("call", x), ("state",)]
     _, _, got, state = check.call(probes.module, BatchNorm, 5, steps=steps)
     check.close(got, ByDefinition(before)(x, training=False).float(), rtol=1e-3, atol=1e-3)
     check.equal(state, before, what="the state after the call")
+    other = drawn_state(5)
+    steps = [("load", before), ("eval",), ("call", x), ("load", other), ("call", x)]
+    *_, later = check.call(probes.module, BatchNorm, 5, steps=steps)
+    expected = ByDefinition(other)(x, training=False).float()
+    check.close(later, expected, rtol=1e-3, atol=1e-3, what="the output with another state")
 with check.property("works for vectors, sequences and volumes, with weight and bias"):
-    for sizes in ((6, 4), (3, 4, 5), (2, 4, 3, 6, 5)):
+    for sizes in ((6, 4), (3, 4, 5), (2, 4, 3, 6, 5), (2, 4, 1, 3, 6, 5)):
         before, x = drawn_state(4), check.draw.normal(*sizes)
         steps = [("load", before), ("call", x), ("eval",), ("load", before), ("call", x)]
         _, got, _, _, got_in_eval = check.call(probes.module, BatchNorm, 4, steps=steps)
@@ -1363,21 +1515,21 @@ with check.property("works for vectors, sequences and volumes, with weight and b
         expected = ByDefinition(before)(x).float()
         check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "training")
         expected = ByDefinition(before)(x, training=False).float()
-        check.close(got_in_eval, expected, rtol=1e-3, atol=1e-3, what=name + "eval mode")
-with check.property("eps stands under the root, and is taken; momentum is taken, too"):
+        check.close(got_in_eval, expected, rtol=1e-3, atol=1e-3, what=name + "evaluation mode")
+with check.property("eps stands under the root; other values of eps and momentum are used"):
     x = check.draw.normal(5, 4, 3, std=3e-3)
     small = drawn_state(4) | {"running_var": check.draw.uniform(4, low=1e-5, high=9e-5)}
     for given in ({}, {"eps": 1e-2, "momentum": 0.4}):
         steps, reference = [("call", x), ("state",)], ByDefinition(fresh_state(4), **given)
         got, state = check.call(probes.module, BatchNorm, 4, **given, steps=steps)
-        name = f"with {given or 'the usual ones'}, in "
+        name = f"with {given or 'the defaults'}, in "
         check.close(got, reference(x).float(), rtol=1e-3, atol=1e-4, what=name + "training")
         check.close(state, reference.state_as(torch.float32), rtol=1e-4, what="the state")
         steps, reference = [("load", small), ("eval",), ("call", x)], ByDefinition(small, **given)
         *_, got = check.call(probes.module, BatchNorm, 4, **given, steps=steps)
         expected = reference(x, training=False).float()
-        check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "eval mode")
-with check.property("in training, a mean of ten thousand leaves the digits of the rest"):
+        check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "evaluation mode")
+with check.property("in training, with a mean of 10,000, accurate to within 0.005"):
     x = check.draw.normal(6, 3, 5, mean=1e4)
     (got,) = check.call(probes.module, BatchNorm, 3, steps=[("call", x)])
     check.close(got, ByDefinition(fresh_state(3))(x).float(), rtol=0.0, atol=5e-3)
@@ -1393,21 +1545,38 @@ with check.property("the gradients go through the batch's mean and variance", we
     output = functional.batch_norm(leaves[0], None, None, *leaves[1:], training=True)
     by_x, by_weight, by_bias = torch.autograd.grad(output, leaves, grad_output)
     check.close(got["output"], output.detach(), rtol=1e-8, atol=1e-9, what="the output")
-    check.close(got["gradient"], by_x, rtol=1e-6, atol=1e-8, what="the gradient by x")
+    check.close(got["gradient"], by_x, rtol=1e-6, atol=1e-8, what="the gradient with respect to x")
     expected = {"weight": by_weight, "bias": by_bias}
-    check.close(got["parameters"], expected, rtol=1e-6, atol=1e-8, what="by the parameters")
-with check.property("no graph is kept in the buffers; gradients in eval mode"):
+    check.close(
+        got["parameters"],
+        expected,
+        rtol=1e-6,
+        atol=1e-8,
+        what="the gradient with respect to the parameters",
+    )
+with check.property("no graph is kept in the buffers; gradients in evaluation mode"):
     x, y = check.draw.normal(5, 2, 3), check.draw.normal(4, 2, 3, std=2.0)
     backpropagated_together(2, ("train", x), ("eval", y))
+    before, grad_output = drawn_state(2), check.draw.normal(4, 2, 3)
+    steps = [("load", before), ("eval",), ("gradient", y, grad_output)]
+    *_, got = check.call(probes.module, BatchNorm, 2, steps=steps)
+    reference = ByDefinition(before)
+    leaves = {name: reference.state[name].requires_grad_(True) for name in ("weight", "bias")}
+    slopes = torch.autograd.grad(
+        reference(y, training=False), list(leaves.values()), grad_output.double()
+    )
+    expected = {name: slope.float() for name, slope in zip(leaves, slopes, strict=True)}
+    what = "in evaluation mode, the gradient with respect to the parameters"
+    check.close(got["parameters"], expected, rtol=1e-3, atol=1e-3, what=what)
 with check.property("takes torch's own state; float64 stays float64"):
     x, y = (check.draw.normal(5, 6, 2, std=0.5, dtype=torch.float64) for _ in range(2))
     same_as_torchs(nn.BatchNorm1d(6, eps=0.1, momentum=0.3), x, y)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("gradients through several batches in training, and one in eval mode"):
+with check.property("gradients through several batches in training, and one in evaluation mode"):
     batches = [check.draw.normal(rows, 3, 4) for rows in (5, 2, 6)]
     backpropagated_together(3, *zip(("train", "train", "eval"), batches, strict=True))
-with check.property("torch's own state for pictures, in float64"):
+with check.property("torch's own state for images, in float64"):
     x, y = (check.draw.normal(4, 3, 5, 2, mean=1.0, dtype=torch.float64) for _ in range(2))
     eps, momentum = check.draw.number(1e-3, 1e-2), check.draw.number(0.1, 0.9)
     same_as_torchs(nn.BatchNorm2d(3, eps=eps, momentum=momentum), x, y)
@@ -1416,23 +1585,26 @@ check.score()
 
 # %% [markdown]
 r"""
-## Folding: the norm that costs nothing
+## Folding: a norm that costs nothing in evaluation mode
 
-In eval mode the running averages are constants. Then BatchNorm is, for each channel, one multiplication and one
-addition:
+In evaluation mode, the running statistics are constants. Then BatchNorm multiplies each value by one factor and adds one shift, both constant within a channel:
 
 $$y = \gamma \, \frac{z - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta = s z + (\beta - s \mu) \qquad\text{with}\qquad s = \frac{\gamma}{\sqrt{\sigma^2 + \epsilon}}$$
 
-And if $z$ comes from a convolution, $z = w * x + b$, which is linear as well, the two are one convolution:
-
-$$y = (s w) * x + (s b + \beta - s \mu)$$
-
-So before a network is used, its BatchNorms can be *folded* into the convolutions before them, and they are gone. PyTorch
-has a function for it. Here is a small network, trained on the digits and folded.
+If $z$ comes from a convolution or a linear layer, that layer can take over the factor and the shift, with another weight and another bias. Merging the two layers is called **folding**. PyTorch has a function for it.
 """
 
+# %% folded="Drawing: two layers become one"
+show_drawing(
+    "01/folding",
+    number="1.11",
+    caption="Folding. In evaluation mode, BatchNorm multiplies and shifts each output channel of the convolution, so one convolution with other numbers does the work of both.",
+    alt="Above: a chain of convolution with weight w and bias b, BatchNorm with factor s and shift beta minus s mu, and ReLU. "
+    "Below: a chain of only a convolution, with a new weight and a new bias, and ReLU.",
+)
 
-# %%
+
+# %% folded="A small convolutional network for the digits"
 def train_convolutions():
     torch.manual_seed(0)
     network = nn.Sequential(
@@ -1450,64 +1622,61 @@ def train_convolutions():
     return network.eval()
 
 
+convolutions = train_convolutions()
+test_images = digit_images[test_set, None] / 16
+
+
+# %%
 def fold_network(network):
     fuse = nn.utils.fuse_conv_bn_eval
     first, second = fuse(network[0], network[1]), fuse(network[3], network[4])
     return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), *network[6:]).eval()
 
 
-convolutions = train_convolutions()
-test_pictures = digit_images[test_set, None] / 16
-fold_errors = {}
+# %% folded="Compare: the network before and after folding"
 for dtype in (torch.float32, torch.float64):
     network = copy.deepcopy(convolutions).to(dtype)
     with torch.no_grad():
-        before = network(test_pictures.to(dtype))
-        after = fold_network(network)(test_pictures.to(dtype))
+        before = network(test_images.to(dtype))
+        after = fold_network(network)(test_images.to(dtype))
     same = bool((before.argmax(dim=1) == after.argmax(dim=1)).all())
-    fold_errors[dtype] = ((before - after).abs().max() / before.abs().max()).item()
-    roundings = fold_errors[dtype] / torch.finfo(dtype).eps
+    error = ((before - after).abs().max() / before.abs().max()).item() / torch.finfo(dtype).eps
     print(
-        f"{dtype}: the same digit for all pictures: {same}; within 20 roundings: {roundings < 20}"
+        f"{dtype}: the same digit for all images: {same}; within 20 machine epsilons: {error < 20}"
     )
 print(f"layers before: {len(convolutions)}, after: {len(fold_network(convolutions))}")
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: the time that folding saves"
 device = "cuda" if torch.cuda.is_available() else "cpu"
 with torch.no_grad():
-    for dtype, error in fold_errors.items():
-        print(f"largest difference, relative to the largest score, {dtype}: {error:.0e}")
-    pictures = test_pictures.repeat(1, 1, 4, 4).to(device)  # large ones, and no linear layer
+    images = test_images.repeat(1, 1, 4, 4).to(device)  # large ones, and no linear layer
     unfolded, folded = convolutions[:6].to(device), fold_network(convolutions)[:4].to(device)
-    ratio = time_ratio(lambda: unfolded(pictures), lambda: folded(pictures))
+    ratio = time_ratio(lambda: unfolded(images), lambda: folded(images))
     convolutions.cpu()
-print(f"time with BatchNorm, in terms of without, on {device}: {ratio}")
+print(f"time with BatchNorm, divided by the time without, on {device}: {ratio}")
 recorded("folded-batch-norm")
 
 # %% [markdown]
 """
-Folding changes the network's output by rounding and nothing else, in either format. How much time it saves depends on the machine; if the
-interval includes 1, this run shows no gain. It is one of the reasons for which BatchNorm is still the norm of small and fast vision networks:
-at inference the others have to compute statistics, and it can be gone.
+Folding changes the output by no more than rounding. How much time it saves depends on the machine; if the range in parentheses includes 1, this run shows no gain. The statistics of the other norms cannot be folded, because they are computed anew from every input (except for an InstanceNorm that keeps running statistics). A BatchNorm *before* a convolution cannot be folded into it exactly if the convolution pads its input; question 4 at the end asks why.
 """
 
 # %% [markdown] exercise="fold-batch-norm" points=4 minutes=20 difficulty=2
 """
 ### Fold a BatchNorm into a convolution
 
-Write `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`: the weight and the bias of the one
-convolution that does what convolution and BatchNorm did, in eval mode.
+A folded network computes the same function with fewer layers. Write the function that folds one BatchNorm.
 
-- **In**: `conv_weight`, of shape (out channels, ...) with one, two, three or four axes behind: of a linear layer, or of a
-  convolution over lines, pictures or volumes; `conv_bias`, of shape (out channels,) or None; the BatchNorm's `weight`, `bias`,
-  `running_mean` and `running_var`, of the same shape; `eps`, a number.
-- **Out**: a tuple of two tensors, the new weight in the shape of `conv_weight` and the new bias of shape (out channels,), of the
-  dtype of `conv_weight`.
-- A channel that has died has a `running_var` of 0, and `eps` is added under the root in all channels. What was given in stays as
-  it was.
-- **Not allowed**: torch's own functions for it, the `fuse_…` ones. If your code names one, nothing else counts.
+`fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
-<!-- hint: The formula above has all of it. Which of its factors has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
+- **In** `conv_weight`: of shape (out channels, ...) with one to four further axes: the weight of a linear layer or of a convolution in one, two or three dimensions. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all
+  float64. `eps`: a number, added under the root in every channel; a dead channel, whose values are all equal, has a `running_var` of 0.
+- **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode: tensors of the shape and dtype of `conv_weight` and of shape (out channels,) and the same dtype. The arguments do not change.
+- **Limits**: do not use torch's own functions for it, those named `fuse_…`; if your code names one, the exercise earns no points.
+
+With `conv_weight = torch.tensor([[2.0]])`, `conv_bias=None`, `eps=0.0`, and tensors of shape (1,) for the weight 3, the bias 1, the running mean 5 and the running variance 4, `fold_batch_norm` returns `(tensor([[3.]]), tensor([-6.5]))`.
+
+<!-- hint: Put the convolution's weight and bias into the formula above in place of z. Which of its factors has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
 <!-- hint: Compute s, of shape (out channels,). It multiplies axis 0 of the weight, however many axes follow. A bias that is None counts as zeros. -->
 <!-- hint: `s.view(-1, *[1] * (conv_weight.ndim - 1))` has the right shape for the product. The new bias is s times (old bias minus running_mean) plus the BatchNorm's bias. -->
 """
@@ -1515,7 +1684,7 @@ convolution that does what convolution and BatchNorm did, in eval mode.
 
 # %% solution="fold-batch-norm"
 def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
-    """Return the weight and the bias of the convolution that includes the BatchNorm behind it."""
+    """Return the weight and the bias of the convolution that includes the BatchNorm after it."""
     ### BEGIN SOLUTION
     scale = weight / (running_var + eps).sqrt()
     if conv_bias is None:
@@ -1556,7 +1725,7 @@ def require_same_output(layer, convolve, x, rtol=1e-4, atol=1e-4):
 
 
 def require_folded(got, layer, convolve, x, rtol=1e-4, atol=1e-4):
-    check.true(type(got) is tuple and len(got) == 2, "not a tuple of two came back")
+    check.true(type(got) is tuple and len(got) == 2, "expected a tuple of two tensors")
     weight, bias = got
     require_same_kind(weight, layer["conv_weight"], "the new weight")
     require_same_kind(bias, layer["running_mean"], "the new bias")
@@ -1577,28 +1746,28 @@ def over_pictures(x, weight, bias):
     return functional.conv2d(x, weight, bias, padding=1)
 
 
-with check.property("one convolution does what both did, without torch's own functions for it"):
+with check.property("one convolution does what both did, without torch's own functions"):
     require_same_output(drawn_layer(5, 3, 2, 4), over_pictures, check.draw.normal(2, 3, 7, 6))
     check.written_without("*fuse*", "*fusion*")
 with check.property("a convolution without bias"):
     layer = drawn_layer(4, 2, 3, 5) | {"conv_bias": None}
     require_same_output(layer, over_pictures, check.draw.normal(3, 2, 6, 7))
-with check.property("one channel's running_var is 0, one's is as small as eps", weight=2):
+with check.property("one channel's running_var is 0, another's is as small as eps", weight=2):
     layer = drawn_layer(6, 2, 3, 4) | {"eps": 1e-3}
     special = check.draw.permutation(6)[:2]
     layer["running_var"][special] = torch.tensor([0.0, 1e-3])
     layer["weight"][special] = check.draw.uniform(2, low=0.5, high=2.0)
     require_same_output(layer, over_pictures, check.draw.normal(3, 2, 6, 7), atol=1e-3)
-with check.property("linear layers, and convolutions over lines and volumes", weight=2):
+with check.property("linear layers, and convolutions in one and three dimensions", weight=2):
     require_same_output(drawn_layer(4, 3), functional.linear, check.draw.normal(5, 3))
     require_same_output(drawn_layer(3, 4, 2), functional.conv1d, check.draw.normal(2, 4, 6))
     volumes = check.draw.normal(2, 3, 7, 6, 5)
     require_same_output(drawn_layer(6, 3, 2, 4, 5), functional.conv3d, volumes)
-with check.property("a layer in float64 is folded with all its digits"):
+with check.property("float64 keeps its precision"):
     layer = drawn_layer(3, 5, 2, 4, dtype=torch.float64)
     x = check.draw.normal(2, 5, 6, 7, dtype=torch.float64)
     require_same_output(layer, over_pictures, x, rtol=1e-9, atol=1e-9)
-with check.property("what was given in stays as it was", weight=0.5):
+with check.property("the arguments do not change", weight=0.5):
     layer = drawn_layer(4, check.draw.integer(5, 9), 2, 3)
     given = list(layer.values())
     seen = check.call(probes.after_call, fold_batch_norm, *given)
@@ -1618,15 +1787,22 @@ check.score()
 
 # %% [markdown]
 r"""
+<details><summary>The folded convolution as a formula (open this once you have written it)</summary>
+
+With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b + \beta - s \mu)$. Each output channel has its own $s$, $\beta$ and $\mu$.
+</details>
+"""
+
+# %% [markdown]
+r"""
 ## Volumes: when the batch is two
 
-Medical images in three dimensions are where batches are smallest. What a network saves for a whole scan does not fit into memory, so one cuts cubes
-out of it, *patches*. Memory then buys either larger patches or more of them. How much does each cost? Count what autograd saves
-for a small block: two 3-D convolutions of 8 channels, each with a norm and a ReLU.
+Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan does not fit into memory, so training uses **patches**, pieces cut out of the scan. Memory can go to larger patches or to more patches per batch. The next cells count the bytes that autograd
+saves for a small block: two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
 
-# %%
+# %% folded="A block of a 3-D network, and what autograd saves for it"
 def block(norm):
     return nn.Sequential(
         *(nn.Conv3d(1, 8, 3, padding=1), norm, nn.ReLU()),
@@ -1640,6 +1816,11 @@ def mebibytes(network, width, batch_size):
     return counted.bytes / 2**20
 
 
+widths = range(16, 57, 2)
+network, budget = block(nn.InstanceNorm3d(8)), 20
+measured = {size: [mebibytes(network, width, size) for width in widths] for size in (1, 2, 4)}
+
+# %%
 for name, norm in (
     ("no norm", nn.Identity()),
     ("BatchNorm3d", nn.BatchNorm3d(8)),
@@ -1647,29 +1828,31 @@ for name, norm in (
 ):
     print(f"{name:<16}one patch of 32 × 32 × 32: {mebibytes(block(norm), 32, 1):.1f} MiB")
 
-# %%
-widths = range(16, 57, 2)
-network, budget = block(nn.InstanceNorm3d(8)), 20
-measured = {size: [mebibytes(network, width, size) for width in widths] for size in (1, 2, 4)}
+# %% folded="Predict: twice the width"
+predict(
+    "01/twice-the-width",
+    "You double the width of a cubic patch. How many patches of the original width would need the same amount of memory?",
+    mebibytes(network, 48, 1) / mebibytes(network, 24, 1),
+    "The volume of a cube grows with the third power of its width.",
+    between=(1, 20),
+)
 
-# %% folded="Plot: What autograd saves for one block of a 3-D network"
-figure, axes = new_figure()
+# %% folded="Figure 1.12: patch size or batch size"
+figure, axes = new_figure(height=3.2)
 for (size, values), marker in zip(measured.items(), "os^", strict=True):
     axes.plot(widths, values, f"{marker}-", markevery=4, label=f"batch of {size}")
 axes.axhline(budget, linestyle="--", color=COLORS["black"], label=f"a budget of {budget} MiB")
-axes.set(
-    title="What autograd saves for one block of a 3-D network",
-    xlabel="width of the patch (voxels)",
-    ylabel="saved (MiB)",
-    ylim=(0, 60),
-)
+axes.set(title="Saved for one block of a 3-D network", xlabel="width of the patch (voxels)")
+axes.set(ylabel="saved (MiB)", ylim=(0, 60))
 axes.set_xticks(widths[::4])
 axes.legend()
 show(
     figure,
+    number="1.12",
+    caption="Memory grows with the batch size and with the third power of the patch width. A fixed budget buys one large patch or several small ones.",
     alt="Saved mebibytes against patch width from 16 to 56 for batches of 1, 2 and 4: three curves that grow with the cube of the "
-    "width, each twice the one before. A dashed line marks a budget of 20; a batch of 1 crosses it behind 54, a batch of 2 "
-    "behind 42, a batch of 4 behind 34.",
+    "width, each twice the one before. A dashed line marks a budget of 20; a batch of 1 crosses it after 54, a batch of 2 "
+    "after 42, a batch of 4 after 34.",
 )
 for size, values in measured.items():
     width = max(w for w, value in zip(widths, values, strict=True) if value <= budget)
@@ -1678,19 +1861,36 @@ for size, values in measured.items():
 
 # %% [markdown]
 r"""
-Two facts. A norm nearly doubles what is saved: it needs its own input for the way back, besides the output that the ReLU keeps. And bytes
-grow with batch × width³, so a patch of twice the width costs as much as a batch eight times as large.
+A norm nearly doubles what this block saves, because it needs its own input for the backward pass, in addition to the output that the ReLU keeps.
 
-What to do with that is a rule of practice. nnU-Net, which has won many segmentation challenges (Isensee et al. 2021, *Methods*), gives the
-patch priority: it starts from patches as large as the typical scan and shrinks them until a batch of **two** fits, and only if the whole
-scan fits does the batch grow. A larger patch lets the network see what surrounds a voxel. A batch of one
-makes gradients noisier still. The norm that goes with it is InstanceNorm. Here is the reason, on invented scans. MRI intensities have no unit:
-each scanner, each day has its own gain. (Scaling each scan before the network takes that out of its input; differences between patches, and
-what the layers make of them, remain.) One patient's ball is normalized beside three different partners.
+nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority by a rule of thumb: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). A smaller batch makes gradients noisier: the gradient is a mean over the batch, so its RMS error follows the same law as that of any mean. Measured at random weights:
+"""
+
+# %% folded="Measure: the RMS error of a gradient in small batches"
+torch.manual_seed(0)
+small_network = nn.Sequential(nn.Linear(64, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 10))
+small_network, gradients = small_network.double(), []
+for number in training_set[:400]:
+    scores = small_network(pixels[number][None])
+    loss = functional.cross_entropy(scores, digit_labels[number][None])
+    slopes = torch.autograd.grad(loss, list(small_network.parameters()))
+    gradients.append(torch.cat([slope.flatten() for slope in slopes]))
+gradients = torch.stack(gradients)
+generator = torch.Generator().manual_seed(0)
+for size in (1, 2, 4):
+    chosen = torch.randint(400, (500, size), generator=generator)
+    errors = (gradients[chosen].mean(dim=1) - gradients.mean(dim=0)).norm(dim=1)
+    error = errors.square().mean().sqrt() / gradients.mean(dim=0).norm()
+    print(f"batch of {size}: RMS error divided by the length of the full gradient: {error:.1f}")
+
+# %% [markdown]
+r"""
+nnU-Net uses InstanceNorm. Synthetic scans show an advantage that InstanceNorm has in small batches. The intensities of MRI have no unit: each scanner and each day has its own gain. In the next figure, one patient's scan is normalized in three batches of two, each with another scan (its *partner*) of a different gain.
+(Scaling each scan beforehand would also remove this gain.)
 """
 
 
-# %%
+# %% folded="Synthetic scans: a bright ball, noise, and a gain"
 def make_scan(gain, seed):
     generator = torch.Generator().manual_seed(seed)
     axis = torch.linspace(-1, 1, 24)
@@ -1700,71 +1900,114 @@ def make_scan(gain, seed):
 
 
 patient, ball = make_scan(gain=1.0, seed=0)
-print(f"{'gain of the partner':<22}{'BatchNorm':>22}{'InstanceNorm':>22}")
-print(f"{'':<22}" + f"{'ball':>14}{'rest':>8}" * 2)
-for gain in (0.1, 1.0, 10.0):
-    batch = torch.stack([patient, make_scan(gain, seed=1)[0]])[:, None]
-    row = ""
-    for normalized in (batch_norm(batch), functional.instance_norm(batch)):
-        own = normalized[0, 0]
-        row += f"{own[ball].mean().item():>14.2f}{own[~ball].mean().item():>8.2f}"
-    print(f"{gain:<22g}{row}")
+
+# %% folded="Figure 1.13: one patient's scan beside different partners"
+figure, grid = new_figure(2, 3, height=4.6, sharex=True, sharey=True)
+found = {}
+for row, (name, norm) in zip(
+    grid, (("BatchNorm", batch_norm), ("InstanceNorm", functional.instance_norm)), strict=True
+):
+    contrasts = []
+    for axes, gain in zip(row, (0.1, 1.0, 10.0), strict=True):
+        own = norm(torch.stack([patient, make_scan(gain, seed=1)[0]])[:, None])[0, 0]
+        contrasts.append(own[ball].mean().item() - own[~ball].mean().item())
+        axes.imshow(own[12], cmap="gray", vmin=-2, vmax=3)
+        axes.grid(False)
+        axes.set(title=f"partner × {gain:g}", xlabel="column", ylabel=f"{name}\nrow")
+    found[name] = contrasts
+show(
+    figure,
+    number="1.13",
+    caption="A slice of one patient's scan after the norm, in a batch of two whose other scan has another gain. With BatchNorm, a bright partner destroys the contrast; with InstanceNorm, the partner does not matter.",
+    alt="Six gray slices of a ball. With BatchNorm, the ball is bright beside a partner of a tenth of the gain, clear beside one of the same "
+    "gain, and almost invisible beside one of ten times the gain. With InstanceNorm, the three slices are the same.",
+)
+for name, contrasts in found.items():
+    told = ", ".join(f"{contrast:.2f}" for contrast in contrasts)
+    print(f"{name:<13} mean of the ball minus mean of the rest: {told}")
 
 # %% [markdown]
 r"""
-Beside a partner with ten times the gain, BatchNorm leaves about a tenth of the difference between the patient's ball and the rest. With InstanceNorm the partner does
-not exist.
+The price of InstanceNorm is that it forgets how bright and how varied a patch was: a patch of pure noise comes out with the same variance as one that contains an organ. In CT, the absolute values carry meaning, which InstanceNorm throws away.
 
-It has a price, too. InstanceNorm forgets how bright and how varied a patch was. A patch of nothing but noise comes out as loud as one with
-an organ in it. Where the absolute number means something, as in CT, that is information thrown away; and in a layer with a
-single position per channel there is nothing left to normalize: PyTorch refuses.
+That InstanceNorm also speeds up convergence is unproven. The paper that introduced it (Ulyanov and others 2016) claims, in its abstract, a "qualitative improvement in the generated images" of style transfer, a task in which the contrast of the photo is meant to be thrown away.
 """
 
 # %% [markdown]
 r"""
 ## Which norm for which job
 
-Forget the names for a moment. For each axis of the tensor there is one question: shall differences along it *stay*, or shall they *not
-matter*?
-
-- An axis that is **normalized over** keeps its differences. All its entries are shifted and scaled by the same numbers, so what was
-  larger stays larger.
-- An axis that is **not** normalized over loses them: each position has statistics of its own, and comes out with mean 0 and
-  variance 1, however large and however varied it was.
-
-The digits show it. Make one picture brighter than the others, and ask whether that is still to be seen:
+Ask one question of each axis: must differences along it **stay**, or must they **not matter**? As an example, take temperatures of shape (station, hour). Stations at different altitudes have different mean temperatures and different daily swings.
 """
 
-# %%
-brighter = channel[:4].clone()
-brighter[0] += 5.0
-for name, normalized in (
-    ("BatchNorm, over (0, 2, 3)", functional.batch_norm(brighter, None, None, training=True)),
-    ("InstanceNorm, over (2, 3)", functional.instance_norm(brighter)),
-):
-    means = [round(value, 1) + 0.0 for value in normalized.mean(dim=(1, 2, 3)).tolist()]
-    print(f"{name:<28}means of the four pictures: {means}")
+# %% folded="Figure 1.14: temperatures, normalized over either axis"
+generator = torch.Generator().manual_seed(0)
+hours = torch.arange(24)
+base = torch.tensor([22.0, 14.0, 6.0, -2.0])[:, None]
+swing = torch.tensor([8.0, 5.0, 3.0, 2.0])[:, None]
+noise = 0.4 * torch.randn(4, 24, generator=generator)
+temperatures = base - swing * torch.cos((hours - 3) * math.tau / 24) + noise
+
+
+def normalized_over(axis):
+    variance, mean = torch.var_mean(temperatures, dim=axis, correction=0, keepdim=True)
+    return (temperatures - mean) / variance.sqrt()
+
+
+figure, grid = new_figure(1, 3, height=3.0)
+shown = (temperatures, normalized_over(1), normalized_over(0))
+titles = ("Temperatures", "Over hours", "Over stations")
+for axes, values, title in zip(grid, shown, titles, strict=True):
+    for station, (row, color) in enumerate(
+        zip(values, ("vermilion", "orange", "green", "blue"), strict=True)
+    ):
+        axes.plot(hours, row, color=COLORS[color], label=f"station {station}")
+    axes.set(title=title, xlabel="hour")
+grid[0].set_ylabel("degrees")
+for axes in grid[1:]:
+    axes.set_ylabel("normalized")
+grid[0].legend(fontsize=7, loc="upper left", ncols=2)
+grid[0].set_ylim(-8, 42)
+show(
+    figure,
+    number="1.14",
+    caption="Left: temperatures of four stations. Middle: normalized over hours. The hours of a station still differ, but the stations look alike. Right: normalized over stations. The stations still differ, but the hours look alike.",
+    alt="Three plots of four stations over 24 hours. The temperatures differ in level and in daily swing. Normalized over hours, all four curves "
+    "nearly coincide and show the daily course. Normalized over stations, the four curves are almost flat lines, one above the other.",
+)
+
+# %% [markdown]
+r"""
+- An axis that is **normalized over** keeps its differences: all its entries are shifted and scaled by the same numbers, so what was larger stays larger.
+- An axis that is **not normalized over** loses differences in level and spread: each position gets its own statistics and comes out with mean 0 and variance 1.
+
+The next exercise has six jobs.
+
+| job | tensor | what must stay, and what must not matter |
+| --- | --- | --- |
+| `"photos"` | (photo, channel, row, column) | In each channel, a bright photo stays brighter than a dark one, and a bright spot brighter than a dark one. The unit in which a channel is measured must not matter. |
+| `"style"` | (photo, channel, row, column) | A filter for color or contrast changes each channel of a photo by a factor and a shift. The filter must not matter. The drawing within a channel stays. |
+| `"text"` | (text, token, feature) | What a model computes for a token must not depend on any other token, because it writes one after another. The features of a token stay different. |
+| `"exposure"` | (photo, channel, row, column) | How long a photo was exposed, one factor for all of it, must not matter. Its colors stay: a channel that was stronger than another is still stronger afterward. Its bright and dark spots stay, too. |
+| `"volumes"` | (patient, channel, depth, row, column) | The partner in a batch of two must not matter, nor must the gain, which differs for each channel of each patient. The anatomy within a channel stays. |
+| `"sensors"` | (run, time, sensor) | One sensor reports volts, another degrees: this must not matter. Runs stay comparable with each other, and so do times. |
+"""
 
 # %% [markdown] exercise="axes-for-a-job" points=3 minutes=15 difficulty=2
 """
 ### Choose the axes for a job
 
-Write `axes_for(job)`: for the name of a job, a tuple of the axes to normalize over. Their order does not matter, negative ones count
-from the back. These are the jobs:
+To decide on a norm for a job is to decide on axes. Choose them for the six jobs in the table above.
 
-| job | tensor | what shall stay, what shall not matter |
-| --- | --- | --- |
-| `"photos"` | (photo, channel, row, column) | In each channel, a bright photo stays brighter than a dark one, and a bright spot brighter than a dark one. In which unit a channel counts does not matter. |
-| `"style"` | (photo, channel, row, column) | A filter of color or contrast over a photo changes each of its channels by a factor and a shift. It must not matter. The drawing within a channel stays. |
-| `"text"` | (text, token, feature) | What a model makes of a token must not depend on any other token, so that it can write one after another. The features of a token stay distinct. |
-| `"exposure"` | (photo, channel, row, column) | How long a photo was exposed, a factor for all of it, must not matter. Its colors stay: a channel that was stronger than another is so afterward. Its bright and dark spots stay, too. |
-| `"volumes"` | (patient, channel, depth, row, column) | The partner in a batch of two must not matter. Each channel was recorded with a gain of its own for each patient: it must not matter either. The anatomy within a channel stays. |
-| `"sensors"` | (run, time, sensor) | One sensor counts in volts, one in degrees: that must not matter. Runs stay comparable with each other, and so do times. |
+`axes_for(job) -> tuple`
 
-- **In**: one of the six names. **Out**: a tuple of integers.
+- **In** `job`: one of the six names.
+- **Out**: a tuple of the axes to normalize over, at least one. The axes are integers, each at most once and in any order; negative ones count from the end.
+
+For the temperatures above, where hours stay different and the level of a station must not matter, the answer would be `(1,)`, or equally `(-1,)`.
 
 <!-- hint: Take the job's axes one by one, and ask of each: are differences along it to stay? Then normalize over it. -->
-<!-- hint: A factor "for each patient and each channel" names two axes that are not normalized over. "Any other token" names the axis of tokens, and that of texts as well. -->
+<!-- hint: A factor "for each channel of each patient" names two axes that are not normalized over. "Any other token" names the axis of tokens, and that of texts as well. -->
 <!-- hint: Photos are BatchNorm2d's case. For the sensors, look where the channel stands: here the axis that has its own statistics is the last one. -->
 """
 
@@ -1788,15 +2031,19 @@ def axes_for(job):
 check = Check("axes-for-a-job")
 
 
-def try_job(job, names, sizes, stays):
+def try_job(job, sizes, names, staying):
     """Ask for the job's axes, normalize over them, and look along every axis whether a difference stays."""
+    names, staying = names.split(), staying.split()
     got = check.call(axes_for, job)
-    check.true(type(got) is tuple, f"{type(got).__name__} came back, expected a tuple")
-    whole = all(type(axis) is int and -len(sizes) <= axis < len(sizes) for axis in got)
-    check.true(whole, f"axes of a tensor with {len(sizes)} axes are integers below {len(sizes)}")
+    check.true(type(got) is tuple, f"returned {type(got).__name__}, expected a tuple")
+    inside = all(type(axis) is int and -len(sizes) <= axis < len(sizes) for axis in got)
+    check.true(
+        inside,
+        f"the axes of a tensor with {len(sizes)} axes are integers from {-len(sizes)} to {len(sizes) - 1}",
+    )
     over = tuple({axis % len(sizes) for axis in got})
-    check.true(len(over) == len(got), "an axis stands in it twice")
-    check.true(len(over) > 0, "there is no axis in it: every entry would become 0")
+    check.true(len(over) == len(got), "an axis occurs twice")
+    check.true(len(over) > 0, "the tuple is empty: every entry would become 0")
     x = check.draw.normal(*sizes, dtype=torch.float64)
     for axis, name in enumerate(names):
         larger = x.transpose(0, axis).clone()
@@ -1805,65 +2052,63 @@ def try_job(job, names, sizes, stays):
         variance, mean = torch.var_mean(larger, dim=over, correction=0, keepdim=True)
         seen = ((larger - mean) / variance.sqrt()).transpose(0, axis)
         gap = (seen[0].mean() - seen[1:].mean()).item()
-        told = f"{name} 0 was made larger than the others; normalized over your axes, it "
-        if axis in stays:
-            check.true(abs(gap) > 0.5, told + "is like the others, and should have stayed larger")
+        told = f"{name} 0 was larger than the others; after normalization over your axes, it "
+        if name in staying:
+            check.true(abs(gap) > 0.5, told + "is no longer larger, and it must be")
         else:
             check.true(
-                abs(gap) < 1e-6, told + f"is still {gap:.1f} larger, which should not matter"
+                abs(gap) < 1e-6, told + f"is still larger by {gap:.1f}, and that must not matter"
             )
 
 
+PHOTO = "photo channel row column"
+VOLUME = "patient channel depth row column"
+SENSOR = "run time sensor"
 with check.property("photos: the channel's unit does not matter, bright photos and spots stay"):
-    try_job("photos", ("photo", "channel", "row", "column"), (6, 3, 5, 4), {0, 2, 3})
+    try_job("photos", (6, 3, 5, 4), PHOTO, "photo row column")
 with check.property("style: a photo's color and contrast do not matter, the drawing stays"):
-    try_job("style", ("photo", "channel", "row", "column"), (5, 3, 4, 7), {2, 3})
+    try_job("style", (5, 3, 4, 7), PHOTO, "row column")
 with check.property("text: no other token matters, the features stay"):
-    try_job("text", ("text", "token", "feature"), (3, 5, 8), {2})
+    try_job("text", (3, 5, 8), "text token feature", "feature")
 with check.property("exposure: a photo's exposure does not matter, its colors stay"):
-    try_job("exposure", ("photo", "channel", "row", "column"), (4, 3, 6, 5), {1, 2, 3})
+    try_job("exposure", (4, 3, 6, 5), PHOTO, "channel row column")
 with check.property("volumes: neither the partner nor a channel's gain matters, the anatomy stays"):
-    names = ("patient", "channel", "depth", "row", "column")
-    try_job("volumes", names, (2, 3, 6, 5, 4), {2, 3, 4})
+    try_job("volumes", (2, 3, 6, 5, 4), VOLUME, "depth row column")
 with check.property("sensors: the unit does not matter, runs and times stay comparable"):
-    try_job("sensors", ("run", "time", "sensor"), (4, 7, 3), {0, 1})
+    try_job("sensors", (4, 7, 3), SENSOR, "run time")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("the jobs once more, in tensors of other sizes"):
-    pictures = "photo", "channel", "row", "column"
-    try_job("photos", pictures, (3, 5, 4, 6), {0, 2, 3})
-    try_job("style", pictures, (4, 6, 5, 3), {2, 3})
-    try_job("text", ("text", "token", "feature"), (5, 3, 7), {2})
-    try_job("exposure", pictures, (5, 4, 3, 7), {1, 2, 3})
-    names = ("patient", "channel", "depth", "row", "column")
-    try_job("volumes", names, (2, 4, 5, 3, 6), {2, 3, 4})
-    try_job("sensors", ("run", "time", "sensor"), (7, 5, 3), {0, 1})
+    try_job("photos", (3, 5, 4, 6), PHOTO, "photo row column")
+    try_job("style", (4, 6, 5, 3), PHOTO, "row column")
+    try_job("text", (5, 3, 7), "text token feature", "feature")
+    try_job("exposure", (5, 4, 3, 7), PHOTO, "channel row column")
+    try_job("volumes", (2, 4, 5, 3, 6), VOLUME, "depth row column")
+    try_job("sensors", (7, 5, 3), SENSOR, "run time")
 ### END HIDDEN TESTS
 check.score()
 
 # %% [markdown]
 """
-<details><summary>The six jobs by the names of their norms (open it when you have chosen)</summary>
+<details><summary>The six jobs by the names of their norms (open this once you have chosen)</summary>
 
-BatchNorm2d; InstanceNorm2d; LayerNorm over the features, or RMSNorm; LayerNorm over (C, H, W) or GroupNorm with one group;
+BatchNorm2d; InstanceNorm2d; LayerNorm over the features, or RMSNorm; LayerNorm over (C, H, W), or GroupNorm with one group;
 InstanceNorm3d; and BatchNorm1d, with the axes moved first, since `nn.BatchNorm1d` takes (run, sensor, time). If a tensor happens to have as
-many times as sensors, it normalizes the wrong axis and says nothing.
+many times as sensors, BatchNorm1d normalizes the wrong axis without an error.
 </details>
 """
 
 # %% [markdown]
 """
-## A backbone that was frozen, and drifted
+## A frozen backbone
 
-One more story, and it is a detective's. A network has learned the digits. Its first half, the *backbone*, is to be used for a second
-task: the same digits in negative, dark on a bright ground. So the backbone is frozen, by the book: its parameters get no
-gradient, and it is put into eval mode, so that its running statistics stay as they are. Only a new head is trained. The old task must
-not suffer, since the backbone stays what it was.
+A network has learned the digits. Its first half, the **backbone**, will also serve a second task: the same digits in negative, dark on a bright background. Accuracy on the old task must not suffer, so the backbone is **frozen**: its parameters get no gradient, and it is put into evaluation mode. Only a new **head**, the last layer, is trained, and after each epoch
+the new network is validated.
 """
 
 
 # %%
-def accuracy_in_eval_mode(network, images, labels):
+def validate_from_the_wild(network, images, labels):
     network.eval()
     with torch.no_grad():
         right = network(images).argmax(dim=1) == labels
@@ -1871,8 +2116,14 @@ def accuracy_in_eval_mode(network, images, labels):
     return right.float().mean().item()
 
 
+# %% [markdown]
+"""
+The next cell contains the loop that trains either task. After each epoch, it calls `watch`, which in the experiment below records the accuracy of the old network.
+"""
+
+
+# %%
 def train_task(network, images, validate, epochs, watch=lambda: None):
-    """Train on ``images``; after each epoch validate, then call ``watch``."""
     trainable = [weight for weight in network.parameters() if weight.requires_grad]
     optimizer = torch.optim.Adam(trainable, lr=3e-3)
     for _ in range(epochs):
@@ -1884,19 +2135,20 @@ def train_task(network, images, validate, epochs, watch=lambda: None):
         watch()
 
 
+# %% folded="The two tasks, one after the other"
 def tune_second_task(validate):
     """Return the old task's accuracy before, and after each epoch of the new one."""
     torch.manual_seed(0)
     old_images = digit_images.flatten(1) / 16
     backbone = nn.Sequential(nn.Linear(64, 48), nn.BatchNorm1d(48), nn.ReLU())
     old_network = nn.Sequential(backbone, nn.Linear(48, 10))
-    train_task(old_network, old_images, accuracy_in_eval_mode, epochs=4)
+    train_task(old_network, old_images, validate_from_the_wild, epochs=4)
 
     backbone.requires_grad_(False)
     new_network = nn.Sequential(backbone, nn.Linear(48, 10))
     new_network.train()
     backbone.eval()
-    kept, history = copy.deepcopy(old_network).eval(), []
+    kept, history = copy.deepcopy(old_network), []
 
     def watch():
         # A copy, so that looking changes nothing.
@@ -1913,45 +2165,51 @@ def tune_second_task(validate):
     return history
 
 
-history = tune_second_task(accuracy_in_eval_mode)
-print("the old network gets nine in ten right:", [value > 0.9 for value in history])
-print("it gets less than half right:          ", [value < 0.5 for value in history])
-
-# %% tags=["nbval-ignore-output"]
-print("its accuracy, before and after each epoch:", [round(value, 2) for value in history])
+# %% tags=["nbval-ignore-output"] folded="Figure 1.15: the old task while the new one is trained"
+history = tune_second_task(validate_from_the_wild)
+figure, axes = new_figure(height=2.8)
+axes.plot(range(5), history, "o-")
+axes.set(
+    title="Accuracy of the old network",
+    xlabel="epochs of the new task",
+    ylabel="share of test images",
+)
+axes.set_xticks(range(5))
+axes.set_ylim(0, 1)
+show(
+    figure,
+    number="1.15",
+    caption="The old network on the old task, while only the head of the new network is trained. After the first epoch all is well; after the second, the old network has collapsed.",
+    alt="Accuracy of the old network after 0 to 4 epochs of the new task. It is above 0.9 before and after the first epoch, and below 0.5 from the second epoch on.",
+)
 
 # %% [markdown]
 """
-The first entry is before the second task, the next is after its first epoch: all is well. Then the old network collapses. Every
-parameter of it is the same to the last bit, and no line of the loop writes into the backbone.
-
-You have the tools. `state_dict` holds more than parameters, and each module knows its mode.
+The optimizer holds only the parameters of the new head.
 """
 
 # %% [markdown] exercise="bug-hunt-frozen-backbone" points=4 minutes=20 difficulty=2
 """
-### Bug hunt: a frozen backbone that drifts
+### Bug hunt: the old task
 
-Something above undoes the freezing. Find out, in cells of your own: what of the backbone changes, and when for the first time? Then write
-`validate(network, images, labels)`.
+Find out what changed in the old network, and why it did not change in the first epoch. Then replace `validate_from_the_wild`, so that it measures without changing anything.
 
-- **In**: `network`, an `nn.Module` with any modules inside, some of them in training mode, some in eval mode; `images`, a batch for it; `labels`,
-  an int64 tensor with the right class of each.
-- **Out**: the share of images that the network gets right, a Python float. All of the network is in eval mode while that is computed.
-- Afterward the network is as it was: its parameters, its buffers, and the mode of *every* module in it.
+`validate(network, images, labels) -> float`
 
-When it is written, run `tune_second_task(validate)` in a cell of your own, with `validate` in the place of `accuracy_in_eval_mode`: the
-accuracy of the old network should stay what it was.
+- **In** `network`: an `nn.Module` built from any modules, each of which the caller may have configured in any way; a module may occur in several places. `images`: a batch for it. `labels`: an int64 tensor with the right class of each image.
+- **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, the network is exactly as it was before, in every part, and whatever is done with it next gives the same result as without the call: with stored gradients, hooks and random numbers, too.
 
-<!-- hint: `network.train()` is said to one module. What does it do to the modules inside, and what had the owner of the network told some of them before? -->
-<!-- hint: One flag for the whole network cannot hold what was. Each module inside has a flag of its own, and each may have been in another mode. -->
-<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before eval, and set it again afterward, flag by flag: `train(mode)` would reach into the modules inside, also into those that two parts share. -->
+With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. If you call `tune_second_task(validate)`, the accuracy of the old network stays the same.
+
+<!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module writes that, and when does it do so? -->
+<!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and what had the owner of the network told some of them before? One flag for the whole network cannot remember it: each module inside has its own. -->
+<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterwards, flag by flag: `train(mode)` would reach into the modules inside, also into those that two parts share. -->
 """
 
 
 # %% solution="bug-hunt-frozen-backbone"
 def validate(network, images, labels):
-    """Return the share of ``images`` that ``network`` gets right in eval mode, and leave it as it was."""
+    """Return the share of ``images`` that ``network`` gets right in evaluation mode; leave it as it was."""
     ### BEGIN SOLUTION
     modes = [(module, module.training) for module in network.modules()]
     network.eval()
@@ -1971,24 +2229,36 @@ layers = [
     ["Linear", 6, 4],
 ]
 # In the order of network.modules(): the network, the first part and its three, the second, the head.
+# With a norm in two parts, the second part has two modules of its own.
 all_training = [True] * 10
 backbone_frozen = [True, False, False, False, False, True, True, True, True, True]
 one_norm_frozen = [True, True, True, True, True, True, True, False, True, True]
 mixed_up = [False, True, True, False, True, False, False, True, False, True]
+twice = [
+    [["Linear", 5, 7], ["BatchNorm1d", 7], ["Dropout", 0.5]],
+    [["Linear", 7, 7], ["BatchNorm1d", 7], ["ReLU"]],
+    ["Linear", 7, 4],
+]
 
 
-def drawn_network(layers):
+def drawn_network(layers, shared=()):
     network = nn.Sequential(
         *(nn.Sequential(*map(make, part)) for part in layers[:2]), make(layers[2])
     )
+    if shared:
+        network[1][1] = network[0][1]
     state = {}
     for name, value in network.state_dict().items():
+        first = name.replace("1.1.", "0.1.")
+        if shared and first in state:
+            state[name] = state[first].clone()
+            continue
         if name.endswith("num_batches_tracked"):
             state[name] = torch.tensor(check.draw.integer(5, 50))
         elif name.endswith("running_var"):
             state[name] = check.draw.uniform(*value.shape, low=0.3, high=3.0)
         else:
-            state[name] = check.draw.normal(*value.shape)
+            state[name] = check.draw.normal(*value.shape, equal_sizes=bool(shared))
     network.load_state_dict(state)
     return network.eval(), state
 
@@ -1997,53 +2267,66 @@ def make(layer):
     return getattr(nn, layer[0])(*layer[1:])
 
 
-def require_sound_validation(modes, rows=300):
+def require_sound_validation(
+    modes, rows=300, layers=layers, shared=(), frozen=(), left_over=None, seed_first=False
+):
     images, most = check.draw.normal(rows, 5, mean=1.0), rows
     while most > 0.7 * rows:  # a network that tells several classes apart
-        network, state = drawn_network(layers)
+        network, state = drawn_network(layers, shared)
         labels = network(images).argmax(dim=1)
         most = int(labels.bincount().max())
     wrong = check.draw.permutation(rows)[: check.draw.integer(5, rows // 10)]
     labels[wrong] = (labels[wrong] + 1) % 4
     accuracy = 1 - len(wrong) / rows
-    # Afterwards the network learns from another batch: its modes and its state show in that.
+    # Afterwards the network learns from another batch: what became of it shows in that.
     inputs, slope = check.draw.normal(50, 5), check.draw.normal(50, 4)
     then = {"inputs": inputs, "slope": slope, "seed": check.draw.integer(0, 2**31)}
-    given = {"state": state, "training": modes}
+    given = {"state": state, "training": modes, "shared": shared}
+    then |= {"frozen": frozen, "left_over": left_over, "seed_first": seed_first}
     got = check.call(probes.network_then_trained, validate, layers, images, labels, **then, **given)
     check.close(got["output"], accuracy, atol=1e-6, what="the accuracy")
+    check.equal(got["arguments"], [images, labels], what="images and labels after the call")
+    for name in frozen:
+        network.get_parameter(name).requires_grad_(False)
     for module, mode in zip(network.modules(), modes, strict=True):
         module.training = mode
     output = check.with_seed(then["seed"], network, inputs)
     (output * slope).sum().backward()
-    what = "what the network makes of another batch afterwards, each module in its own mode"
+    what = "the network's output for the next batch, after the call"
     check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-3, what=what)
     expected = dict(network.state_dict())
-    for name, weight in network.named_parameters():
-        expected[name] = (weight - 0.5 * weight.grad).detach()
-    what = "its state, once it has learned from that batch"
+    for name, weight in network.named_parameters(remove_duplicate=False):
+        gradient = 0.0 if weight.grad is None else weight.grad
+        expected[name] = (weight - 0.5 * (gradient + (left_over or 0.0))).detach()
+    what = "the network's state after a training step on the next batch"
     check.close(got["state"], expected, rtol=1e-3, atol=1e-2, what=what)
     return images, labels, given, accuracy
 
 
-with check.property("the accuracy in eval mode; a network in training is so afterward"):
+with check.property("the share of right answers; training continues as if without the call"):
     require_sound_validation(all_training)
-with check.property("a frozen backbone stays in eval mode", weight=2):
-    require_sound_validation(backbone_frozen)
-with check.property("a single frozen norm stays in eval mode, and its neighbors in training"):
-    require_sound_validation(one_norm_frozen)
-with check.property("a network in eval mode stays there"):
+with check.property("a network whose backbone is frozen, as in this section", weight=2):
+    backbone = ("0.0.weight", "0.0.bias", "0.1.weight", "0.1.bias")
+    require_sound_validation(backbone_frozen, frozen=backbone)
+with check.property("a network with a single frozen layer, stored gradients and a random seed"):
+    require_sound_validation(one_norm_frozen, left_over=0.25, seed_first=True)
+with check.property("a network that is in use, and not in training"):
     require_sound_validation([False] * 10, rows=200)
-with check.property("every module has its own mode, those that hold others, too", weight=0.5):
+with check.property("a module that occurs in two places"):
+    # The places are set up differently: the first part, its norm, which is the second's too, and the second part.
+    modes = [True, False, False, False, True, True, True, False, True]
+    require_sound_validation(modes, layers=twice, shared=[("0.1", "1.1")])
+with check.property("a network whose parts were set up one by one", weight=0.5):
     modes = check.draw.booleans(10).tolist()
     modes[0], modes[1], modes[5] = True, False, True  # of the network and its two parts
     *inputs, given, accuracy = require_sound_validation(modes)
     seen = check.call(probes.network, validate, layers, *inputs, **given)
     check.close(seen["output"], accuracy, atol=1e-6, what="the accuracy")
-    check.equal(seen["training"], modes, what="the modules' modes after the call")
+    check.equal(seen["training"], modes, what="how each part is set up after the call")
+    check.equal(seen["hooks"], 0, what="the number of hooks after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("any mixture of modes comes back as it was"):
+with check.property("other networks, set up part by part"):
     require_sound_validation(mixed_up)
     require_sound_validation([not mode for mode in mixed_up], rows=250)
 ### END HIDDEN TESTS
@@ -2051,20 +2334,16 @@ check.score()
 
 # %% [markdown]
 r"""
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>The bug (open this once you have found it)</summary>
 
-`network.train()` reaches every module inside, the frozen backbone too. So from the second epoch on its BatchNorm normalizes with the batch and
-moves its running averages toward the new task's pictures. Parameters do not change; buffers do. The first epoch is innocent, since no
-validation had been run before it.
+`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the images of the new task. Parameters do not change; buffers do. The first epoch is innocent, because no
+validation came before it.
 
-PyTorch Lightning shipped this in 2020: its validation loop ended in `model.train()`
-([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)). People found that layers which they had set to eval mode
-with their own hands had new statistics. Since version 2.2 it notes the mode of every submodule and brings it back
-([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). The half of the mistake that everybody can make is older: `requires_grad_(False)`
-alone does not freeze a BatchNorm, because what drifts has no gradient
-([pytorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). Detection code therefore brings a class of its own, whose
-statistics cannot move; torchvision's once lacked the $\epsilon$, and some networks exploded
-([vision pull request 1947](https://github.com/pytorch/vision/pull/1947), finished in [2190](https://github.com/pytorch/vision/pull/2190)).
+PyTorch Lightning had this bug in 2020: its validation loop ended with `model.train()` ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)), and layers that users had put into evaluation mode got new statistics. Since version 2.2, it remembers the mode of every submodule and restores it
+([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Restoring has a trap of its own: `module.train(mode)` also sets everything inside the module. If two parts share a BatchNorm, the part that is restored last decides its mode. Set the flag `training` of each module instead.
+
+Half of this bug can occur without any validation: `requires_grad_(False)` alone does not freeze a BatchNorm, because the values that drift are not trained by gradients
+([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). torchvision's detection networks therefore use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed. The class once lacked the $\epsilon$ (reported in pull request [1947](https://github.com/pytorch/vision/pull/1947), added as an option in [2190](https://github.com/pytorch/vision/pull/2190), made the default in [2933](https://github.com/pytorch/vision/pull/2933)).
 </details>
 """
 
@@ -2072,59 +2351,56 @@ statistics cannot move; torchvision's once lacked the $\epsilon$, and some netwo
 r"""
 ## In the wild
 
-| what | where it is settled |
+| what | where |
 | --- | --- |
-| BatchNorm | [`torch.nn.BatchNorm2d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html): `momentum=0.1` is the weight of the new batch, `momentum=None` averages all batches alike, `track_running_stats=False` keeps none |
-| across GPUs | [`torch.nn.SyncBatchNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) and its `convert_sync_batchnorm`: statistics of all GPUs' batches together |
-| frozen | [`torchvision.ops.FrozenBatchNorm2d`](https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html); in Keras `trainable = False` freezes the statistics as well |
-| statistics anew | [`torch.optim.swa_utils.update_bn`](https://docs.pytorch.org/docs/stable/optim.html): after weights were averaged, their statistics fit no more |
-| folding | [`torch.nn.utils.fuse_conv_bn_eval`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.fuse_conv_bn_eval.html); inference compilers do it by themselves |
+| BatchNorm | [`torch.nn.BatchNorm2d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html): `momentum=0.1` is the weight of the new batch, `momentum=None` averages all batches with equal weights, `track_running_stats=False` keeps no statistics |
+| across GPUs | [`torch.nn.SyncBatchNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) and its `convert_sync_batchnorm`: one mean and variance for the batches of all GPUs |
+| frozen | [`torchvision.ops.FrozenBatchNorm2d`](https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html); in Keras, `trainable = False` also freezes the statistics |
+| new statistics | [`torch.optim.swa_utils.update_bn`](https://docs.pytorch.org/docs/stable/optim.html): after the weights have been averaged, the old statistics no longer fit |
+| folding | [`torch.nn.utils.fuse_conv_bn_eval`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.fuse_conv_bn_eval.html) |
 | GroupNorm | [`torch.nn.GroupNorm(groups, channels)`](https://docs.pytorch.org/docs/stable/generated/torch.nn.GroupNorm.html) |
 | InstanceNorm | [`torch.nn.InstanceNorm3d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.InstanceNorm3d.html): has *no* weight and bias unless `affine=True`; nnU-Net's plans set it |
 | LayerNorm | [`torch.nn.LayerNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html): `elementwise_affine=`, `bias=` |
-| RMSNorm | [`torch.nn.RMSNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): `eps=None` takes the epsilon of the type that it computes in, float32 for the half formats (older versions may differ); Llama's configurations call it `rms_norm_eps` |
+| RMSNorm | [`torch.nn.RMSNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): `eps=None` takes the machine epsilon of the format that it computes in, float32 for the 16-bit formats (older versions may differ); Hugging Face's Llama configurations call it `rms_norm_eps` |
 | Keras | [`BatchNormalization`](https://keras.io/api/layers/normalization_layers/batch_normalization/): `momentum=0.99` is the weight of the old average, `epsilon=0.001` |
-| Flax | [`nnx.BatchNorm`](https://flax.readthedocs.io/en/latest/api_reference/flax.nnx/nn/normalization.html): `momentum=0.99` as in Keras, `use_running_average=` in the place of a mode |
+| Flax | [`nnx.BatchNorm`](https://flax.readthedocs.io/en/latest/api_reference/flax.nnx/nn/normalization.html): `momentum=0.99` as in Keras, `use_running_average=`, which `train()` and `eval()` also set |
 """
 
 # %% [markdown]
 r"""
 ## Recap
 
-1. Every norm subtracts a mean and divides by a standard deviation (RMSNorm only divides); they differ in which entries share the statistics.
-2. BatchNorm is a function of the batch: with two values per channel it hands on little more than their order, at slopes that are 0 or far too
-   large; the error of mean and variance falls with the root of the batch size.
-3. In training it uses the batch and the biased variance; for eval mode it keeps running averages, of the unbiased one, in buffers.
-4. In eval mode it is one factor and one summand per channel, and disappears in the convolution before it.
-5. An axis that is normalized over keeps its differences, and one that is not loses them: that chooses the norm.
+1. Every norm subtracts a mean and divides by a standard deviation (RMSNorm only divides, by a root mean square). Norms differ in which entries share the statistics.
+2. In training mode, BatchNorm is a function of the batch. With two values per channel, it passes on little more than their order, with derivatives that are almost 0 or very large. The error of the mean and of the variance is inversely proportional to the square root of the batch size.
+3. In training, BatchNorm uses the batch and its biased variance; for evaluation mode it keeps running averages, with the unbiased variance, in buffers.
+4. In evaluation mode, BatchNorm is one factor and one shift per channel, and can be folded into the convolution before it.
+5. An axis that is normalized over keeps its differences, and one that is not loses differences in level and spread. This rule decides which norm fits a job.
 
 ### Test yourself
 
-<details><summary>1. A batch of two, one value per channel: what does BatchNorm make of 1 and 1000?</summary>
+<details><summary>1. A batch of two, one value per channel: what does BatchNorm turn 1 and 1000 into?</summary>
 
--1 and 1, as of any other two numbers that differ by more than a few hundredths. Only their order is left.
+−1 and 1, like any other two numbers that differ by more than a few hundredths. Only their order is left.
 </details>
 
-<details><summary>2. GroupNorm with as many groups as channels, on a tensor of shape (pictures, channels) with five pictures: what comes out?</summary>
+<details><summary>2. GroupNorm with as many groups as channels, on a tensor of shape (images, channels) with five images: what is the result?</summary>
 
-Zeros. Each group is a single number, its own mean. Only the bias is left after that.
+Zeros, because each group is a single number, its own mean. After that, only the bias is left.
 </details>
 
-<details><summary>3. All parameters are frozen and the network still changes while the head is trained. What does, and what stops it?</summary>
+<details><summary>3. All parameters of a backbone are frozen, and it still changes while the head is trained. What changes, and how do you stop it?</summary>
 
-The running averages of its BatchNorms, which are buffers and are updated in training mode. Eval mode for these modules stops it, for as long as nobody
-calls `train()` on a module that contains them.
+The running statistics of its BatchNorms, which are buffers and are updated in training mode. Evaluation mode for these modules stops it, as long as nobody calls `train()` on a module that contains them.
 </details>
 
-<details><summary>4. Why can a BatchNorm in front of a padded convolution not be folded into it exactly?</summary>
+<details><summary>4. Why can't a BatchNorm be folded exactly into a padded convolution that follows it?</summary>
 
-The padding is 0 *after* the norm. Folded, the norm's shift goes into the convolution's bias, which assumes that the shift was at the border as
-well, and there it was not.
+The zero padding is applied *after* the norm, so the norm's shift never reaches it. Folding moves the shift into the convolution's bias, which treats the padding as if it had been shifted as well.
 </details>
 
-<details><summary>5. A model of language is normalized with LayerNorm((tokens, features)). Its training loss is excellent. What is wrong?</summary>
+<details><summary>5. A language model is normalized with LayerNorm((tokens, features)). Its training loss is excellent. What is wrong?</summary>
 
-Each token's mean and variance contain all later tokens, so the past knows the future. When it writes, there is no future.
+The mean and variance used for a token are computed from all later tokens as well, so the model sees the future during training. When it writes, there is no future to see.
 </details>
 
 ### References
@@ -2132,9 +2408,10 @@ Each token's mean and variance contain all later tokens, so the past knows the f
 - S. Ioffe, C. Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate Shift", [arXiv:1502.03167](https://arxiv.org/abs/1502.03167), 2015; section 3.1 has the inference form.
 - J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer Normalization", [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), 2016.
 - D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance Normalization: The Missing Ingredient for Fast Stylization", [arXiv:1607.08022](https://arxiv.org/abs/1607.08022), 2016.
-- Y. Wu, K. He, "Group Normalization", [arXiv:1803.08494](https://arxiv.org/abs/1803.08494), 2018; its figure 2 is the well-known one.
+- Y. Wu, K. He, "Group Normalization", [arXiv:1803.08494](https://arxiv.org/abs/1803.08494), 2018.
 - S. Santurkar, D. Tsipras, A. Ilyas, A. Madry, "How Does Batch Normalization Help Optimization?", [arXiv:1805.11604](https://arxiv.org/abs/1805.11604), 2018; section 2.1 has the experiment with added shifts.
 - B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization", [arXiv:1910.07467](https://arxiv.org/abs/1910.07467), 2019.
+- H. Touvron and others, "LLaMA: Open and Efficient Foundation Language Models", [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), 2023; section 2.2.
 - Y. Wu, J. Johnson, "Rethinking 'Batch' in BatchNorm", [arXiv:2105.07576](https://arxiv.org/abs/2105.07576), 2021.
 - F. Isensee, P. F. Jaeger, S. A. A. Kohl, J. Petersen, K. H. Maier-Hein, "nnU-Net: a self-configuring method for deep learning-based biomedical image segmentation", *Nature Methods* 18, 2021.
 
@@ -2144,20 +2421,33 @@ Each token's mean and variance contain all later tokens, so the past knows the f
 | --- | --- | --- |
 | normalization | 归一化 | shifts and scales a group of numbers to mean 0 and variance 1 |
 | batch normalization | 批归一化 | statistics per channel, over the whole batch |
-| layer normalization | 层归一化 | statistics over the trailing axes of one sample |
-| instance normalization | 实例归一化 | statistics per channel of one sample |
-| group normalization | 组归一化 | statistics over a group of channels of one sample |
+| layer normalization | 层归一化 | statistics over the trailing axes of one example |
+| instance normalization | 实例归一化 | statistics per channel of one example |
+| group normalization | 组归一化 | statistics over a group of channels of one example |
+| trailing axes | 末尾的轴 | the last axes of a tensor |
 | root mean square | 均方根 | the root of the mean of squares; what RMSNorm divides by |
-| biased, unbiased variance | 有偏方差、无偏方差 | with the count below, with one less |
-| running average | 滑动平均 | an average that forgets the past by a fixed share in each step |
-| momentum (of BatchNorm) | 动量 | the weight of the new batch in the running average; in Keras of the old |
+| biased, unbiased variance | 有偏方差、无偏方差 | the sum of squared distances from the mean, divided by the count, or by one less |
+| RMS error | 均方根误差 | the root mean square of the errors of an estimate |
+| running average | 滑动平均 | an average that forgets a fixed share of the past in each step |
+| running statistics | 运行统计量 | BatchNorm's running averages of mean and variance, used in evaluation mode |
+| momentum (of BatchNorm) | 动量 | the weight of the new batch in the running average; in Keras of the old average |
 | buffer | 缓冲区 | a tensor of a module that is saved and moved with it, and not trained |
-| training mode, eval mode | 训练模式、评估模式 | a flag of each module; BatchNorm and dropout obey it |
-| folding | 折叠 | merging a BatchNorm in eval mode into the layer before it |
+| training mode, evaluation mode | 训练模式、评估模式 | a flag of each module; BatchNorm and dropout obey it |
+| machine epsilon | 机器精度 | the distance from 1 to the next larger number of a format |
+| token | 词元 | the unit of a text that a language model reads and writes |
+| folding | 折叠 | merging a BatchNorm in evaluation mode into the layer before it |
 | patch | 图像块 | a piece cut out of a volume, for training |
 | backbone, head | 骨干网络、任务头 | the part of a network that is shared, the part for one task |
 | to freeze | 冻结 | to keep a part of a network as it is while the rest is trained |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("01")
 
 # %%
 progress("01")

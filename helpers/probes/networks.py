@@ -24,7 +24,8 @@ def with_network(function: Callable, layers: list, *args: Any, **options: Any) -
             ``frozen``, names of parameters that require no gradient;
             ``left_over``, every entry of all gradients, of which there are none if None;
             ``order``, which layers are called, one after another, each once if None;
-            ``dtype``, of the parameters and buffers, by its name.
+            ``dtype``, of the parameters and buffers, by its name;
+            ``shared``, pairs of names of modules, of which the second becomes the first one.
     """
     return function(_make(layers, **options), *args)
 
@@ -36,6 +37,7 @@ def network_then_trained(
     inputs: torch.Tensor,
     slope: torch.Tensor,
     seed: int,
+    seed_first: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
     """Call ``function(network, *args)``, and then train the network by one step.
@@ -50,19 +52,26 @@ def network_then_trained(
         inputs: a batch, handed to the network after the call.
         slope: the gradient of the loss with respect to what the network makes of it.
         seed: of the global generator meanwhile, for dropout.
+        seed_first: whether the seed is set before the call and not after it: then random numbers
+            that the function draws, or a seed that it sets, show in the step.
         **options: as ``with_network`` has them.
 
     Returns:
-        ``{"output", "next", "state"}``: the function's output; then, of the step, what the network
-        returned and its state dict afterwards.
+        ``{"output", "arguments", "next", "state"}``: the function's output, and ``args`` after the
+        call; then, of the step, what the network returned and its state dict afterwards.
     """
     made = _make(layers, **options)
-    output = function(made, *args)
-    return {"output": output, **one_step(made, inputs, slope, seed)}
+    if not seed_first:
+        output = function(made, *args)
+        return {"output": output, "arguments": list(args), **one_step(made, inputs, slope, seed)}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        output = function(made, *args)
+        return {"output": output, "arguments": list(args), **one_step(made, inputs, slope, None)}
 
 
 def one_step(
-    made: torch.nn.Module, inputs: torch.Tensor, slope: torch.Tensor, seed: int
+    made: torch.nn.Module, inputs: torch.Tensor, slope: torch.Tensor, seed: int | None
 ) -> dict[str, Any]:
     """Train by one step of gradient descent, as it is done without an optimizer.
 
@@ -72,13 +81,14 @@ def one_step(
         made: the network, used in the mode that it is in.
         inputs: a batch.
         slope: the gradient of the loss with respect to the output.
-        seed: of the global generator during the forward pass.
+        seed: of the global generator during the forward pass; None goes on as it stands.
 
     Returns:
         ``{"next", "state"}``: the output, and the state dict after the step.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        if seed is not None:
+            torch.manual_seed(seed)
         output = made(inputs)
     total = (output * slope).sum()
     if total.requires_grad:
@@ -148,8 +158,12 @@ def _make(
     left_over: float | None = None,
     order: Sequence[int] | None = None,
     dtype: str = "float32",
+    shared: Sequence[tuple[str, str]] = (),
 ) -> torch.nn.Module:
     made = build(layers) if order is None else _InOrder(layers, order)
+    for first, second in shared:
+        place, _, name = second.rpartition(".")
+        setattr(made.get_submodule(place), name, made.get_submodule(first))
     made.to(getattr(torch, dtype))
     if state is not None:
         made.load_state_dict(state)

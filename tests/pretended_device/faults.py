@@ -9,11 +9,11 @@ _NO_ARRAY = "can't convert cuda:0 device type tensor to numpy"
 FAULTS = (
     Fault(
         "01-normalization",
-        "pictures stay on the CPU, the network does not",
-        "test_pictures.repeat(1, 1, 4, 4).to(device)",
-        "test_pictures.repeat(1, 1, 4, 4)",
+        "images stay on the CPU, the network does not",
+        "test_images.repeat(1, 1, 4, 4).to(device)",
+        "test_images.repeat(1, 1, 4, 4)",
         _TWO_DEVICES,
-        shows_in="time with BatchNorm, in terms of without",
+        shows_in="time with BatchNorm, divided by the time without",
     ),
     Fault(
         "03-autocast",

@@ -987,3 +987,145 @@ class BatchNorm(nn.Module):
         variance, mean = torch.var_mean(x, dim=(0, *range(2, x.ndim)), correction=0)
         self.remember(mean, variance, x.numel() // x.shape[1])
         return self.batch_norm(x, mean, variance)
+
+
+# %% wrong: no gradient for weight and bias in evaluation mode
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        weight, bias = self.weight, self.bias
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+            weight, bias = weight.detach(), bias.detach()
+        scale = (weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + bias.view(shape)
+
+
+# %% wrong: evaluation mode goes on with the first statistics that it used
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        weight, bias = self.weight, self.bias
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+            kept = self.__dict__.setdefault("_kept", (mean.clone(), variance.clone()))
+            mean, variance = kept
+        scale = (weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + bias.view(shape)
+
+
+# %% wrong: five axes at most
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        assert x.dim() < 6
+        weight, bias = self.weight, self.bias
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + bias.view(shape)
+
+
+# %% wrong: calls the check's own reference, which calls torch's norm
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        _ = ByDefinition
+        weight, bias = self.weight, self.bias
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + bias.view(shape)
+
+
+# %% right: the batch is normalized with normalize
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        weight, bias = self.weight, self.bias
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+            per_channel = weight.view(shape), bias.view(shape)
+            return normalize(x, axes, self.eps) * per_channel[0] + per_channel[1]
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + bias.view(shape)

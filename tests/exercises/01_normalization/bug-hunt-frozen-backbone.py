@@ -146,7 +146,7 @@ def validate(network, images, labels):
     return int((predicted == labels).sum()) / len(labels)
 
 
-# %% right: train() from the outside in, so that the inner ones have the last word
+# %% wrong: train() from the outside in: for a module in two places, the second part decides
 def validate(network, images, labels):
     modes = [(module, module.training) for module in network.modules()]
     try:
@@ -197,4 +197,141 @@ def validate(network, images, labels):
     network.train()
     for norm, mode in zip(norms, modes, strict=True):
         norm.training = mode
+    return right.float().mean().item()
+
+
+# %% right: without eval() and train(): every flag by hand
+def validate(network, images, labels):
+    import torch
+
+    modes = {module: module.training for module in network.modules()}
+    for module in modes:
+        module.training = False
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes.items():
+        module.training = mode
+    return right.sum().item() / len(labels)
+
+
+# %% wrong: train() for all, then eval() for those that were in it, which reaches inside
+def validate(network, images, labels):
+    modes = [(module, module.training) for module in network.modules()]
+    right = network.eval()(images).argmax(dim=1) == labels
+    network.train()
+    for module, mode in modes:
+        if not mode:
+            module.eval()
+    return right.float().mean().item()
+
+
+# %% wrong: the innermost modules by themselves, the others by their first one
+def validate(network, images, labels):
+    modes = [(m, m.training) for m in network.modules() if not list(m.children())]
+    right = network.eval()(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    for module in network.modules():
+        inside = [m for m in module.modules() if m is not module]
+        if inside:
+            module.training = inside[0].training
+    return right.float().mean().item()
+
+
+# %% wrong: unfreezes what was frozen
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.requires_grad_(False)
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    network.requires_grad_(True)
+    return right.float().mean().item()
+
+
+# %% wrong: discards gradients that were stored
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    network.zero_grad()
+    return right.float().mean().item()
+
+
+# %% wrong: sets the global seed
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    torch.manual_seed(0)
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return right.float().mean().item()
+
+
+# %% wrong: draws a random number
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    torch.rand(1)
+    return right.float().mean().item()
+
+
+# %% wrong: leaves a hook behind
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.register_forward_hook(lambda *given: None)
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    return right.float().mean().item()
+
+
+# %% wrong: leaves zeros in the images
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    images.zero_()
+    return right.float().mean().item()
+
+
+# %% wrong: leaves zeros in the labels
+def validate(network, images, labels):
+    import torch
+
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    with torch.no_grad():
+        right = network(images).argmax(dim=1) == labels
+    for module, mode in modes:
+        module.training = mode
+    labels.zero_()
     return right.float().mean().item()

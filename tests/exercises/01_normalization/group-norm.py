@@ -169,3 +169,71 @@ def group_norm(x, groups, weight, bias, eps=1e-5):
     positions = x[0, 0].numel()
     given = x.contiguous(), weight, bias, pictures, channels, positions, groups, eps
     return torch.native_group_norm(*given)[0]
+
+
+# %% wrong: computed in float32, whatever came in
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    rows = x.float().reshape(len(x), groups, -1)
+    rows = rows - rows.mean(dim=-1, keepdim=True)
+    rows = rows / (rows.square().mean(dim=-1, keepdim=True) + eps).sqrt()
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    return (rows.reshape(x.shape) * weight.reshape(shape) + bias.reshape(shape)).to(x.dtype)
+
+
+# %% wrong: the bias gets no gradient
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    rows = x.reshape(len(x), groups, -1)
+    rows = rows - rows.mean(dim=-1, keepdim=True)
+    rows = rows / (rows.square().mean(dim=-1, keepdim=True) + eps).sqrt()
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    return rows.reshape(x.shape) * weight.reshape(shape) + bias.detach().reshape(shape)
+
+
+# %% right: one group after another
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    import torch
+
+    parts = []
+    for part in x.chunk(groups, dim=1):
+        axes = tuple(range(1, x.ndim))
+        distance = part - part.mean(dim=axes, keepdim=True)
+        parts.append(distance / (distance.square().mean(dim=axes, keepdim=True) + eps) ** 0.5)
+    shape = (-1,) + (1,) * (x.ndim - 2)
+    return torch.cat(parts, dim=1) * weight.view(shape) + bias.view(shape)
+
+
+# %% wrong: a group of equal numbers becomes nan
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    import torch
+
+    rows = x.reshape(len(x), groups, -1)
+    variance, mean = torch.var_mean(rows, dim=-1, correction=0, keepdim=True)
+    rows = (rows - mean) / (variance + eps).sqrt()
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    rows = torch.where(variance > 0, rows, torch.nan)
+    return rows.reshape(x.shape) * weight.view(shape) + bias.view(shape)
+
+
+# %% wrong: five groups at most
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    import torch
+
+    groups = min(groups, 5)
+    rows = x.reshape(len(x), groups, -1)
+    variance, mean = torch.var_mean(rows, dim=-1, correction=0, keepdim=True)
+    rows = (rows - mean) / (variance + eps).sqrt()
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    return rows.reshape(x.shape) * weight.view(shape) + bias.view(shape)
+
+
+# %% wrong: changes the caller's x
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    import torch
+
+    with torch.no_grad():
+        x.add_(1e-3)
+    rows = x.reshape(len(x), groups, -1)
+    variance, mean = torch.var_mean(rows, dim=-1, correction=0, keepdim=True)
+    rows = (rows - mean) / (variance + eps).sqrt()
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    return rows.reshape(x.shape) * weight.view(shape) + bias.view(shape)

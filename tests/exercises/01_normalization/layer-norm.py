@@ -147,3 +147,63 @@ ones, zeros = torch.ones(2), torch.zeros(2)
 assert torch.allclose(
     layer_norm(torch.eye(2), (2,), ones, zeros), functional.layer_norm(torch.eye(2), (2,))
 )
+
+
+# %% wrong: computed in float32, whatever came in
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    axes = tuple(range(-len(normalized_shape), 0))
+    variance, mean = torch.var_mean(x.float(), dim=axes, correction=0, keepdim=True)
+    return ((x - mean) / (variance + eps).sqrt()).to(x.dtype) * weight + bias
+
+
+# %% wrong: the bias gets no gradient
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    axes = tuple(range(-len(normalized_shape), 0))
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    return (x - mean) / (variance + eps).sqrt() * weight + bias.detach()
+
+
+# %% right: the trailing axes in one row
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    leading = x.shape[: x.ndim - len(normalized_shape)]
+    rows = x.reshape(*leading, -1)
+    rows = rows - rows.mean(-1, keepdim=True)
+    rows = rows * (rows.pow(2).mean(-1, keepdim=True) + eps).rsqrt()
+    return weight * rows.reshape(x.shape) + bias
+
+
+# %% wrong: needs an axis that is not normalized over
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    assert x.dim() > len(normalized_shape)
+    axes = tuple(range(-len(normalized_shape), 0))
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    result = (x - mean) / (variance + eps).sqrt() * weight + bias
+    return result
+
+
+# %% wrong: three trailing axes at most
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    assert len(normalized_shape) <= 3
+    axes = tuple(range(-len(normalized_shape), 0))
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    result = (x - mean) / (variance + eps).sqrt() * weight + bias
+    return result
+
+
+# %% wrong: leaves another x behind
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    import torch
+
+    axes = tuple(range(-len(normalized_shape), 0))
+    variance, mean = torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+    result = (x - mean) / (variance + eps).sqrt() * weight + bias
+    x.data.add_(1)
+    return result

@@ -186,3 +186,23 @@ def normalize(x, axes, eps=1e-5):
     rows = layer_norm(moved.flatten(len(others)), eps)
     back = sorted(range(x.ndim), key=[*others, *axes].__getitem__)
     return rows.reshape(moved.shape).permute(*back)
+
+
+# %% wrong: calls the check's own reference, which calls torch's norm
+def normalize(x, axes, eps=1e-5):
+    return normalized_in_float64(x, axes, eps).to(x.dtype)
+
+
+# %% wrong: four axes at most
+def normalize(x, axes, eps=1e-5):
+    if x.dim() > 4:
+        raise ValueError("too many axes")
+    mean = x.mean(dim=axes, keepdim=True)
+    return (x - mean) / (x.var(dim=axes, keepdim=True, correction=0) + eps).sqrt()
+
+
+# %% wrong: forgets the negative axes if there are others
+def normalize(x, axes, eps=1e-5):
+    axes = tuple(axis for axis in axes if axis >= 0) or axes
+    mean = x.mean(dim=axes, keepdim=True)
+    return (x - mean) / (x.var(dim=axes, keepdim=True, correction=0) + eps).sqrt()

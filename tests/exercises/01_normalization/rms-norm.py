@@ -160,3 +160,82 @@ def rms_norm(x, weight, eps=1e-6):
     import torch
 
     return (torch.nn.RMSNorm(x.shape[-1], eps=eps)(x.double()) * weight.double()).to(x.dtype)
+
+
+# %% wrong: the weight gets no gradient
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    scale = (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt()
+    return (wide * scale * weight.detach()).to(x.dtype)
+
+
+# %% wrong: only float16 is widened, and to bfloat16, which has the range and not the precision
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.bfloat16() if x.dtype == torch.float16 else x
+    scale = (wide.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt()
+    return (wide * scale * weight.to(wide.dtype)).to(x.dtype)
+
+
+# %% wrong: divides by the largest entry first, and forgets that eps then means something else
+def rms_norm(x, weight, eps=1e-6):
+    largest = x.abs().amax(dim=-1, keepdim=True).clamp(min=1e-7)
+    small = x / largest
+    return small * (small.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight
+
+
+# %% wrong: divides by the largest entry of all tokens, so that small tokens lose their digits
+def rms_norm(x, weight, eps=1e-6):
+    if x.element_size() > 2:
+        return x * (x.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt() * weight
+    largest = x.abs().max()
+    small = x / largest
+    mean_square = small.pow(2).mean(dim=-1, keepdim=True) + eps / largest.float().pow(2)
+    return (small * mean_square.rsqrt() * weight).to(x.dtype)
+
+
+# %% right: each token is divided by its largest entry, in float32
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    largest = wide.detach().abs().amax(dim=-1, keepdim=True).clamp(min=1e-4)
+    small = wide / largest
+    mean_square = small.square().mean(dim=-1, keepdim=True) + eps / largest / largest
+    return (small / mean_square.sqrt() * weight).to(x.dtype)
+
+
+# %% wrong: needs at least two axes
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    assert x.dim() >= 2
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: the channels of images, not the last axis
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    axis = -1 if x.dim() < 4 else 1
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide * (wide.square().mean(axis, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: entries above 10,000 are clipped, in float64 too
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x if x.dtype == torch.float32 else x.double().clamp(-1e4, 1e4)
+    return (wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: leaves zeros in the caller's x
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.to(torch.promote_types(x.dtype, torch.float32)).clone()
+    x.data.zero_()
+    return (wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
