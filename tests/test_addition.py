@@ -35,7 +35,9 @@ def draw_pairs(format: str, count: int, seed: int = 0) -> list[tuple[float, floa
     a = read(torch.randint(0, 2**width, (count,), generator=generator))
     b = read(torch.randint(0, 2**width, (count,), generator=generator))
     apart = torch.randint(-3, FORMATS[format][1] + 4, (count,), generator=generator)
-    near = (a * torch.exp2(-apart.double()) * (0.5 + torch.rand(count, generator=generator))).float()
+    near = (
+        a * torch.exp2(-apart.double()) * (0.5 + torch.rand(count, generator=generator))
+    ).float()
     ulps = torch.exp2(torch.frexp(a).exponent.double() - 2 - FORMATS[format][1])
     tie = ulps * torch.tensor([1.0, -1.0, 3.0])[torch.arange(count) % 3]
     pairs = [*zip(a, b, strict=True), *zip(a, near, strict=True), *zip(a, tie, strict=True)]
@@ -191,7 +193,11 @@ def test_b_is_moved_by_keyboard_until_it_falls_off(addition) -> None:
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_it_fits_a_phone_whatever_is_added(addition, width: int) -> None:
     addition.set_viewport_size({"width": width, "height": 800})
-    for format, a, b in (("float32", "1", "1e-7"), ("bfloat16", "1e38", "1e-38"), ("float16", "1", "inf")):
+    for format, a, b in (
+        ("float32", "1", "1e-7"),
+        ("bfloat16", "1e38", "1e-38"),
+        ("float16", "1", "inf"),
+    ):
         addition.get_by_label("Format").select_option(format)
         addition.get_by_label("a", exact=True).fill(a)
         addition.get_by_label("b", exact=True).fill(b)

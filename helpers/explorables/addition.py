@@ -122,7 +122,10 @@ def write(number: float) -> str:
 
 
 def lay_out(found: Sum) -> tuple[int, int, list[tuple[str, str, list[str], bool]]]:
-    """Return how many columns are kept and dropped, and each row: name, sign, bits, whether more."""
+    """Return how many columns are kept, how many fall off, and the rows.
+
+    A row is a name, a sign, its bits, and whether there are more to the right.
+    """
     numbers = {"a": Fraction(found.a), "b": Fraction(found.b), "a + b": found.exact}
     if found.kind != "too large":
         numbers["stored"] = Fraction(found.stored)

@@ -74,8 +74,8 @@ def draw_static(value: float, format: str) -> str:
 
 def _draw_beside(value: float) -> str:
     rows = "".join(
-        f"<tr><td>{format}</td><td>{1 + sum(FORMATS[format])}</td><td>{_store(value, format)!r}</td></tr>"
-        for format in FORMATS
+        f"<tr><td>{format}</td><td>{1 + sum(widths)}</td><td>{_store(value, format)!r}</td></tr>"
+        for format, widths in FORMATS.items()
     )
     head = "<tr><th>format</th><th>bits</th><th>stored</th></tr>"
     return (
