@@ -8,7 +8,6 @@ A weight starts at $2^{-3} = 0.125$, and each of a thousand training steps adds 
 """
 
 # %% tags=["needed"] folded="Imports"
-import itertools
 import math
 
 import torch
@@ -254,7 +253,7 @@ with check.property("reads infinity and nan"):
     bits = torch.cat([torch.tensor(edges), nans])
     got = check.call(decode_bits, bits, 5, 10)
     check.close(got, read_by_torch(bits, torch.float16), atol=0.0)
-with check.property("reads all 256 patterns of fp8 e5m2, 5 bits of exponent and 2 of fraction"):
+with check.property("reads all 256 patterns of float8 e5m2, 5 exponent bits and 2 fraction bits"):
     bits = torch.arange(256)
     got = check.call(decode_bits, bits, 5, 2)
     check.close(got, read_by_torch(bits, torch.float8_e5m2), atol=0.0)
@@ -526,7 +525,7 @@ A tolerance in ulps means the same in every format and at every size. Python's `
   at the largest number, it is that of the neighbor below. The ulp of an infinity is inf, that of a nan is nan.
 - **Limits**: `x` does not change.
 
-`ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([0.0010, 0.0020, 5.9605e-08])` in float16, which are $2^{-10}$, $2^{-9}$ and $2^{-24}$.
+`ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([9.7656e-04, 1.9531e-03, 5.9605e-08])` in float16, which are $2^{-10}$, $2^{-9}$ and $2^{-24}$.
 
 <!-- hint: The step is a power of two. Which exponent does it have, for a number with the exponent k? And which exponent never gets smaller? -->
 <!-- hint: `torch.frexp` takes a number apart without rounding; look up in which interval its mantissa lies. It wants float32 or float64. `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. -->
@@ -679,9 +678,9 @@ show(
     number="2.7",
     caption="The largest of 4,000 rounding errors at each power of two. Over the normal numbers of a format the line is flat; among the subnormal numbers it climbs to 1, where numbers become 0.",
     alt="The largest relative rounding error against the absolute value of the number, both as powers of two. Within its "
-    "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, minus 3 for e5m2. "
+    "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, just below minus 3 for e5m2. "
     "For float16 the error climbs to 1 from 2 to the minus 14 down to 2 to the minus 25, stays at 1 "
-    "below that, and its line ends at 2 to the 16, beyond which numbers overflow; bfloat16 stays flat.",
+    "below that, and its line ends at 2 to the 14, beyond which numbers overflow; bfloat16 stays flat.",
 )
 
 # %% [markdown]
@@ -738,7 +737,7 @@ explore_addition(2**-3, 2**-14, "float16")
 r"""
 <details><summary>What you should have seen</summary>
 
-Slightly more than half an ulp moves a every time, slightly less never does. A tie moves a only if the last bit of a is 1, and afterwards it is 0. There is one exception. If a is a power of two and b is negative, the numbers below a are twice as dense, so half an ulp of a is a whole step there.
+Slightly more than half an ulp moves a every time, slightly less never does. A tie moves a only if the last bit of a is 1, and afterwards it is 0. There is one exception: if a is a power of two and b has the opposite sign, the numbers on that side of a are twice as dense, so half an ulp of a is a whole step there.
 </details>
 
 At the end of its range, a format rounds as if it continued beyond its largest number. A result that would be rounded to a number above the largest becomes infinity:
@@ -1151,8 +1150,8 @@ axes.legend()
 show(
     figure,
     number="2.9",
-    caption="A total stops where a tenth is less than half its ulp. float16 goes wrong before it stops: between 128 and 256 each tenth is rounded to 0.125.",
-    alt="The total against the number of additions. float32 rises along a straight line to 999.903. float16 rises, first a little steeper than float32 above 128, and stops at 256. bfloat16 stops at 32.",
+    caption="A total stops where a tenth is less than half its ulp. float16 goes wrong before it stops: between 64 and 256, each addition of a tenth adds 0.125.",
+    alt="The total against the number of additions. float32 rises along a straight line to 999.903. float16 rises, steeper than float32 above 64, and stops at 256. bfloat16 stops at 32.",
 )
 
 # %% [markdown]
@@ -1673,7 +1672,7 @@ with check.property("the learning rate and the product keep their digits", weigh
         for rate, slope, start, end in (
             (step / 2 * (1 + step / 4), 1.0, 1.0, 1.0 + step),
             (step / 2 * (1 - step / 4), 1.0, 1.0 + step, 1.0 + step),
-            (step / 2 * (1 - step), 1.0 + step, 1.0 + step, 1.0 + step),
+            (step / 2 * (1 - 2.0**-6), 1.0 + 2.0**-6, 1.0 + step, 1.0 + step),
         ):
             weights = [torch.tensor([start, -start], dtype=dtype)]
             gradient = torch.tensor([-slope, slope], dtype=dtype)
@@ -1834,7 +1833,7 @@ print(f"relative error of the product pixels.T @ gradient: {error:.1f}")
 
 # %% [markdown]
 r"""
-A **scale** for each tensor moves its largest entry to the largest number of the format. The factors are divided out again after the product, which is computed in float32:
+The survivors are the entries of the right classes, which are negative. The small positive entries that should balance them are gone. A **scale** for each tensor moves its largest entry to the largest number of the format. The factors are divided out again after the product, which is computed in float32:
 
 $$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
 """
@@ -1984,7 +1983,7 @@ del matrix, vector, small_matrix, small_vector
 
 # %% [markdown]
 r"""
-So measure before you choose a format for speed. Choose it for memory without measuring.
+You can count in advance what a format saves in memory. What it saves in time, you have to measure.
 
 ## Bug hunt: from float32 to bfloat16
 

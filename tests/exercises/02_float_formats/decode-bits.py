@@ -179,6 +179,21 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     return torch.where(sign == 1, -size, size)
 
 
+# %% wrong: a table of the biases of well-known exponent widths
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import torch
+
+    bias = {2: 1, 3: 3, 4: 7, 5: 15, 8: 127}.get(exponent_bits, 31)
+    sign = bits >> (exponent_bits + fraction_bits)
+    exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
+    fraction = bits & (2**fraction_bits - 1)
+    power = (exponent.clamp(min=1) - bias).double()
+    size = ((exponent > 0) + fraction.double() / 2**fraction_bits) * torch.exp2(power)
+    special = torch.where(fraction == 0, float("inf"), float("nan")).double()
+    size = torch.where(exponent == 2**exponent_bits - 1, special, size)
+    return torch.where(sign == 1, -size, size)
+
+
 # %% right: number by number, with Python's integers
 def decode_bits(bits, exponent_bits, fraction_bits):
     import math

@@ -202,6 +202,20 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     return torch.where(x.isfinite(), rounded, x)
 
 
+# %% wrong: a table of the lowest exponents of well-known formats
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    lowest = {3: -2, 4: -6, 5: -14, 8: -126}.get(exponent_bits, -30)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
 # %% right: adds and takes away a large power of two, which rounds by itself
 def round_to(x, exponent_bits, fraction_bits, largest):
     import torch
