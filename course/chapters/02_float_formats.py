@@ -83,7 +83,7 @@ show(
 r"""
 ## Counters that stop
 
-Sixteen bits are not the only cause. A float32 counter that grows by 1 stops as well, at $2^{24}$:
+Formats with more than 16 bits have the same problem. A float32 counter that grows by 1 stops at $2^{24}$:
 """
 
 # %%
@@ -128,7 +128,7 @@ bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. The exponents
 A **floating-point number** is scientific notation in base two. Three bit fields encode it:
 
 - one bit for the **sign**;
-- $e$ bits for the **exponent**, which gives the order of magnitude;
+- $e$ bits for the **exponent**, for the order of magnitude;
 - $m$ bits for the **fraction**, the digits after the leading 1.
 """
 
@@ -433,7 +433,7 @@ r"""
 
 ## The spacing of the numbers
 
-A format has as many numbers between 1 and 2 as between 2 and 4, and as between 4 and 8: one for each fraction. So the distance between neighbors doubles at each power of two. A toy format with 3 exponent bits and 2 fraction bits shows it:
+A format has as many numbers between 1 and 2 as between 2 and 4 or between 4 and 8: one for each fraction. So the distance between neighbors doubles at each power of two. A toy format with 3 exponent bits and 2 fraction bits shows it:
 """
 
 # %% folded="Figure 2.5: every number of a toy format"
@@ -516,13 +516,13 @@ print("ldexp gives the numbers back:", torch.equal(torch.ldexp(mantissa, exponen
 r"""
 ### The unit in the last place
 
-A tolerance in ulps means the same in every format and at every size. Python's `math.ulp` knows only float64; write one for tensors.
+Errors counted in ulps can be compared between formats. Python's `math.ulp` knows only float64, so write one for tensors.
 
 `ulp(x) -> Tensor`
 
 - **In** `x`: a tensor of any shape, of dtype float64, float32, float16 or bfloat16.
 - **Out**: for each number, the ulp of the tensor's own format at that number, as a tensor of the same shape and dtype, which can represent all of them. The sign does not matter. At 0 and at every subnormal number, the ulp is the smallest subnormal number;
-  at the largest number, it is that of the neighbor below. The ulp of an infinity is inf, that of a nan is nan.
+  at the largest number, it is that of the neighbor below. The ulp of infinity is inf, and the ulp of nan is nan.
 - **Limits**: `x` does not change.
 
 `ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([9.7656e-04, 1.9531e-03, 5.9605e-08])` in float16, which are $2^{-10}$, $2^{-9}$ and $2^{-24}$.
@@ -1681,11 +1681,12 @@ with check.property("the learning rate and the product keep their digits", weigh
             check.equal(states[-1]["weights"], expected, what=f"the parameters, {dtype}")
 with check.property("a master is float32: it does not keep what is below half of its own ulp"):
     weights = [torch.tensor([1.0, -1.0], dtype=torch.bfloat16)]
-    steps = [[torch.tensor([-size, size], dtype=torch.bfloat16)] for size in (1.0, 2.0**-20)]
-    # The first step leads to a tie, and a float32 number near 1 does not keep the second.
+    sizes = [1.0] + 4 * [2.0**-17]
+    steps = [[torch.tensor([-size, size], dtype=torch.bfloat16)] for size in sizes]
+    # The first step leads to a tie, and a float32 number near 1 does not keep the others.
     states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 2.0**-8)
-    for at in range(2):
-        check.equal(states[at]["weights"], weights, what=f"the parameters after step {at + 1}")
+    for number, state in enumerate(states, start=1):
+        check.equal(state["weights"], weights, what=f"the parameters after step {number}")
 with check.property("several parameters from a generator, without a gradient in some steps"):
     sizes = ((3, 4), (5,), (2, 7))
     weights = [grid(*size, dtype=torch.bfloat16) for size in sizes]

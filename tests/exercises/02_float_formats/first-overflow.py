@@ -127,19 +127,6 @@ def first_overflow(fraction_bits, largest):
     return torch.nextafter(torch.tensor(tie), torch.tensor(torch.inf)).item()
 
 
-# %% wrong: asks whether the number is odd, not its fraction, where its steps are below 1
-def first_overflow(fraction_bits, largest):
-    import math
-
-    import torch
-
-    step = 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
-    tie = largest + step / 2
-    if (largest / max(step, 0.125)) % 2 == 1:
-        return tie
-    return torch.nextafter(torch.tensor(tie), torch.tensor(torch.inf)).item()
-
-
 # %% right: asks Python's rounding on which side the tie falls
 def first_overflow(fraction_bits, largest):
     import math
