@@ -90,6 +90,7 @@ Formats with more than 16 bits have the same problem. A float32 counter that gro
 print([int(number) for number in add_many_times(2.0**24 - 2, 1.0, 4, torch.float32)])
 
 # %% folded="Count to 4096 in three formats"
+torch.set_num_threads(1)  # with tensors this small, threads wait longer than they compute
 COUNTERS = {
     name: add_many_times(0.0, 1.0, 4096, getattr(torch, name))
     for name in ("float32", "float16", "bfloat16")
@@ -727,7 +728,7 @@ print("in ulps above 2^-3:", [(value - 2**-3) / 2**-13 for value in values])
 
 # %% [markdown]
 """
-The drawing below adds two numbers and shows the bits that fall off. Move b to the right with the slider until its last bit is lost. Then make a tie, and add b again and again. Which of the three buttons for ties moves a in every format, and which never does?
+The drawing below adds two numbers and shows the bits that fall off. Move b to the right with the slider until its last bit is lost. Then try the three buttons for ties, and add b again after each. Which b moves a in every format, and which never does?
 """
 
 # %%
@@ -737,7 +738,7 @@ explore_addition(2**-3, 2**-14, "float16")
 r"""
 <details><summary>What you should have seen</summary>
 
-Slightly more than half an ulp moves a every time, slightly less never does. A tie moves a only if the last bit of a is 1, and afterwards it is 0. There is one exception: if a is a power of two and b has the opposite sign, the numbers on that side of a are twice as dense, so half an ulp of a is a whole step there.
+Just above a tie, b moves a, and just below a tie, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. There is one exception: if a is a power of two and b has the opposite sign, the numbers on that side of a are twice as dense, so half an ulp of a is a whole step there.
 </details>
 
 At the end of its range, a format rounds as if it continued beyond its largest number. A result that would be rounded to a number above the largest becomes infinity:
@@ -1011,7 +1012,7 @@ A clamp that prevents overflow needs to know where overflow begins. It does not 
 `first_overflow(fraction_bits, largest) -> float`
 
 - **In** `fraction_bits`: 2 to 10. `largest`: the format's largest number, a normal number with at most `fraction_bits` fraction bits, a Python float of any size from $2^{-60}$ to the largest bfloat16 number. Its fraction need not be all ones; in e4m3 it is not.
-- **Out**: the smallest positive *float32* number that rounding to nearest even, with `fraction_bits` fraction bits, takes above `largest`, as a Python float.
+- **Out**: the smallest positive *float32* number that becomes larger than `largest` when it is rounded to nearest, ties to even, with `fraction_bits` fraction bits. Return it as a Python float.
 - **Limits**: compute it. Trying one float32 number after another is too slow, because up to $2^{20}$ of them are in between.
 
 `first_overflow(10, 65504.0)` returns `65520.0`, as the cell with 65519 and 65520 above shows.
@@ -1158,7 +1159,7 @@ show(
 r"""
 The float32 total is off by about 0.1 as well, the sum of ten thousand small rounding errors.
 
-Libraries do not add one number after another. They add blocks and then the sums of the blocks (**pairwise summation**; Higham 2002, section 4.2), so that numbers of like size are added. In a matrix product of 16-bit factors, they keep the total in float32:
+`torch.sum` does not add one number after another. It adds blocks and then the sums of the blocks (**pairwise summation**; Higham 2002, section 4.2), so that numbers of like size are added. A matrix product of 16-bit factors keeps its total in float32, with one exception that the table at the end of the chapter names:
 """
 
 # %%
@@ -1521,13 +1522,13 @@ losses_float32, unchanged_float32 = train_digits(torch.float32, plain_sgd)
 losses_bfloat16, unchanged_bfloat16 = train_digits(torch.bfloat16, plain_sgd, steps=1200)
 
 # %% folded="Predict: the weights that a step leaves unchanged"
+SHARES = {"more than 90 %": 0.9, "50 to 90 %": 0.5, "less than 50 %": 0.0}
 predict(
     "02/unchanged",
-    "With bfloat16 weights, what percentage of the weights does step 800 leave exactly as they were?",
-    100 * unchanged_bfloat16[799],
+    "With bfloat16 weights, what share of the weights does step 800 leave exactly as they were?",
+    next(told for told, least in SHARES.items() if unchanged_bfloat16[799] >= least),
     "Their updates are less than half an ulp of the weight. In float32, the same step changes nearly all weights.",
-    between=(0, 100),
-    unit="%",
+    choices=[*SHARES][::-1],
 )
 
 # %% folded="Figure 2.12: a training run that ends early"
@@ -1539,7 +1540,7 @@ for losses, unchanged, color, style, name in (
     left.plot(losses, style, color=COLORS[color], label=f"{name} weights")
     right.plot([100 * share for share in unchanged], style, color=COLORS[color])
 left.set(title="Loss", xlabel="training step", ylabel="cross entropy", ylim=(0, 2.5))
-right.set(title="Weights that a step leaves unchanged", xlabel="training step")
+right.set(title="Weights left unchanged", xlabel="training step")
 right.set_ylabel("percent")
 left.legend()
 show(
@@ -1576,7 +1577,7 @@ print("bytes per weight, bfloat16 with master:", size[torch.bfloat16] + size[tor
 
 # %% [markdown]
 r"""
-Mixed precision therefore does not halve the memory for weights; with masters, the weights take half as much again. It halves activations, and what is sent between devices (chapter 03). The same paper adds loss scaling (chapter 04) and matrix products whose total is kept in float32.
+Mixed precision therefore does not halve the memory for weights; with masters, the weights take half as much again as in float32. It halves activations, and what is sent between devices (chapter 03). The same paper adds loss scaling (chapter 04) and matrix products whose total is kept in float32.
 """
 
 # %% [markdown] exercise="master-weights" points=5 minutes=25 difficulty=2
@@ -1805,7 +1806,7 @@ r"""
 
 ## Scales for eight bits
 
-float8 e4m3 has a range of only 18 powers of two, counted with the subnormal numbers. The gradient of the digits' loss with respect to the logits does not fit into it: it is a mean over 599 images, so no entry is larger than 1/599.
+Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. The gradient of the digits' loss with respect to the logits does not fit into this range. The loss is a mean over 599 images, so no entry of the gradient is larger than 1/599.
 """
 
 # %% folded="A gradient, and the product in which it is used"
@@ -1831,10 +1832,13 @@ zeros = (to_e4m3(gradient) == 0).float().mean().item()
 error = relative_error(to_e4m3(pixels).T @ to_e4m3(gradient), exact_product)
 print(f"gradient entries that become 0 in e4m3: {100 * zeros:.0f} %")
 print(f"relative error of the product pixels.T @ gradient: {error:.1f}")
+survivors = to_e4m3(gradient).nonzero()
+share = (digit_labels[survivors[:, 0]] == survivors[:, 1]).float().mean().item()
+print(f"survivors that belong to the right class: {100 * share:.0f} %")
 
 # %% [markdown]
 r"""
-The survivors are the entries of the right classes, which are negative. The small positive entries that should balance them are gone. A **scale** for each tensor moves its largest entry to the largest number of the format. The factors are divided out again after the product, which is computed in float32:
+The entry of the right class is negative, and the nine others, which are positive, balance it. The nine are lost. A **scale** for each tensor moves its largest entry to the largest number of the format. The factors are divided out again after the product, which is computed in float32:
 
 $$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
 """
@@ -1950,7 +1954,7 @@ show(
 
 # %% [markdown]
 r"""
-e4m3 is itself a floating-point format, so moderate outliers do it no harm. MXFP8 never loses more than one block. NVFP4 has larger errors from the start, because two numbers share a byte, and its block scales have the range of e4m3: when the outlier exceeds this range, the scales of the other blocks become 0.
+e4m3 is itself a floating-point format, so moderate outliers do it no harm. MXFP8 never loses more than one block. NVFP4 has larger errors from the start, because a number has only 4 bits, and its block scales have the range of e4m3: when the outlier exceeds this range, the scales of the other blocks become 0.
 
 ## Where a format pays
 
@@ -1963,7 +1967,7 @@ for name, bits in (("float32", 32), ("bfloat16", 16), ("MXFP8", 8 + 8 / 32), ("N
 
 # %% [markdown]
 r"""
-Whether they save *time* depends on the operation and the hardware. An addition of long vectors does little arithmetic for each byte, so its time is bounded by the bytes that move. A large matrix product does much arithmetic for each byte and gains only where the hardware has instructions for the format. The next cell measures both on the machine where it runs; the range in parentheses shows how much individual runs differ.
+Whether they save *time* depends on the operation and the hardware. An addition of long vectors does little arithmetic for each byte, so its time is bounded by the bytes that move. A large matrix product does much arithmetic for each byte, so its time depends on whether the hardware has fast instructions for the format. The next cell measures both on the machine where it runs; the range in parentheses shows how much individual runs differ.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: matrix products and additions in three formats"
@@ -1977,7 +1981,7 @@ for dtype in (torch.bfloat16, torch.float16):
         (f"product of {side} x {side}", lambda m=small_matrix: m @ m, lambda: matrix @ matrix),
         (f"addition of {length:,}", lambda v=small_vector: v + v, lambda: vector + vector),
     ):
-        ratio = time_ratio(small, wide, pairs=3, seconds=0.4)
+        ratio = time_ratio(small, wide, pairs=5, seconds=0.5)
         print(f"{str(dtype).removeprefix('torch.'):<9}{what:<25}{ratio}")
 recorded("formats")
 del matrix, vector, small_matrix, small_vector
@@ -2195,7 +2199,7 @@ r"""
 1. A float is a sign, an exponent of $e$ bits and a fraction of $m$ bits; $e$ decides the range, $m$ the number of digits.
 2. The distance between neighbors, the ulp, doubles at each power of two, so the bound on the relative error is the same for all normal numbers. Among the subnormal numbers it grows.
 3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0. What is rounded to more than the largest number becomes infinity, in formats that have one.
-4. An update of less than half the ulp below a number is lost: sums stop, and so do weights.
+4. An update smaller than half an ulp of the number is lost (a quarter, for a decrease from a power of two). Sums stop, and so do weights.
 5. Three remedies are to keep the rest (Kahan), to round stochastically, or to hold the total in a wider format (master weights). They differ in memory and in the error that remains.
 6. Formats of 8 and 4 bits need scales. A scale for each block costs a fraction of a bit and keeps an outlier from ruining the rest.
 
