@@ -564,9 +564,9 @@ with check.property("each of the four dtypes has its own step at 1", weight=2):
         got = check.call(ulp, x)
         check.close(got, torch.full((3,), 2.0**-fraction_bits, dtype=dtype), rtol=1e-3, atol=0.0)
 with check.property("a number just below a power of two has half the step of that power", weight=2):
-    for dtype in (torch.float32, torch.float64):
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         powers = torch.tensor([4.0, 8.0, 1024.0], dtype=dtype)
-        below = powers.nextafter(torch.zeros(3, dtype=dtype))
+        below = powers - powers * (torch.finfo(dtype).eps / 2)
         steps = powers * torch.finfo(dtype).eps
         got = check.call(ulp, torch.cat([powers, below, -below]))
         what = f"at 4, 8, 1024, just below each, and minus those, in {dtype}"

@@ -32,9 +32,10 @@ export function compare(value) {
   return Object.entries(FORMATS).map(([format, { label }]) => {
     const stored = decode(format, encode(format, value)).value;
     const error = Math.abs(stored - value) / Math.abs(value);
-    const told = stored === value || Object.is(stored, value) ? "0" : shorten(100 * error);
+    const percent = stored === value ? 0 : 100 * error;
+    const told = percent > 0 && percent < 0.001 ? percent.toExponential(2) : shorten(percent);
     const bits = String(measures(format).width);
-    return [label, bits, write(stored), Number.isFinite(error) ? `${told} %` : "\u2013"];
+    return [label.replace(/ \(.*/, ""), bits, write(stored), Number.isFinite(error) ? `${told} %` : "\u2013"];
   });
 }
 

@@ -138,6 +138,15 @@ def round_stochastically(x, fraction_bits, noise):
     return ((down + ((noise - 0.5).abs() < (scaled - down) / 2)) * step).float()
 
 
+# %% wrong: uses four bits of the noise
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    coarse = torch.floor(noise.double() * 16) / 16
+    return (torch.floor(x.double() / step + coarse) * step).float()
+
+
 # %% right: compares the noise with the part behind the point
 def round_stochastically(x, fraction_bits, noise):
     import torch

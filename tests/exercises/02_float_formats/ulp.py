@@ -142,6 +142,20 @@ def ulp(x):
     return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x)
 
 
+# %% wrong: the rounded logarithm in 16 bits alone
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    if x.dtype in (torch.float16, torch.bfloat16):
+        exponent = torch.floor(torch.log2(x.abs())).clamp(min=-1000)
+    else:
+        exponent = torch.frexp(x).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
+
+
 # %% right: masks the fraction out of the bits, which leaves the power of two
 def ulp(x):
     import torch
