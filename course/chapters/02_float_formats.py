@@ -81,9 +81,9 @@ show(
 
 # %% [markdown]
 r"""
-## Counters that stop
+## Counting by ones
 
-Formats with more than 16 bits have the same problem. A float32 counter that grows by 1 stops at $2^{24}$:
+The frozen weight is not a peculiarity of 16-bit formats. A float32 counter that grows by 1 stops at $2^{24}$:
 """
 
 # %%
@@ -99,9 +99,9 @@ COUNTERS = {
 # %% folded="Predict: a counter in bfloat16"
 predict(
     "02/counter",
-    "A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
+    "A bfloat16 number has 8 significant bits, a float32 number 24. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
     COUNTERS["bfloat16"][-1],
-    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway between the two and is rounded back to 256.",
+    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway between the two and is rounded back to 256, for a reason that the section on ties gives.",
     between=(0, 4096),
 )
 
@@ -122,14 +122,14 @@ show(
 
 # %% [markdown]
 r"""
-bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. The exponents 8, 11 and 24 are the numbers of significant bits of the three formats.
+bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. 8, 11 and 24 are the numbers of significant bits in the three formats, the leading 1 included.
 
 ## Sign, exponent, fraction
 
 A **floating-point number** is scientific notation in base two. Three bit fields encode it:
 
 - one bit for the **sign**;
-- $e$ bits for the **exponent**, for the order of magnitude;
+- $e$ bits for the **exponent**, which gives the order of magnitude;
 - $m$ bits for the **fraction**, the digits after the leading 1.
 """
 
@@ -157,7 +157,7 @@ for value in (1.0, 2.0, 0.5, 1.5, -1.25, 0.1):
 
 # %% [markdown]
 r"""
-The exponent is stored with an offset, the **bias** $2^{e-1} - 1$, so that the field needs no sign of its own. In float16 the bias is 15, and the exponent of 1, which is 0, is stored as `01111`. Doubling a number adds 1 to the field.
+The exponent is stored with an offset, the **bias** $2^{e-1} - 1$, so that the field needs no sign of its own. In float16 the bias is 15, and the exponent of 1, which is 0, is stored as `01111`. Doubling a number adds 1 to its exponent field, as long as the number is normal (see below) and the result does not overflow.
 The leading 1 is not stored, because in base two the first digit of every number other than 0 is 1. With $E$ and $F$ for the exponent and fraction fields, read as integers:
 
 $$\text{value} = (-1)^{\text{sign}} \cdot \left(1 + \frac{F}{2^m}\right) \cdot 2^{\,E - \text{bias}}$$
@@ -182,7 +182,7 @@ Toggle bits below, type a value and store it, or change the format. What does th
 
 <details><summary>What you should have seen, in float16</summary>
 
-The last bit changes the number by one step, at 1 by $2^{-10}$. The highest exponent bit of 1 is the only one that is 0, and the fraction is 0, so setting that bit gives infinity. One step up from 0 is $2^{-24}$, about 5.96e-8, the smallest subnormal number.
+The last bit moves the number to its neighbor; at 1, that is a change of $2^{-10}$. In 1, the highest bit of the exponent is the only exponent bit that is 0. Setting it makes the exponent all ones, and with a fraction of 0 that is infinity. One step up from 0 is $2^{-24}$, about 5.96e-8, the smallest subnormal number.
 </details>
 """
 
@@ -270,7 +270,7 @@ with check.property("reads formats that torch does not have", weight=3):
     bits = torch.arange(8).reshape(2, 4)
     expected = torch.tensor([[0.0, 0.5, 1.0, 1.5], [2.0, 3.0, math.inf, math.nan]])
     got = check.call(decode_bits, bits, 2, 1)
-    what = "2 exponent bits, 1 fraction bits"
+    what = "2 exponent bits, 1 fraction bit"
     check.close(got, expected.double(), rtol=1e-14, atol=0.0, what=what)
     bits = torch.tensor([0b1_000_0001, 0b0_011_0000, 0b1_110_1111, 0b0_111_0000])
     expected = torch.tensor([-1 / 64, 1.0, -15.5, math.inf], dtype=torch.float64)
@@ -297,6 +297,11 @@ with check.property("every exponent width: 1, the ends of the range, inf and nan
         expected = torch.tensor([*landmarks.values()], dtype=torch.float64)
         what = f"{exponent_bits} exponent bits, {fraction_bits} fraction bits"
         check.close(got, expected, rtol=1e-14, atol=0.0, what=what)
+with check.property("8 exponent bits and 23 fraction bits, as float32 has"):
+    bits = torch.tensor([1, 2**23 - 1, 2**23 + 1, 0x3F800001, 0x7F7FFFFF, 0x80000001, 0xFF800000])
+    signed = torch.where(bits >= 2**31, bits - 2**32, bits).to(torch.int32)
+    got = check.call(decode_bits, bits, 8, 23)
+    check.close(got, signed.view(torch.float32).double(), rtol=1e-14, atol=0.0)
 with check.property("bits does not change"):
     bits = check.draw.integers(2, check.draw.integer(3, 9), low=0, high=0b11111_0000000000)
     bits[0, :2] = torch.tensor([0b1_00000_0000000001, 0b1_11111_1000000000])
@@ -357,7 +362,7 @@ check.score()
 r"""
 ## What two widths decide
 
-The widths $e$ and $m$ decide everything about a format that follows the rules. The largest number has the largest ordinary exponent and a fraction of ones. The smallest normal number has the lowest exponent and the fraction 0, and the smallest subnormal number has a single 1 in its last place. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
+For a format that follows the rules above, the widths $e$ and $m$ decide everything. The largest number has the largest ordinary exponent and a fraction of ones. The smallest normal number has the lowest exponent and the fraction 0, and the smallest subnormal number has a single 1 in its last place. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
 """
 
 # %% tags=["needed"] folded="Seven formats, and their limits computed from the two widths"
@@ -390,7 +395,8 @@ for name, (exponent_bits, fraction_bits) in FORMATS.items():
     told = "not a dtype"
     if hasattr(torch, name):
         info = torch.finfo(getattr(torch, name))
-        told = (info.max, info.smallest_normal, info.eps) == (largest, normal, epsilon)
+        theirs = (info.max, info.smallest_normal, info.smallest_normal * info.eps, info.eps)
+        told = theirs == (largest, normal, subnormal, epsilon)
     print(
         f"{name:<15}{exponent_bits:>3}{fraction_bits:>4}{largest:>12.5g}{normal:>14.3g}"
         f"{subnormal:>17.3g}{epsilon:>10.3g}  {told}"
@@ -417,7 +423,7 @@ axes.legend(loc="lower right")
 show(
     figure,
     number="2.4",
-    caption="The exponent bits decide how long a bar is. bfloat16 has the range of float32; float16 has less than a sixth of it, counted in powers of two.",
+    caption="The exponent bits decide how long the blue part of a bar is. For normal numbers, bfloat16 has nearly the range of float32; float16 has less than a sixth of it, counted in powers of two.",
     alt="Horizontal bars for the absolute values that each format can store, on a logarithmic axis. float32, tf32 and "
     "bfloat16 reach from about 2 to the minus 126 to 2 to the 128, float16 and e5m2 from 2 to the "
     "minus 14 to 2 to the 16, e4m3 from 2 to the minus 6 to just under 2 to the 9. Below each "
@@ -427,10 +433,10 @@ show(
 # %% [markdown]
 r"""
 - **float16 and bfloat16** both have 16 bits; "fp16" and "bf16" are their short names. float16 has more fraction bits, bfloat16 more exponent bits. bfloat16 is float32 without its last 16 bits, so it has the same exponents, but its epsilon is 0.0078: two to three decimal digits.
-- **There are two smallest numbers.** A table that lists 1.18e-38 for float32 and 5.96e-8 for float16 compares a smallest *normal* number with a smallest *subnormal* one. For float16 the two are 6.1e-5 and 5.96e-8, for float32 1.18e-38 and 1.4e-45.
+- **There are two smallest numbers.** Comparing 1.18e-38 for float32 with 5.96e-8 for float16 compares a smallest *normal* number with a smallest *subnormal* one. For float16 the two are 6.1e-5 and 5.96e-8, for float32 1.18e-38 and 1.4e-45.
 - **tf32** is not a dtype. Some NVIDIA GPUs read the float32 factors of a matrix product in this format: the exponent of float32, the fraction of float16, 19 bits in all, stored in 32 ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
-- **float8 e4m3** breaks the rule for exponents of ones, because reserving a whole exponent out of 16 for infinity and nan is expensive. PyTorch's `float8_e4m3fn` has no infinity, and its only nan, with either sign, has all bits set.
-  The other patterns whose exponent is all ones are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). The rule would have ended at $1.875 \cdot 2^7 = 240$. The letters `fn` stand for finite, and nan.
+- **float8 e4m3** breaks the rule for exponents of ones, because reserving a whole exponent out of 16 for infinity and nan is expensive. PyTorch's `float8_e4m3fn` has no infinity. It has one nan for each sign, the pattern in which all exponent and fraction bits are set.
+  The other patterns whose exponent is all ones are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). Under the rule, the largest number would be $1.875 \cdot 2^7 = 240$. The letters `fn` stand for "finite" and "nan".
 
 ## The spacing of the numbers
 
@@ -466,7 +472,7 @@ show(
 
 # %% [markdown]
 r"""
-The distance from one number to the next is the **ulp**, the unit in the last place. For a normal number $x$ with $2^k \le |x| < 2^{k+1}$ it is $2^{k-m}$. Below the smallest normal number, the ulp stays what it is there.
+The distance from one number to the next is the **ulp**, the unit in the last place. For a normal number $x$ with $2^k \le |x| < 2^{k+1}$ it is $2^{k-m}$. Below the smallest normal number, the ulp no longer shrinks: it equals the ulp of the smallest normal number.
 """
 
 # %% folded="Figure 2.6: the spacing of three formats"
@@ -491,7 +497,7 @@ show(
 
 # %% [markdown]
 r"""
-This explains the counters: with $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. Up to there, every integer is in the format; beyond, only some are. A table of positions that is converted along with the model runs into this limit:
+This explains the counters: with $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. Up to that point the format contains every integer; beyond it, only some. A table of token positions that is converted to 16 bits together with a model's weights runs into this limit:
 """
 
 # %%
@@ -501,28 +507,28 @@ for dtype in (torch.float16, torch.bfloat16):
 
 # %% [markdown]
 r"""
-Keep positions, token numbers and counts in integer dtypes, or in a format that has all the integers you need. NVIDIA's Megatron-LM converted the positions of its rotary embeddings to 16 bits ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)), and so did Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)).
+Keep positions, token numbers and counts in integer dtypes, or in a format that has all the integers you need. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
 
-The exercises from here on need the exponent of a number. `log2` is the wrong tool, because its result is rounded: just below a power of two it can return that power. `torch.frexp` splits a number into a mantissa in $[\frac12, 1)$ and an exponent without rounding, and `torch.ldexp` puts it together again:
+To find the exponent of a number, `log2` is the wrong tool, because its result is rounded: just below a power of two, it can return the exponent of that power. Without rounding, `torch.frexp` splits a number into a factor in $[\frac12, 1)$, its *mantissa*, and an exponent; `torch.ldexp` combines the two again. The exponent that `frexp` returns is 1 more than $k$ in $2^k \le |x| < 2^{k+1}$, and it is 0 for the number 0:
 """
 
 # %%
 x = torch.tensor([0.75, 1.0, 6.0, 8.0]).nextafter(torch.tensor(0.0))  # the float32 number before
 mantissa, exponent = torch.frexp(x)
 print("floor(log2):", torch.floor(torch.log2(x)).int().tolist())
-print("frexp:      ", exponent.tolist(), "with mantissas near", [0.75, 1.0, 0.75, 1.0])
+print("frexp - 1:  ", (exponent - 1).tolist(), "with mantissas near", [0.75, 1.0, 0.75, 1.0])
 print("ldexp gives the numbers back:", torch.equal(torch.ldexp(mantissa, exponent), x))
 
 # %% [markdown] exercise="ulp" points=3 minutes=15 difficulty=2
 r"""
 ### The unit in the last place
 
-Errors counted in ulps can be compared between formats. Python's `math.ulp` knows only float64, so write one for tensors.
+Errors counted in ulps can be compared between formats. Python's `math.ulp` handles only float64. Write a version for tensors.
 
 `ulp(x) -> Tensor`
 
 - **In** `x`: a tensor of any shape, of dtype float64, float32, float16 or bfloat16.
-- **Out**: for each number, the ulp of the tensor's own format at that number, as a tensor of the same shape and dtype, which can represent all of them. The sign does not matter. At 0 and at every subnormal number, the ulp is the smallest subnormal number;
+- **Out**: for each number, the ulp of the tensor's own format at that number, as a tensor of the same shape and dtype. (Every ulp is itself a number of the dtype.) The sign does not matter. At 0 and at every subnormal number, the ulp is the smallest subnormal number;
   at the largest number, it is that of the neighbor below. The ulp of infinity is inf, and the ulp of nan is nan.
 - **Limits**: `x` does not change.
 
@@ -536,7 +542,7 @@ Errors counted in ulps can be compared between formats. Python's `math.ulp` know
 
 # %% solution="ulp"
 def ulp(x):
-    """Return the step of ``x``'s dtype at each of its numbers, of the same shape and dtype."""
+    """Return the ulp at each entry of ``x``, as a tensor of the same shape and dtype."""
     ### BEGIN SOLUTION
     info = torch.finfo(x.dtype)
     exponent = torch.frexp(x.abs().double()).exponent - 1
@@ -585,6 +591,14 @@ with check.property("bfloat16 and float64 have ends of their own", weight=2):
     expected = torch.tensor([math.ulp(value) for value in x.tolist()], dtype=torch.float64)
     got = check.call(ulp, x)
     check.close(got, expected, rtol=1e-12, atol=0.0, what="float64")
+    x = torch.tensor([0.0, 2.0**-149, -(2.0**-130), 2.0**-126, 1.5 * 2.0**30])
+    expected = torch.exp2(torch.tensor([-149.0, -149.0, -149.0, -149.0, 7.0]))
+    check.close(check.call(ulp, x), expected, rtol=1e-3, atol=0.0, what="float32")
+    for dtype, power in ((torch.bfloat16, 120), (torch.float32, 104), (torch.float64, 971)):
+        x = torch.tensor([torch.finfo(dtype).max], dtype=dtype)
+        expected = torch.tensor([2.0**power], dtype=dtype)
+        what = f"the largest number of {dtype}"
+        check.close(check.call(ulp, x), expected, rtol=1e-3, atol=0.0, what=what)
 with check.property("the largest number, infinity and nan"):
     x = torch.tensor([65504.0, math.inf, -math.inf, math.nan, -1.5], dtype=torch.float16)
     expected = torch.tensor([32.0, math.inf, math.inf, math.nan, 2.0**-10], dtype=torch.float16)
@@ -597,6 +611,10 @@ with check.property("x does not change"):
     check.close(seen["output"], expected, rtol=1e-12, atol=0.0)
     check.equal(seen["arguments"][0], x, what="x after the call")
     check.equal(torch.signbit(seen["arguments"][0]), torch.signbit(x), what="the signs of x")
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        x = torch.tensor([-1.5, -math.inf, 3.0], dtype=dtype)
+        seen = check.call(probes.after_call, ulp, x)
+        check.equal(seen["arguments"][0], x, what=f"x after the call, {dtype}")
 
 
 # Hidden tests run here when your work is graded.
@@ -677,20 +695,18 @@ axes.legend(loc=(0.02, 0.42))
 show(
     figure,
     number="2.7",
-    caption="The largest of 4,000 rounding errors at each power of two. Over the normal numbers of a format the line is flat; among the subnormal numbers it climbs to 1, where numbers become 0.",
+    caption="The largest of 4,000 rounding errors at each power of two. Over a format's normal numbers the line is flat. Through the subnormal numbers it climbs to a relative error of 1 (0 on this axis); still smaller numbers become 0.",
     alt="The largest relative rounding error against the absolute value of the number, both as powers of two. Within its "
     "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, just below minus 3 for e5m2. "
-    "For float16 the error climbs to 1 from 2 to the minus 14 down to 2 to the minus 25, stays at 1 "
-    "below that, and its line ends at 2 to the 14, beyond which numbers overflow; bfloat16 stays flat.",
+    "For float16 it climbs to 0 from 2 to the minus 14 down to 2 to the minus 25, stays at 0 "
+    "below that, and ends at 2 to the 14: among the numbers from 2 to the 15 on, some overflow. bfloat16 stays flat.",
 )
 
 # %% [markdown]
 r"""
-Two claims about **loss scaling** (chapter 04), which multiplies small gradients by a large power of two, can be checked in this figure.
+**Loss scaling** (chapter 04) multiplies the loss, and with it every gradient, by a large number such as 65536. Does this give the gradients more bits? Scaling by a power of two moves a gradient to the right in the figure. On the flat part of the line, that gains nothing, and the machine epsilon never changes. A gradient gains bits only if it was subnormal or became 0 without the scale.
 
-*Scaling gives the gradients more bits and lowers the machine epsilon.* It does neither. A scale moves a gradient to the right. On the flat part of the line, that gains nothing. A gradient gains precision only if it moves out of the subnormal range, or out of the range where it became 0.
-
-*With bfloat16, a scale of 65536 easily overflows.* The scaled gradient must stay below the largest number:
+Does such a scale make bfloat16 gradients overflow? The scaled gradient must stay below the largest number:
 """
 
 # %%
@@ -699,14 +715,14 @@ for name in ("float16", "bfloat16"):
 
 # %% [markdown]
 """
-In bfloat16, gradients up to 5e33 do not overflow. Its normal numbers begin at 1.2e-38, so larger gradients do not gain anything from the scale either.
+In bfloat16, gradients up to 5e33 do not overflow. Its normal numbers begin at 1.2e-38, so any gradient above that gains nothing from the scale.
 """
 
 # %% [markdown]
 r"""
 ## Rounding to nearest, ties to even
 
-The exact result of an addition, a multiplication, a division or a conversion is replaced by the nearest number that the format has. If two numbers are equally near, a **tie**, the one whose last bit is 0 is taken. This is **round to nearest, ties to even** (IEEE 754-2019, section 4.3.1), the default in that standard. Functions such as `exp` are not required to return the nearest number.
+The exact result of an addition, a multiplication, a division or a conversion is replaced by the nearest number of the format, as long as it lies within the format's range. If two numbers are equally near, which is called a **tie**, the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default rounding of IEEE 754 (section 4.3.1). Functions such as `exp` are not required to return the nearest number.
 """
 
 # %% folded="Drawing: three ties in float16"
@@ -719,7 +735,7 @@ show_drawing(
 
 # %% [markdown]
 r"""
-The frozen weight is such a tie. The ulp of $2^{-3}$ in float16 is $2^{-13}$, so the update $2^{-14}$ is half an ulp. The last bit of $2^{-3}$ is 0, and the sum is rounded back. One ulp higher, the same update moves the weight, once:
+The frozen weight is such a tie. The ulp of $2^{-3}$ in float16 is $2^{-13}$, so the update $2^{-14}$ is half an ulp. The last bit of $2^{-3}$ is 0, and the sum is rounded back. Start the weight one ulp higher, and the same update moves it, but only once:
 """
 
 # %%
@@ -728,7 +744,7 @@ print("in ulps above 2^-3:", [(value - 2**-3) / 2**-13 for value in values])
 
 # %% [markdown]
 """
-The drawing below adds two numbers and shows the bits that fall off. Move b to the right with the slider until its last bit is lost. Then try the three buttons for ties, and add b again after each. Which b moves a in every format, and which never does?
+The drawing below adds two numbers and shows the bits that fall off. Move b to the right with the slider until its last bit is lost. Then try the three buttons for ties, and add b again after each. Which values of b move a, and which do not?
 """
 
 # %%
@@ -741,7 +757,7 @@ r"""
 Just above a tie, b moves a, and just below a tie, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. There is one exception: if a is a power of two and b has the opposite sign, the numbers on that side of a are twice as dense, so half an ulp of a is a whole step there.
 </details>
 
-At the end of its range, a format rounds as if it continued beyond its largest number. A result that would be rounded to a number above the largest becomes infinity:
+Near its largest number, a format rounds as if it had larger numbers too; a result that would round to one of them becomes infinity. Near zero, a result of at most half the smallest subnormal number becomes 0:
 """
 
 # %%
@@ -761,9 +777,9 @@ predict(
 r"""
 So a conversion from float32 to bfloat16 can overflow, although the two formats have the same exponents.
 
-For formats without infinity, the standard allows two results for a number that is too large: nan, or the largest number, which is called a **saturating** cast
+For e4m3, the OFP8 specification allows two results for a number that is too large: nan, or the largest number. A cast with the second result is called **saturating**
 ([OFP8 specification 1.0](https://www.opencompute.org/documents/ocp-8-bit-floating-point-specification-ofp8-revision-1-0-2023-12-01-pdf-1), on conversion).
-PyTorch's cast to e4m3 has given one or the other, depending on version and device ([pull request 178817](https://github.com/pytorch/pytorch/pull/178817)). If you clamp before you cast, the result is the same everywhere.
+PyTorch's cast to e4m3 has given one or the other, depending on version and device ([pull request 178817](https://github.com/pytorch/pytorch/pull/178817)). If you clamp before casting, you get the same result in every version and on every device.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -772,7 +788,9 @@ print(f"torch {torch.__version__}:", large.to(torch.float8_e4m3fn).float().tolis
 
 # %% [markdown]
 r"""
-`torch.round` rounds to integers, ties to even. For a **fixed-point** format, whose numbers are the multiples of one step, that is all you need:
+464 is a tie between 448 and 480, the next number if there were one, and goes to 448 by rounding. Only 500 is too large.
+
+`torch.round` rounds to integers, ties to even. For a **fixed-point** format, whose numbers are the multiples of one step, that is all you need. From each power of two to the next, a float format is fixed point, too; its step there is the ulp.
 """
 
 # %%
@@ -789,9 +807,9 @@ To try a format before any hardware has it, researchers compute in float32 and r
 
 `round_to(x, exponent_bits, fraction_bits, largest) -> Tensor`
 
-- **In** `x`: a float32 or float64 tensor of any shape. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: the format's largest number, a Python float, which the widths do not always decide: 448 for e4m3, 65504 for float16.
+- **In** `x`: a float32 or float64 tensor of any shape. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: a Python float, the format's largest number (448 for e4m3, 65504 for float16). It is an argument because the widths do not always determine it.
 - **Out**: a tensor of the same shape and dtype, with each number replaced by the nearest number of the format, ties to even.
-  Subnormal numbers are rounded to the steps that the format has there. What is rounded to more than `largest` becomes infinity, in e4m3 as well, although that format has none. Infinity and nan stay. Every number keeps its sign, also when it becomes zero.
+  Subnormal numbers are rounded to the steps that the format has there. A number that would round to more than `largest` becomes infinity. Do this for e4m3, too, although e4m3 has no infinity. Infinity and nan stay. Every number keeps its sign, even if it becomes zero.
 - **Limits**: `x` does not change. All of PyTorch is allowed.
 
 `round_to(torch.tensor([1.1, -9.0, 0.09375, 15.0]), 3, 2, 14.0)` returns `tensor([1.0, -8.0, 0.125, inf])`.
@@ -804,7 +822,7 @@ To try a format before any hardware has it, researchers compute in float32 and r
 
 # %% solution="round-to-format"
 def round_to(x, exponent_bits, fraction_bits, largest):
-    """Return ``x`` rounded to nearest even in a format of that many bits, in ``x``'s own dtype."""
+    """Round ``x`` to the nearest number of the format, ties to even; keep the dtype of ``x``."""
     ### BEGIN SOLUTION
     wide = x.double()
     lowest = 2 - 2 ** (exponent_bits - 1)
@@ -837,7 +855,7 @@ def same_signs(got, expected):
     return torch.equal(torch.signbit(got), torch.signbit(expected))
 
 
-with check.property("ordinary numbers come out as torch's casts have them, in four formats"):
+with check.property("ordinary numbers are rounded as torch's casts do, in four formats"):
     odd = 2 * check.draw.integers(5, 7, low=2**16, high=2**22) + 1  # too many digits for a tie
     x = odd / 2.0**18 * (1 - 2 * check.draw.booleans(5, 7).float())
     for dtype, kind in KINDS.items():
@@ -856,7 +874,7 @@ with check.property("numbers below the smallest normal one, down to zero", weigh
     x[0, 0], x[1, 2], x[2, 3] = 2.0**-25, 2.0**-14 - 2.0**-25, 1e-30
     got = check.call(round_to, x, *KINDS[torch.float16])
     check.equal(got, x.to(torch.float16).float())
-with check.property("too large becomes infinity, and what is rounded down to the largest does not"):
+with check.property("numbers that round to more than the largest become infinity, and no others"):
     x = torch.tensor([65504.0, 65519.0, 65520.0, 70000.0, -65519.0, -65520.0, -1e30])
     got = check.call(round_to, x, *KINDS[torch.float16])
     check.equal(got, x.to(torch.float16).float(), what="fp16")
@@ -869,6 +887,9 @@ with check.property("3 exponent bits, 2 fraction bits, up to 14", weight=3):
     expected = [1.0, -1.0, 1.5, 6.0, -8.0, 12.0, 12.0, 14.0, math.inf, -math.inf, 0.1875, 0.125]
     got = check.call(round_to, x, 3, 2, 14.0)
     check.equal(got, torch.tensor(expected))
+    x = torch.tensor([10.0, 10.9, 11.0, 12.0, -13.0])
+    expected = torch.tensor([10.0, 10.0, math.inf, math.inf, -math.inf])
+    check.equal(check.call(round_to, x, 3, 2, 10.0), expected, what="up to 10")
 with check.property(
     "each number is rounded once, float64 ones too, and numbers of the format stay"
 ):
@@ -890,9 +911,11 @@ with check.property("infinity and nan stay, zeros keep their sign"):
         same_signs(got[3:], expected[3:]),
         f"the signs of {got[3:].tolist()} are not those of {expected[3:].tolist()}",
     )
+    x = torch.tensor([math.nan, math.inf, -math.inf, 1.0], dtype=torch.float64)
+    check.equal(check.call(round_to, x, *KINDS[torch.float16]), x, what="float64")
 with check.property("every exponent width, at both ends of the range", weight=2):
     for exponent_bits in range(2, 9):
-        fraction_bits = check.draw.integer(1, 13)
+        fraction_bits = 22 if exponent_bits == 8 else check.draw.integer(1, 23)
         top = 2 ** (exponent_bits - 1) - 1
         step, largest = 2.0 ** (top - fraction_bits), (2 - 2.0**-fraction_bits) * 2.0**top
         least = 2.0 ** (1 - top - fraction_bits)
@@ -1007,15 +1030,15 @@ except NotImplementedError:
 r"""
 ### The first number that overflows
 
-A clamp that prevents overflow needs to know where overflow begins. It does not begin at the number after the largest one.
+To count the entries of a tensor that a cast would turn into infinity, you need to know where overflow begins. It does not begin at the number after the largest one.
 
 `first_overflow(fraction_bits, largest) -> float`
 
-- **In** `fraction_bits`: 2 to 10. `largest`: the format's largest number, a normal number with at most `fraction_bits` fraction bits, a Python float of any size from $2^{-60}$ to the largest bfloat16 number. Its fraction need not be all ones; in e4m3 it is not.
+- **In** `fraction_bits`: 2 to 10. `largest`: the format's largest number, a normal number with at most `fraction_bits` fraction bits, a Python float of any size from $2^{-60}$ to the largest bfloat16 number. The bits of its fraction need not all be ones: 448 in e4m3 has the fraction `110`.
 - **Out**: the smallest positive *float32* number that becomes larger than `largest` when it is rounded to nearest, ties to even, with `fraction_bits` fraction bits. Return it as a Python float.
-- **Limits**: compute it. Trying one float32 number after another is too slow, because up to $2^{20}$ of them are in between.
+- **Limits**: compute it. Trying one float32 number after another is too slow, because up to $2^{20}$ of them lie between `largest` and the answer.
 
-`first_overflow(10, 65504.0)` returns `65520.0`, as the cell with 65519 and 65520 above shows.
+`first_overflow(10, 65504.0)` returns `65520.0`, and a cell above agrees: 65519 does not overflow, and 65520 does.
 
 <!-- hint: Which two numbers stand on either side of the border? The upper one is not in the format; where would it be? -->
 <!-- hint: The border is half an ulp above the largest number. It is a tie. To which side it goes depends on the last bit of the largest number. -->
@@ -1086,6 +1109,12 @@ with check.property("2 or 6 fraction bits, and an odd or an even end", weight=2)
     require_border_of_steps(check.call(first_overflow, 6, 10.25), 0.125, 10.25)
     require_border_of_steps(check.call(first_overflow, 2, 10.0), 2, 10.0)
     require_border_of_steps(check.call(first_overflow, 2, 12.0), 2, 12.0)
+with check.property("a largest number that is a power of two"):
+    # From 8 to 16, numbers with 6 fraction bits are an eighth apart.
+    require_border_of_steps(check.call(first_overflow, 6, 8.0), 0.125, 8.0)
+    power, fraction_bits = check.draw.integer(100, 120), check.draw.integer(2, 11)
+    got = check.call(first_overflow, fraction_bits, 2.0**power)
+    require_border_of_steps(got, 2.0 ** (power - fraction_bits), 2.0**power)
 with check.property("largest numbers of any size, with an odd and with an even fraction", weight=2):
     for power in (
         check.draw.integer(-60, -20),
@@ -1151,15 +1180,15 @@ axes.legend()
 show(
     figure,
     number="2.9",
-    caption="A total stops where a tenth is less than half its ulp. float16 goes wrong before it stops: between 64 and 256, each addition of a tenth adds 0.125.",
+    caption="A total stops growing once a tenth is less than half an ulp of the total. Both 16-bit totals go wrong before they stop: between 64 and 256, for example, each tenth adds 0.125 to the float16 total.",
     alt="The total against the number of additions. float32 rises along a straight line to 999.903. float16 rises, steeper than float32 above 64, and stops at 256. bfloat16 stops at 32.",
 )
 
 # %% [markdown]
 r"""
-The float32 total is off by about 0.1 as well, the sum of ten thousand small rounding errors.
+Even the float32 total is off by about 0.1: ten thousand small rounding errors have added up.
 
-`torch.sum` does not add one number after another. It adds blocks and then the sums of the blocks (**pairwise summation**; Higham 2002, section 4.2), so that numbers of like size are added. A matrix product of 16-bit factors keeps its total in float32, with one exception that the table at the end of the chapter names:
+`torch.sum` does not add one number after another. It sums blocks and then adds up the block sums (**pairwise summation**; Higham 2002, section 4.2), so it adds numbers of similar magnitude. A matrix product of 16-bit factors can keep its total in float32, with exceptions that the table at the end of the chapter names. The next cell shows both:
 """
 
 # %%
@@ -1170,9 +1199,9 @@ print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one after another:
 
 # %% [markdown]
 r"""
-Blocks do not help where numbers arrive one at a time, as in a running mean, an optimizer's state or a weight. **Compensated summation** does (Kahan 1965). If $|a| \ge |b|$, the error of the rounded sum $a + b$ is itself a number of the format, and a few additions and subtractions in that format compute it exactly (Dekker 1971). So keep this error, the **rest**, and include it in the next addition.
+Blocks do not help where numbers arrive one at a time, as in a running mean, an optimizer's state or a weight. **Compensated summation** does (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition.
 
-For example, let the total be 2048 in float16, where the ulp is 2, and add 1.5. The total becomes 2050, which is 0.5 too much, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ to the total instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum. An error enters only where the small sum of the next number and the rest has to be rounded itself.
+For example, let the total be 2048 in float16, where the ulp is 2, and add 1.5. The total becomes 2050, which is 0.5 too much, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ to the total instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum. The only error comes from rounding the sum of the next number and the rest, which is small.
 """
 
 # %% folded="Figure 2.10: a total and its rest"
@@ -1198,15 +1227,15 @@ show(
 r"""
 ### A sum that keeps the rest
 
-A running total in a 16-bit format stops early. Write one step of a compensated sum, which goes on.
+A running total in a 16-bit format stops early. Write one step of a compensated sum, which keeps growing.
 
 `kahan_add(total, rest, value) -> (total, rest)`
 
 - **In**: three tensors of the same shape and the same dtype, float32, float16 or bfloat16. The sum so far is `total + rest`. `value + rest` is never larger in absolute value than `total`.
-- **Out**: a pair of tensors of the same shape and dtype. The new total is `total + (value + rest)`, rounded, which uses up the old rest. The new rest is what this rounding took away, **with this sign**: new total + new rest is the sum, up to the rounding of `value + rest`. (Some books use the opposite sign.)
+- **Out**: a pair of tensors of the same shape and dtype. The new total is the rounded sum of `total` and `value + rest`; the old rest is thereby used up. The new rest is that sum minus the new total, so that new total + new rest = total + (value + rest), where only `value + rest` has been rounded. (Some books use the opposite sign.)
 - **Limits**: the three tensors do not change.
 
-In float16, `kahan_add` of the tensors `[2048.]`, `[0.]` and `[1.5]` returns `[2050.]` and `[-0.5]`. The check feeds the results back into the next call.
+In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`. The check feeds the results back into the next call.
 
 <!-- hint: Two things are to be added to the total in each step. Which of the two was left over from the step before? -->
 <!-- hint: First add the rest to the value: both are small, so that little is lost. Then add this to the total. How much went in? The difference of the new and the old total tells it. -->
@@ -1239,7 +1268,7 @@ with check.property("adds a few ordinary numbers"):
     total, rest = states[-1]
     check.close(total, summed_exactly(start, values).float(), rtol=2e-6, what="the total")
     check.close(rest.abs() < 1e-4, torch.ones(5, dtype=torch.bool), what="the rest is small")
-with check.property("goes on counting by ones after 2^24", weight=2):
+with check.property("keeps counting by ones after 2^24", weight=2):
     start = 2.0**24 + 2 * check.draw.integers(3, low=0, high=50).float()
     values = [torch.ones(3)] * 100
     total, _ = check.call(probes.fold, kahan_add, [start, torch.zeros(3)], values)[-1]
@@ -1259,6 +1288,25 @@ with check.property("a bfloat16 weight takes updates far smaller than its ulp, a
     expected = (start.double() + 400 * 2.0**-11).bfloat16()
     check.close(total, expected, rtol=0.01, atol=0.0, what="the total")
     check.close(rest, torch.zeros_like(rest, dtype=start.dtype), atol=0.01, what="the rest")
+with check.property(
+    "float16: total and rest are exact, and the total is the sum rounded once", weight=2
+):
+    # From 2048 on, the numbers of float16 are 2 apart.
+    for value, expected in ((1.0, 2050.0), (0.0, 2048.0)):
+        total, rest, added = (
+            torch.tensor([number, -number], dtype=torch.float16) for number in (2048.0, 0.5, value)
+        )
+        got, left = check.call(kahan_add, total, rest, added)
+        came, exact = got[0].item() + left[0].item(), 2048.5 + value
+        check.true(
+            came == exact,
+            f"for total 2048, rest 0.5 and value {value}, new total + new rest is "
+            f"{got[0].item()} + {left[0].item()} = {came}, but the sum is {exact}",
+        )
+        right = torch.tensor([expected, -expected], dtype=torch.float16)
+        check.equal(got, right, what=f"the total, value {value}")
+    seen = check.call(probes.after_call, kahan_add, total, rest, added + 1)
+    check.equal(seen["arguments"], [total, rest, added + 1], what="the arguments after the call")
 with check.property("the arguments do not change", weight=0.5):
     size = check.draw.integer(4, 12)
     given = [check.draw.uniform(size, low=50.0, high=90.0) for _ in range(3)]
@@ -1293,7 +1341,7 @@ check.score()
 r"""
 ## Stochastic rounding
 
-Rounding to nearest sends an update of a quarter of an ulp the same way every time, so it is lost every time. **Stochastic rounding** goes up with probability $\frac14$ and down with probability $\frac34$. Each result is wrong, but its expected value is exact, and no second number is needed.
+When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** goes up with probability $\frac14$ and down with probability $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the two neighbors. Each single result is off, but its expected value is exact, and no rest has to be stored.
 
 The figure simulates weights in ulps. Each of 400 updates is a quarter of an ulp, so a weight goes up by one ulp with probability $\frac14$.
 """
@@ -1324,23 +1372,23 @@ print(f"standard deviation {ends.std():.1f}; sqrt(400 * 1/4 * 3/4) = {math.sqrt(
 
 # %% [markdown]
 r"""
-The price is noise. After $n$ such updates its standard deviation is $\sqrt{n \cdot \frac14 \cdot \frac34}$ ulps, that of a binomial distribution. Gupta and others (2015, section 4) trained networks in 16-bit fixed point with stochastic rounding that did not train with rounding to nearest.
+The price is noise. After $n$ such updates its standard deviation is $\sqrt{n \cdot \frac14 \cdot \frac34}$ ulps, that of a binomial distribution. With stochastic rounding, Gupta et al. (2015) trained networks in 16-bit fixed point with little or no loss of accuracy.
 """
 
 # %% [markdown] exercise="stochastic-rounding" points=4 minutes=20 difficulty=2
 r"""
 ### Stochastic rounding
 
-An optimizer that rounds stochastically needs no master weights. Write its rounding, with the random numbers passed in so that it can be tested.
+An optimizer that rounds stochastically can keep its weights in 16 bits, with no second copy. Write its rounding, with the random numbers passed in so that it can be tested.
 
 `round_stochastically(x, fraction_bits, noise) -> Tensor`
 
 - **In** `x`: a float32 tensor of any shape, absolute values from $2^{-100}$ to $2^{100}$. `fraction_bits`: 1 to 20. `noise`: a float32 tensor of the same shape, uniformly distributed, at least 0 and less than 1.
-- **Out**: a float32 tensor of the same shape. Each number becomes one of its two neighbors with `fraction_bits` fraction bits; the exponent is not limited. A number that lies 30 % of the way from the lower neighbor to the upper, larger one becomes the upper one for 30 % of the noise: for the lowest 30 % or for the highest, as you choose.
+- **Out**: a float32 tensor of the same shape. Each number becomes one of its two neighbors with `fraction_bits` fraction bits; the exponent is not limited. Let a number lie 30% of the way from its smaller neighbor to its larger one. It becomes the larger one for 30% of all noise values: the lowest 30% or the highest, as you prefer. For negative numbers, too, larger means closer to $+\infty$.
   A number that has no more than `fraction_bits` fraction bits stays, whatever the noise.
-- **Limits**: no randomness of its own; the same noise gives the same result. `x` and `noise` do not change.
+- **Limits**: the function draws no random numbers: the same noise gives the same result. `x` and `noise` do not change.
 
-With 2 fraction bits, 1.3 lies between 1.25 and 1.5, at 20 % of the way. `round_stochastically(torch.tensor([1.3, 1.3]), 2, torch.tensor([0.5, 0.7]))` returns `tensor([1.25, 1.25])`; for one fifth of the noise the result is 1.5.
+With 2 fraction bits, 1.3 lies between 1.25 and 1.5, 20% of the way up. `round_stochastically(torch.tensor([1.3, 1.3]), 2, torch.tensor([0.5, 0.7]))` returns `tensor([1.25, 1.25])`; for one fifth of all noise values the result is 1.5.
 
 <!-- hint: Divide by the step, as in rounding to nearest. What remains is an integer and a part behind the point. What does the noise have to do with that part? -->
 <!-- hint: Rounding to nearest is: add one half, then cut off what is behind the point. What if you add something else in its place? -->
@@ -1350,7 +1398,7 @@ With 2 fraction bits, 1.3 lies between 1.25 and 1.5, at 20 % of the way. `round_
 
 # %% solution="stochastic-rounding"
 def round_stochastically(x, fraction_bits, noise):
-    """Return ``x`` rounded up or down, up in proportion to how near the upper neighbor is."""
+    """Round ``x`` up or down, up with the probability given by its distance from the lower neighbor."""
     ### BEGIN SOLUTION
     exponent = torch.frexp(x).exponent - 1
     step = torch.exp2((exponent - fraction_bits).double())
@@ -1390,7 +1438,7 @@ def require_unbiased(got, x, fraction_bits):
     share = (got.double().mean(dim=1) - x.double()) / size
     check.true(
         bool((share.abs() < 0.0021).all()),
-        f"over 1000 evenly spread noises the mean is up to {share.abs().max().item():.3g} steps off",
+        f"over 1000 evenly spaced noise values, the mean is off by up to {share.abs().max().item():.3g} steps",
     )
 
 
@@ -1401,7 +1449,9 @@ with check.property("positive numbers become a neighbor, and on average the numb
     check.close(got.double().mean(dim=1), x.double(), rtol=0.01, what="the mean over the noise")
     require_neighbors(got, x, 7)
     require_unbiased(got, x, 7)
-with check.property("negative numbers do, too", weight=2):
+with check.property(
+    "negative numbers become a neighbor, and on average the number itself", weight=2
+):
     x = -check.draw.uniform(5, low=1.0, high=60.0)
     x[:2] = torch.tensor([-1.37, -51.3])
     got = round_often(x, 7)
@@ -1417,9 +1467,9 @@ with check.property("a number that needs no rounding stays, whatever the noise")
     for number, chance, came in zip(wide.flatten(), noise.flatten(), got.flatten(), strict=True):
         told = f"{number.item()!r} became {came.item()!r} with the noise {chance.item()!r}"
         check.true(bool(came == number), told)
-with check.property("other numbers of bits, and numbers of other sizes", weight=2):
+with check.property("other widths of the fraction, and numbers of other sizes", weight=2):
     for fraction_bits in (1, 3, 20):
-        x = torch.tensor([1.3, -5.7, 1 + 2.0**-22, 1.7 * 2.0**50, -1.1 * 2.0**-50])
+        x = torch.tensor([1.3, -5.7, 1 + 2.0**-22, 1.7 * 2.0**99, -1.1 * 2.0**-100])
         got = round_often(x, fraction_bits)
         require_neighbors(got, x, fraction_bits)
         require_unbiased(got, x, fraction_bits)
@@ -1445,12 +1495,12 @@ with check.property("x and noise do not change", weight=0.5):
     check.equal(seen["output"], expected, what="the second call")
     check.equal(seen["arguments"], [x, 3, noise], what="the arguments after the call")
 with check.property(
-    "the noise for which a number becomes the upper one is the lowest or the highest"
+    "a number becomes its larger neighbor for the lowest or for the highest noise values"
 ):
     x = check.draw.uniform(7, low=-60.0, high=60.0)
     got = round_often(x, 5)
     changes = (got.diff(dim=1) != 0).sum(dim=1)
-    told = "with growing noise {!r} goes to its other neighbor {} times, not once"
+    told = "as the noise increases, the result for {!r} switches {} times; it may switch only once"
     check.true(
         changes.max().item() <= 1, told.format(x[changes.argmax()].item(), changes.max().item())
     )
@@ -1487,9 +1537,9 @@ check.score()
 
 # %% [markdown]
 r"""
-## A model that stops learning
+## Training with 16-bit weights
 
-The next cell trains a small linear classifier on handwritten digits by gradient descent. The loss is the cross entropy, computed in float32 in every run. The runs differ in the dtype in which the weights and their gradients are stored. PyTorch's own `torch.optim.SGD` makes the updates.
+Compensated summation and stochastic rounding are two remedies. What would they have to mend in a training run? The next cell trains a small linear classifier on handwritten digits by gradient descent. The loss is the cross entropy, computed in float32 in every run. The runs differ in the dtype in which the weights and their gradients are stored. PyTorch's own `torch.optim.SGD` makes the updates.
 """
 
 # %% folded="Train: a linear classifier whose weights are stored in a given dtype"
@@ -1522,16 +1572,16 @@ losses_float32, unchanged_float32 = train_digits(torch.float32, plain_sgd)
 losses_bfloat16, unchanged_bfloat16 = train_digits(torch.bfloat16, plain_sgd, steps=1200)
 
 # %% folded="Predict: the weights that a step leaves unchanged"
-SHARES = {"more than 90 %": 0.9, "50 to 90 %": 0.5, "less than 50 %": 0.0}
+SHARES = {"more than 90%": 0.9, "50 to 90%": 0.5, "less than 50%": 0.0}
 predict(
     "02/unchanged",
-    "With bfloat16 weights, what share of the weights does step 800 leave exactly as they were?",
+    "With bfloat16 weights, what share of the weights does step 800 leave exactly as they were? (Only weights whose pixel is lit in at least one image count.)",
     next(told for told, least in SHARES.items() if unchanged_bfloat16[799] >= least),
     "Their updates are less than half an ulp of the weight. In float32, the same step changes nearly all weights.",
     choices=[*SHARES][::-1],
 )
 
-# %% folded="Figure 2.12: a training run that ends early"
+# %% folded="Figure 2.12: a training run that stalls"
 figure, (left, right) = new_figure(1, 2, height=3.0)
 for losses, unchanged, color, style, name in (
     (losses_float32, unchanged_float32, "blue", "-", "float32"),
@@ -1541,7 +1591,7 @@ for losses, unchanged, color, style, name in (
     right.plot([100 * share for share in unchanged], style, color=COLORS[color])
 left.set(title="Loss", xlabel="training step", ylabel="cross entropy", ylim=(0, 2.5))
 right.set(title="Weights left unchanged", xlabel="training step")
-right.set_ylabel("percent")
+right.set_ylabel("percent, pixels that are lit")
 left.legend()
 show(
     figure,
@@ -1558,7 +1608,7 @@ print(f"another 400 steps lower the bfloat16 loss by {change:.2f}")
 
 # %% [markdown]
 r"""
-The third remedy is **master weights** (Micikevicius and others 2018, section 3.1). The optimizer keeps a float32 copy of each weight and updates this copy. The model computes with the 16-bit rounding of the copy, which is made anew after each step. Small updates add up in the master weight until they change the rounding.
+The third remedy is **master weights** (Micikevicius et al. 2018, section 3.1). The optimizer keeps a float32 copy of each weight and updates this copy. The model computes with 16-bit weights, which are rounded from the float32 copy after each step. Small updates add up in the master weight until they change the rounding.
 """
 
 # %% folded="Drawing: one step with a master weight"
@@ -1577,7 +1627,7 @@ print("bytes per weight, bfloat16 with master:", size[torch.bfloat16] + size[tor
 
 # %% [markdown]
 r"""
-Mixed precision therefore does not halve the memory for weights; with masters, the weights take half as much again as in float32. It halves activations, and what is sent between devices (chapter 03). The same paper adds loss scaling (chapter 04) and matrix products whose total is kept in float32.
+Training in **mixed precision**, that is, in more than one format, therefore does not halve the memory for weights; with masters, the weights take half as much again as in float32. It can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
 """
 
 # %% [markdown] exercise="master-weights" points=5 minutes=25 difficulty=2
@@ -1588,9 +1638,9 @@ The model above stops learning although its gradients are right. Write an optimi
 
 `MasterSGD(parameters, learning_rate)`, a class with a method `step()`
 
-- **In** `parameters`: an iterable of bfloat16 or float16 tensors that require gradients. Like `model.parameters()`, it may be a generator, which can be read only once. `learning_rate`: any Python float.
-- **Out**: each parameter has a float32 master, which starts at the parameter's value. `step()` subtracts the learning rate times `.grad` from the master, all in float32 and no other precision, and then gives the parameter, the very tensor that the model holds, the master's rounding.
-- **Limits**: `step()` skips a parameter whose `.grad` is None. Gradients do not change, and the parameters go on requiring them. How the object stores the masters is your choice; PyTorch's own optimizers are allowed inside.
+- **In** `parameters`: an iterable of bfloat16 or float16 tensors that require gradients. Like `model.parameters()`, it may be a generator, which can be read only once. `learning_rate`: a positive Python float.
+- **Out**: each parameter has a float32 master, which starts at the parameter's value. `step()` subtracts the learning rate times `.grad` from the master, with learning rate, gradient and product all in float32, and then writes the rounded master into the parameter, in place.
+- **Limits**: `step()` skips a parameter whose `.grad` is None. Gradients do not change, and the parameters still require them. How the object stores the masters is your choice; PyTorch's own optimizers are allowed inside.
 
 With one bfloat16 weight of 1.0, `learning_rate` 0.25 and the gradient −0.0078125 in every step, the weight is 1.0 after 1 and 2 steps, and `1.0078125` after 3.
 
@@ -1648,6 +1698,9 @@ with check.property("one step of ordinary size"):
     states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 0.125)
     expected = after_each(weights, [[gradient]], 0.125)[-1]
     check.equal(states[-1]["weights"], expected, what="the parameters")
+    states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 3.0)
+    expected = after_each(weights, [[gradient]], 3.0)[-1]
+    check.equal(states[-1]["weights"], expected, what="the parameters, learning rate 3")
 with check.property("updates far smaller than half an ulp add up", weight=3):
     weights = [check.draw.uniform(2, 5, low=1.0, high=1.9, dtype=torch.bfloat16)]
     # Each update is 1, 2 or 3 times 2^-12; half an ulp is 2^-8.
@@ -1658,7 +1711,7 @@ with check.property("updates far smaller than half an ulp add up", weight=3):
         expected = after_each(weights, steps, 2.0**-4)[at]
         what = f"the parameters after {at + 1} steps"
         check.equal(states[at]["weights"], expected, what=what)
-with check.property("float16: updates add up that are 0 in float16", weight=3):
+with check.property("float16: updates that would round to 0 still add up", weight=3):
     weights = [check.draw.uniform(7, low=2.0**-10, high=1.9 * 2.0**-10, dtype=torch.float16)]
     # The learning rate times the gradient is 2^-26 or 2^-25, which float16 rounds to 0.
     counts = check.draw.integers(300, 7, low=1, high=3)
@@ -1689,7 +1742,7 @@ with check.property("a master is float32: it does not keep what is below half of
     for number, state in enumerate(states, start=1):
         check.equal(state["weights"], weights, what=f"the parameters after step {number}")
 with check.property("several parameters from a generator, without a gradient in some steps"):
-    sizes = ((3, 4), (5,), (2, 7))
+    sizes = ((3, 4), (5,), (5,))
     weights = [grid(*size, dtype=torch.bfloat16) for size in sizes]
     first, second, third = (grid(*size, dtype=torch.bfloat16) for size in sizes)
     weights[0][0, 0], first[0, 0] = 1 + 2.0**-7, -(2.0**-6)  # two of these make half an ulp
@@ -1699,7 +1752,7 @@ with check.property("several parameters from a generator, without a gradient in 
         expected = after_each(weights, steps, 0.125)[at]
         what = f"the parameters after step {at + 1}"
         check.equal(states[at]["weights"], expected, what=what)
-with check.property("gradients do not change, and the parameters go on requiring them"):
+with check.property("gradients do not change, and the parameters still require them"):
     sizes = ((4, 3), (5,))
     weights, gradients, slopes = (
         [grid(*size, dtype=torch.bfloat16) for size in sizes] for _ in range(3)
@@ -1796,17 +1849,17 @@ def compare_remedies(updates=500):
 try:
     compare_remedies()
 except NotImplementedError:
-    print("Write the three above, then run this cell again.")
+    print("Write kahan_add, round_stochastically and MasterSGD first, then run this cell again.")
 
 # %% [markdown]
 r"""
 - **Masters** leave one rounding of at most half an ulp, and need no special optimizer: any optimizer can update the masters.
-- **Compensated summation** leaves the same error for less memory, but the optimizer must be written for it. Its rest is rounded as well: an update below 1/256 of the rest can be lost in bfloat16.
+- **Compensated summation** leaves nearly the same error for less memory, but the optimizer must be written for it. Its rest is rounded as well: an update below 1/256 of the rest can be lost in bfloat16.
 - **Stochastic rounding** needs no extra memory. It leaves noise that grows with the square root of the number of updates.
 
 ## Scales for eight bits
 
-Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. The gradient of the digits' loss with respect to the logits does not fit into this range. The loss is a mean over 599 images, so no entry of the gradient is larger than 1/599.
+Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. For the digits model above, the gradient of the loss with respect to the logits does not fit into this range. The loss is a mean over 599 images, so no entry of the gradient exceeds 1/599 in absolute value, and the smallest positive number of e4m3 is 1/512.
 """
 
 # %% folded="A gradient, and the product in which it is used"
@@ -1830,15 +1883,15 @@ def to_e4m3(x):
 
 zeros = (to_e4m3(gradient) == 0).float().mean().item()
 error = relative_error(to_e4m3(pixels).T @ to_e4m3(gradient), exact_product)
-print(f"gradient entries that become 0 in e4m3: {100 * zeros:.0f} %")
+print(f"gradient entries that become 0 in e4m3: {100 * zeros:.0f}%")
 print(f"relative error of the product pixels.T @ gradient: {error:.1f}")
 survivors = to_e4m3(gradient).nonzero()
 share = (digit_labels[survivors[:, 0]] == survivors[:, 1]).float().mean().item()
-print(f"survivors that belong to the right class: {100 * share:.0f} %")
+print(f"survivors that belong to the right class: {100 * share:.0f}%")
 
 # %% [markdown]
 r"""
-The entry of the right class is negative, and the nine others, which are positive, balance it. The nine are lost. A **scale** for each tensor moves its largest entry to the largest number of the format. The factors are divided out again after the product, which is computed in float32:
+The entry of the right class is negative, and the nine others, which are positive, balance it. The nine are lost, and all that is left of the negative entries is −1/512 or 0. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
 
 $$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
 """
@@ -1860,13 +1913,13 @@ try:
         gradient,
         lambda x: round_to(x.clamp(-E4M3_LARGEST, E4M3_LARGEST), 4, 3, E4M3_LARGEST),
     )
-    print("with round_to, to the last bit the same:", torch.equal(by_hand, by_torch))
+    print("bit for bit the same with round_to:", torch.equal(by_hand, by_torch))
 except NotImplementedError:
     print("Write round_to above, then run this cell again.")
 
 # %% [markdown]
 r"""
-torchao's float8 training computes its dynamic scales the same way: the largest number of the format divided by the largest absolute value, which is clamped to at least 1e-12 against a division by zero; then it clamps and casts ([`float8_utils.py`](https://github.com/pytorch/ao/blob/main/torchao/float8/float8_utils.py)). Such a scale is a float32 number per tensor. It depends on one entry, the largest.
+torchao's float8 training computes a scale in the same way: it divides the format's largest number by the largest absolute value in the tensor (at least 1e-12, to avoid a division by zero). It then multiplies, clamps and casts ([`float8_utils.py`](https://github.com/pytorch/ao/blob/main/torchao/float8/float8_utils.py)). Such a scale is a float32 number per tensor. It depends on one entry, the largest.
 """
 
 # %% folded="Three formats with scales: one per tensor, one per 32 numbers, one per 16 numbers"
@@ -1907,14 +1960,14 @@ predict(
     "02/outlier",
     "4,095 normally distributed numbers and the number 1,000,000 share one scale in e4m3. What percentage of the 4,095 become 0?",
     100 * (one_scale(with_outlier(1e6))[1:] == 0).float().mean().item(),
-    "The scale 448/1,000,000 takes every number below 2.2 under half of the smallest subnormal number of e4m3.",
+    "Multiplied by the scale 448/1,000,000, every number below 2.18 in absolute value is less than half the smallest subnormal number of e4m3.",
     between=(0, 100),
     unit="%",
 )
 
 # %% [markdown]
 r"""
-**Block scales** limit the damage to a few neighbors. MXFP8 stores one power of two for every 32 numbers, in 8 bits ([OCP Microscaling Formats specification 1.0](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf), section 5). NVFP4 stores numbers in 4 bits, e2m1, with an e4m3 scale for every 16 numbers and a float32 scale for the tensor
+**Block scales** limit the damage to a few neighbors. MXFP8 stores one power of two for every 32 numbers, in 8 bits ([OCP Microscaling Formats specification 1.0](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf), section 5). NVFP4 stores numbers in 4 bits, e2m1, whose sizes are 0, 0.5, 1, 1.5, 2, 3, 4 and 6, with an e4m3 scale for every 16 numbers and a float32 scale for the tensor
 ([NVIDIA 2025](https://developer.nvidia.com/blog/introducing-nvfp4-for-efficient-and-accurate-low-precision-inference/)).
 """
 
@@ -1954,11 +2007,11 @@ show(
 
 # %% [markdown]
 r"""
-e4m3 is itself a floating-point format, so moderate outliers do it no harm. MXFP8 never loses more than one block. NVFP4 has larger errors from the start, because a number has only 4 bits, and its block scales have the range of e4m3: when the outlier exceeds this range, the scales of the other blocks become 0.
+e4m3 is itself a floating-point format, so moderate outliers do it no harm. With one outlier, MXFP8 loses at most one block. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and once the other blocks are too small for that range, their scales become 0.
 
 ## Where a format pays
 
-Fewer bits always save memory. For a billion numbers:
+A tensor stored in fewer bits takes less memory. For a billion numbers:
 """
 
 # %%
@@ -1988,11 +2041,11 @@ del matrix, vector, small_matrix, small_vector
 
 # %% [markdown]
 r"""
-You can count in advance what a format saves in memory. What it saves in time, you have to measure.
+You can calculate how much memory a format saves; you have to measure how much time it saves.
 
 ## Bug hunt: from float32 to bfloat16
 
-A logger stores losses as bfloat16 to save space. It converts them with integer arithmetic: it takes the 32 bits as an integer, adds just enough that rounding becomes a carry, and shifts the lower half out. The same code serves every format with float32's exponent.
+A logger stores losses as bfloat16 to save space. It converts them with integer arithmetic: it takes the 32 bits as an integer, adds an amount that carries into the upper bits exactly when the number must be rounded up, and shifts the lower bits out (for bfloat16, the lower half). The same code serves every format with float32's exponent.
 """
 
 
@@ -2006,11 +2059,11 @@ def pack_quickly(x, fraction_bits):
 
 # %% [markdown]
 """
-Its author compared it with PyTorch's cast on every finite float32 number. The trick is not to try all of them. For a fixed upper half of the bits, both conversions can only switch once as the lower half grows, so six lower halves decide:
+Its author compared it with PyTorch's cast. If both conversions are monotonic, each can switch only once while the lower half of the bits grows, so six lower halves decide for each upper half:
 """
 
 
-# %%
+# %% folded="The author's test"
 def patterns_by_torch(x):
     return x.bfloat16().view(torch.int16).long() & 0xFFFF
 
@@ -2024,7 +2077,7 @@ print(f"{len(x):,} patterns tried, {wrong} wrong")
 
 # %% [markdown]
 """
-Then a training run on a GPU failed. In its log the loss grows, and the last entry is −0.0, which is impossible for a cross entropy. The next cell replays the last losses with the bits that they had on the GPU:
+Then a training run on a GPU failed. In its log the loss grows, and the last entry is −0.0, right after the largest bfloat16 number. A loss does not fall from 3.4e38 to zero in one step. The next cell replays the last losses with the bits that they had on the GPU:
 """
 
 # %%
@@ -2041,7 +2094,7 @@ Find out what becomes of the last loss, whose bits are `0x7fffffff`, and of a lo
 `pack_bits(x, fraction_bits) -> Tensor`
 
 - **In** `x`: a float32 tensor of any shape, with any bits. `fraction_bits`: 1 to 22. The format has a sign bit and 8 exponent bits.
-- **Out**: an int64 tensor of the same shape. Each entry is a pattern of `1 + 8 + fraction_bits` bits, read as an integer of at least 0, that stands for the same value as the entry of `x`: numbers are rounded to nearest, ties to even; infinities stay, and what is too large becomes one; a nan becomes any nan of the format, with either sign.
+- **Out**: an int64 tensor of the same shape. Each entry is a pattern of `1 + 8 + fraction_bits` bits, read as an integer of at least 0, that stands for the same value as the entry of `x`: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
 - **Limits**: `x` does not change, to the last bit. All of PyTorch is allowed.
 
 `pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([16256, 49088])`, which are `0x3f80` and `0xbfc0`.
@@ -2066,6 +2119,8 @@ def pack_bits(x, fraction_bits):
 
 
 # %% test="bug-hunt-pack-bits"
+from fractions import Fraction
+
 check = Check("bug-hunt-pack-bits")
 
 
@@ -2098,7 +2153,9 @@ with check.property("ordinary numbers have the bits of torch's bfloat16"):
     x = check.draw.normal(5, 6, std=100.0)
     got = check.call(pack_bits, x, 7)
     check.equal(got, bf16_patterns(x))
-with check.property("so do ties, zeros, infinities, and numbers at both ends"):
+with check.property(
+    "ties, zeros, infinities and the ends of the range have the bits of torch's bfloat16"
+):
     ties = from_patterns(0x3F808000, 0x3F818000, 0xBF818000, 0x00008000, 0x00018000, 0x7F7F8000)
     above = from_patterns(0x3F808001, 0xBF808001)
     ends = torch.tensor([0.0, -0.0, math.inf, -math.inf, 3.4e38, 1e-40, -1e-45])
@@ -2108,12 +2165,16 @@ with check.property("so do ties, zeros, infinities, and numbers at both ends"):
 with check.property("the last loss in the log, 0x7f800001, and similar bits", weight=2):
     special = [0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0xFF800001, 0x7FFF8000]
     require_same_values(check.call(pack_bits, from_patterns(*special), 7), special, 7)
-with check.property("other numbers of fraction bits, and all of these values", weight=2):
+with check.property("other widths of the fraction, and all of these values", weight=2):
     x = torch.tensor([1.0, 1.0625, 1.1875, -3.3, math.inf, -math.inf, 3.4e38])
     got = check.call(pack_bits, x, 3)
     expected = [0x3F8, 0x3F8, 0x3FA, 0xC05, 0x7F8, 0xFF8, 0x7F8]
     check.equal(got, torch.tensor(expected), what="3 bits of fraction")
-    for fraction_bits in (3, 1, 22):
+    numbers = [0x3F880001, 0xBF912345, 0x00345678, 0x7F7FFFFF, 0x40000001, 0x40000003]
+    for fraction_bits in (3, 1, 10, 22):
+        got = check.call(pack_bits, from_patterns(*numbers), fraction_bits)
+        expected = [round(Fraction(n, 2 ** (23 - fraction_bits))) for n in numbers]
+        check.equal(got, torch.tensor(expected), what=f"{fraction_bits} bits of fraction")
         got = check.call(pack_bits, from_patterns(*special), fraction_bits)
         require_same_values(got, special, fraction_bits)
 with check.property("x does not change", weight=0.5):
@@ -2167,9 +2228,9 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-Rounding carries. In a number, the carry runs from the fraction into the exponent, and from the largest number to infinity, as it should. `0x7fffffff` is a nan, and its carry runs through the exponent into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only fraction bit is in the half that is shifted out; infinity is left. The author's test tried finite numbers only.
+Rounding up can cause a carry. In a number, the carry goes from the fraction into the exponent, as it should, and turns the largest number into infinity. `0x7fffffff` is a nan, and its carry runs through the exponent into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only set fraction bit lies in the half that is shifted out; what remains is infinity. The author's test tried finite numbers only.
 
-Nearly $2^{24}$ patterns of float32 are nans, and processors differ in which one they write: where a CPU writes `0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). So the bug stays invisible until a nan appears on a GPU, and then it turns that nan into an ordinary number.
+Nearly $2^{24}$ patterns of float32 are nans, and processors differ in which one they write: where a CPU writes `0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). So nans computed on a CPU hide the bug; a nan with other bits, for example from a GPU, becomes an ordinary number.
 
 TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). .NET's conversion did not round nans but shifted them, and made infinity of `0x7f800001` ([dotnet/runtime pull request 130583](https://github.com/dotnet/runtime/pull/130583)); so did a library of Intel's compiler ([intel/llvm pull request 22114](https://github.com/intel/llvm/pull/22114)). tinygrad's conversion had to be changed for nans as well ([pull request 11843](https://github.com/tinygrad/tinygrad/pull/11843)).
 </details>
@@ -2179,7 +2240,7 @@ TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.c
 r"""
 ## In the wild
 
-| what | where |
+| What | Where |
 | --- | --- |
 | limits of a dtype | [`torch.finfo`](https://docs.pytorch.org/docs/stable/type_info.html), [`numpy.finfo`](https://numpy.org/doc/stable/reference/generated/numpy.finfo.html); the ulp: [`math.ulp`](https://docs.python.org/3/library/math.html#math.ulp), [`numpy.spacing`](https://numpy.org/doc/stable/reference/generated/numpy.spacing.html); the next number: [`torch.nextafter`](https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html) |
 | small formats outside PyTorch | [ml_dtypes](https://github.com/jax-ml/ml_dtypes): bfloat16, fp8, fp6 and fp4 for NumPy and JAX |
@@ -2188,8 +2249,8 @@ r"""
 | block scales | [torchao's `mx_formats`](https://github.com/pytorch/ao/tree/main/torchao/prototype/mx_formats): MXFP8, MXFP4 and NVFP4 |
 | master weights | NVIDIA's Apex called it `master_weights`; [DeepSpeed](https://www.deepspeed.ai/docs/config-json/) keeps them with `"bf16": {"enabled": true}`; under [autocast](https://docs.pytorch.org/docs/stable/amp.html) the parameters themselves stay float32 |
 | stochastic rounding | torchao's low-bit optimizers have [`bf16_stochastic_round=True`](https://github.com/pytorch/ao/tree/main/torchao/optim); oneDNN has a [rounding mode](https://oneapi-src.github.io/oneDNN/dev_guide_attributes_rounding_mode.html) called `stochastic` |
-| compensated summation | Python's [`math.fsum`](https://docs.python.org/3/library/math.html#math.fsum) is exact, and since 3.12 `sum` of floats is compensated; [optimī](https://optimi.benjaminwarner.dev/kahan_summation/) uses Kahan's sum for bfloat16 weights (`kahan_sum=True`) |
-| the total in a 16-bit matrix product | float32; cuBLAS may reduce in float16 between blocks unless [`allow_fp16_reduced_precision_reduction`](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html) is switched off |
+| compensated summation | Python's [`math.fsum`](https://docs.python.org/3/library/math.html#math.fsum) rounds only once, at the end, and since 3.12 `sum` of floats is compensated; [optimī](https://optimi.benjaminwarner.dev/kahan_summation/) uses Kahan's sum for bfloat16 weights (`kahan_sum=True`) |
+| the total in a 16-bit matrix product | float32; cuBLAS may reduce partial sums in float16 or bfloat16 unless [`allow_fp16_reduced_precision_reduction` and `allow_bf16_reduced_precision_reduction`](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html) are off; `allow_fp16_accumulation`, off by default, keeps the total in float16 |
 """
 
 # %% [markdown]
@@ -2198,10 +2259,10 @@ r"""
 
 1. A float is a sign, an exponent of $e$ bits and a fraction of $m$ bits; $e$ decides the range, $m$ the number of digits.
 2. The distance between neighbors, the ulp, doubles at each power of two, so the bound on the relative error is the same for all normal numbers. Among the subnormal numbers it grows.
-3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0. What is rounded to more than the largest number becomes infinity, in formats that have one.
-4. An update smaller than half an ulp of the number is lost (a quarter, for a decrease from a power of two). Sums stop, and so do weights.
+3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0. A number that would round to more than the largest one becomes infinity, in formats that have one.
+4. An update smaller than half an ulp of the number is lost (at a power of two, a decrease is lost only if it is smaller than a quarter of an ulp). Sums stop, and so do weights.
 5. Three remedies are to keep the rest (Kahan), to round stochastically, or to hold the total in a wider format (master weights). They differ in memory and in the error that remains.
-6. Formats of 8 and 4 bits need scales. A scale for each block costs a fraction of a bit and keeps an outlier from ruining the rest.
+6. Formats of 8 and 4 bits need scales. A scale per block costs a fraction of a bit per number and limits what an outlier can ruin.
 
 ### Test yourself
 
@@ -2210,7 +2271,7 @@ r"""
 With $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. One more is a tie there, and the even neighbor is the old number. $m$ is 7 in bfloat16 and 10 in float16.
 </details>
 
-<details><summary>2. What is the smallest positive number of float16? There are two right answers, to two questions.</summary>
+<details><summary>2. What is the smallest positive number of float16, and what is its smallest normal number?</summary>
 
 The smallest normal number is $2^{-14}$, about 6.1e-5. The smallest subnormal number is $2^{-24}$, about 5.96e-8.
 </details>
@@ -2222,7 +2283,7 @@ Yes, from half an ulp above the largest bfloat16 number on; 3.4e38 is such a num
 
 <details><summary>4. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
 
-For 0.01 nothing: it is a normal number before and after, and a power of two does not change its fraction. 1e-7 is subnormal and would be stored with an error of 19 %; afterwards it is normal. In bfloat16 nothing is gained for either.
+For 0.01 nothing: it is a normal number before and after, and a power of two does not change its fraction. 1e-7 is subnormal and would be stored with an error of 19%; afterwards it is normal. In bfloat16 nothing is gained for either.
 </details>
 
 <details><summary>5. Updates are too small for bfloat16 weights. Which remedies need 2, 4 and 6 bytes per weight, and what is the disadvantage of each?</summary>
@@ -2237,16 +2298,14 @@ MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales
 
 ### References
 
-- IEEE 754-2019, *Standard for Floating-Point Arithmetic*, sections 3.3 and 3.4 (formats), 4.3 (rounding), 7.4 (overflow).
-- D. Goldberg, "What Every Computer Scientist Should Know About Floating-Point Arithmetic", *ACM Computing Surveys* 23(1), 1991.
-- N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM, 2002, sections 2.1, 4.2 and 4.3.
+- IEEE 754-2019, *Standard for Floating-Point Arithmetic*, sections 3.4 (formats) and 4.3 (rounding).
+- N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM, 2002, section 4.2.
 - W. Kahan, "Further remarks on reducing truncation errors", *Communications of the ACM* 8(1), 1965.
 - T. J. Dekker, "A floating-point technique for extending the available precision", *Numerische Mathematik* 18, 1971.
-- P. Micikevicius and others, "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), 2018, section 3.
-- P. Micikevicius and others, "FP8 Formats for Deep Learning", [arXiv:2209.05433](https://arxiv.org/abs/2209.05433), 2022, section 3.
+- P. Micikevicius et al., "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), 2018, section 3.
+- P. Micikevicius et al., "FP8 Formats for Deep Learning", [arXiv:2209.05433](https://arxiv.org/abs/2209.05433), 2022, section 3.
 - Open Compute Project, *OCP 8-bit Floating Point Specification (OFP8)*, revision 1.0, 2023; *OCP Microscaling Formats (MX) Specification*, version 1.0, 2023.
 - S. Gupta, A. Agrawal, K. Gopalakrishnan, P. Narayanan, "Deep Learning with Limited Numerical Precision", [arXiv:1502.02551](https://arxiv.org/abs/1502.02551), 2015, section 4.
-- D. Kalamkar and others, "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
 
 ### Glossary
 
@@ -2258,21 +2317,21 @@ MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales
 | fraction, significand | 尾数 | the digits after the leading 1; with the 1 they are the significand |
 | normal number | 正规数 | a number with the hidden leading 1 |
 | subnormal number | 次正规数 | a number below the smallest normal one, without the leading 1 |
-| infinity | 无穷大 | what is rounded to more than the largest number |
-| nan (not a number) | 非数 | the result where there is none, such as 0 / 0 |
+| infinity | 无穷大 | the value that stands for results too large for the format |
+| nan (not a number) | 非数 | the value that stands for an undefined result, such as 0 / 0 |
 | machine epsilon | 机器精度 | the distance from 1 to the next number, $2^{-m}$ |
 | ulp (unit in the last place) | 最后一位单位 | the distance to the next number of a format |
 | tie | 平局（中点） | an exact result halfway between two numbers of the format |
 | round to nearest, ties to even | 舍入到最近偶数 | to the nearest number; of two, the one whose last bit is 0 |
-| saturating cast | 饱和转换 | what is too large becomes the largest number |
+| saturating cast | 饱和转换 | a cast that turns numbers that are too large into the largest number |
 | fixed point | 定点数 | a format whose numbers are the multiples of one step |
 | stochastic rounding | 随机舍入 | up or down at random, right on average |
 | compensated (Kahan) summation | 补偿求和 | a sum that keeps the error of each addition |
 | rest | 余项 | the exact sum minus the rounded total |
-| pairwise summation | 成对求和 | adds blocks, then the sums of blocks |
+| pairwise summation | 成对求和 | summation of blocks, then of the block sums |
 | master weights | 主权重 | float32 copies that receive the updates |
 | mixed precision | 混合精度 | training in more than one format |
-| loss scaling | 损失缩放 | multiplies the loss so that small gradients do not vanish |
+| loss scaling | 损失缩放 | multiplying the loss so that small gradients do not vanish |
 | scale | 缩放因子 | a factor that moves a tensor into the range of its format |
 | block scale | 分块缩放 | a scale for a few neighboring numbers |
 """

@@ -256,3 +256,22 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     special = torch.where(fraction == 0, float("inf"), float("nan"))
     size = torch.where(exponent == 2**exponent_bits - 1, special, size)
     return torch.copysign(size, torch.where(sign == 1, -1.0, 1.0)).double()
+
+
+# %% wrong: at most 22 fraction bits
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import math
+
+    import torch
+
+    if fraction_bits > 22:
+        raise ValueError(fraction_bits)
+    sign = bits >> (exponent_bits + fraction_bits)
+    ones = 2**exponent_bits - 1
+    exponent = (bits >> fraction_bits) & ones
+    fraction = bits & (2**fraction_bits - 1)
+    hidden = (exponent > 0).double()
+    power = exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)
+    size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
+    special = torch.where(fraction == 0, math.inf, math.nan).double()
+    return torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)

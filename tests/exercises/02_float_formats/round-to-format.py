@@ -270,3 +270,55 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
     rounded = torch.where(rounded.abs() > largest, infinity, rounded)
     return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: a largest number below the one that the widths allow is ignored
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    largest = max(largest, (2 - 2.0**-fraction_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1))
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: nan becomes infinity in float64
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    if x.dtype == torch.float64:
+        wide = wide.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: very small numbers are flushed to zero
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    rounded = torch.where(rounded.abs() < 2.0**-140, 0 * rounded, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
