@@ -21,6 +21,7 @@ _MODULES = {
     "ask": "widgets",
     "by_value": "processes",
     "digits": "data",
+    "explore_addition": "explorables.addition",
     "explore_bits": "explorables.bits",
     "explore_norms": "explorables.norms",
     "explore_steps": "explorables.steps",

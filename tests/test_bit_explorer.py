@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from helpers import explore_bits
 from helpers.explorables import stage
-from helpers.explorables.bits import UnknownFormatError, draw_static, find_bits
+from helpers.explorables.bits import (
+    UnknownFormatError,
+    _draw_beside,
+    draw_static,
+    find_bits,
+    find_start,
+)
 
 FORMATS = {
     "float16": torch.int16,
@@ -22,9 +28,10 @@ FORMATS = {
     "float8_e4m3fn": torch.uint8,
     "float8_e5m2": torch.uint8,
 }
+FORMATS_SHOWN = ("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 # What JSON cannot carry is written as a word on the way out of the browser.
 WRITE = "value => Number.isFinite(value) && !Object.is(value, -0) ? value : String(value)"
-EXPOSE = "\nwindow.explorer = { decode, encode, neighbors, parse };\n"
+EXPOSE = "\nwindow.explorer = { decode, encode, neighbors, parse, compare };\n"
 
 
 @pytest.fixture(scope="module")
@@ -278,3 +285,25 @@ def test_a_stored_notebook_keeps_the_picture_and_no_widget_that_is_gone():
     (output,) = cell.outputs
     assert set(output.data) == {"text/plain", "text/html"}
     assert draw_static(0.1, "float16") in output.data["text/html"]
+
+
+@pytest.mark.needs_system("chromium")
+@pytest.mark.parametrize("value", [0.1, -3.0, 70000.0, 1e-7, 3.4e38])
+def test_formats_side_by_side_have_what_torch_stores(ask, value):
+    rows = ask("value => explorer.compare(value)", value)
+    assert len(rows) == 5
+    for (_, bits, stored, off), format in zip(rows, FORMATS_SHOWN, strict=True):
+        dtype = getattr(torch, format)
+        expected = torch.tensor(value, dtype=torch.float64).float().to(dtype).double().item()
+        assert int(bits) == 8 * dtype.itemsize
+        if format != "float8_e4m3fn" or abs(value) <= 448:  # beyond, torch's versions differ
+            assert float(stored) == expected
+            error = abs(expected - value) / abs(value)
+            assert (off == "\N{EN DASH}") == math.isinf(error)
+            assert math.isinf(error) or float(off[:-2]) == pytest.approx(100 * error, rel=1e-2)
+
+
+def test_formats_side_by_side_stand_in_the_picture():
+    assert "beside" not in find_start(0.1, "float16")
+    assert _draw_beside(0.1).count("<tr>") == 6
+    assert "<td>float8_e4m3fn</td><td>8</td><td>0.1015625</td>" in _draw_beside(0.1)

@@ -1,19 +1,10 @@
 # %% [markdown]
-"""
+r"""
 # 02 · Float formats
 
-After this chapter you can
+A weight starts at $2^{-3} = 0.125$, and each of a thousand training steps adds $2^{-14}$ to it. At the end it should be about 0.186. Stored in float16, the weight is still 0.125, and PyTorch raises no exception.
 
-- read the bits of a float: sign, exponent, fraction, and the exceptions at both ends;
-- compute a format's range and its steps from two numbers, and say what bf16 gives up for what;
-- round a number to any format as the hardware does, ties, subnormals and overflow included;
-- explain why a sum, or a weight, stops growing, and choose among the three cures;
-- find the fault in a conversion that is right for every number.
-
-**Time**: 80 minutes to read and run, 165 for the eight exercises.
-**Know before**: tensors and dtypes (chapter 00), powers of two.
-
-**中文**: 本章讲浮点格式：符号位、指数与尾数，正规数与次正规数，fp16、bf16 与 fp8 的表示范围，舍入到最近偶数、随机舍入、Kahan 求和，以及 float32 主权重。
+**中文**: 本章讲浮点格式：符号位、指数与尾数，正规数与次正规数，fp16、bf16 与 fp8 的表示范围，舍入到最近偶数、随机舍入、Kahan 求和、float32 主权重，以及 fp8 的缩放因子。
 """
 
 # %% tags=["needed"] folded="Imports"
@@ -25,120 +16,153 @@ from helpers import (
     COLORS,
     Check,
     digits,
+    explore_addition,
     explore_bits,
     failing,
     hint,
     new_figure,
+    predict,
+    predictions,
     probes,
     progress,
+    recorded,
     show,
+    show_drawing,
+    time_ratio,
 )
-
-# %% [markdown]
-r"""
-## A weight that does not learn
-
-A weight is $2^{-3}$. Each training step adds $2^{-14}$ to it. After a thousand steps it should have
-grown by nearly half. The weight is stored in fp16, PyTorch's `float16`.
-"""
 
 
 # %%
 def add_many_times(start, update, steps, dtype):
     number = torch.tensor(start, dtype=dtype)
     update = torch.tensor(update, dtype=dtype)
+    values = [number.item()]
     for _ in range(steps):
         number = number + update
-    return number.item()
+        values.append(number.item())
+    return values
 
 
-print("right:  ", 2**-3 + 1000 * 2**-14)
-for dtype in (torch.float32, torch.float16):
-    print(f"{str(dtype).removeprefix('torch.'):<8}", add_many_times(2**-3, 2**-14, 1000, dtype))
+weights = {
+    dtype: add_many_times(2**-3, 2**-14, 1000, dtype) for dtype in (torch.float32, torch.float16)
+}
+
+# %% folded="Figure 2.1: a weight that does not learn"
+figure, axes = new_figure(height=2.8)
+for (dtype, values), color, style in zip(
+    weights.items(), ("blue", "vermilion"), ("-", "--"), strict=True
+):
+    name = str(dtype).removeprefix("torch.")
+    axes.plot(values, style, color=COLORS[color], label=f"{name}, ends at {values[-1]:.3f}")
+axes.set(title="A thousand updates of one weight", xlabel="updates", ylabel="the weight")
+axes.set_ylim(0.12, 0.19)
+axes.legend(loc="center left")
+show(
+    figure,
+    number="2.1",
+    caption="The same weight and the same updates in two formats. In float16 none of the thousand updates changes the weight.",
+    alt="A weight against the number of updates, from 0 to 1000. In float32 it rises along a straight line from 0.125 to 0.186. In float16 it stays at 0.125.",
+)
+
+# %% [markdown]
+"""
+> **After this chapter, you will be able to**
+>
+> - read the bits of a float: sign, exponent and fraction, and the special values at both ends;
+> - compute the range and the spacing of a format from its two widths, and say what bfloat16 gives up and what it gains;
+> - round a number to any format as the hardware does, including ties, subnormal numbers and overflow;
+> - explain why a sum or a weight stops changing, and choose among three remedies;
+> - choose scales for 8-bit and 4-bit formats, and count what they cost.
+>
+> **Time**: 80 minutes to read and run, 165 for the eight exercises.
+>
+> **Prerequisites**: tensors, dtypes, autograd and optimizers (chapter 00); powers of two.
+"""
 
 # %% [markdown]
 r"""
-In fp16 nothing happened, a thousand times. No warning, no inf, no nan: a training run in which
-this weight is frozen, and everything looks fine.
+## Counting by ones
 
-It is not a matter of 16 bits alone. Count by ones in float32, and start close to $2^{24}$.
+The frozen weight is not a peculiarity of 16-bit formats. A float32 counter that grows by 1 stops at $2^{24}$:
 """
 
 # %%
-counter = torch.tensor(2.0**24 - 2)
-for _ in range(5):
-    counter = counter + 1
-    print(int(counter))
+print([int(number) for number in add_many_times(2.0**24 - 2, 1.0, 4, torch.float32)])
 
-# %% [markdown]
-r"""
-A counter of samples, of tokens or of steps kept in float32 ends here, at 16,777,216. Every format has
-such a place; the 16-bit formats have it much earlier.
-"""
+# %% folded="Count to 4096 in three formats"
+torch.set_num_threads(1)  # with tensors this small, threads wait longer than they compute
+COUNTERS = {
+    name: add_many_times(0.0, 1.0, 4096, getattr(torch, name))
+    for name in ("float32", "float16", "bfloat16")
+}
 
-# %% folded="Plot: Counting by ones"
-ones = torch.arange(4097)
-figure, axes = new_figure()
-axes.plot(ones, ones, color=COLORS["black"], linestyle=":", label="right")
-for dtype, color in ((torch.float16, "blue"), (torch.bfloat16, "vermilion")):
-    count, counts = torch.zeros((), dtype=dtype), [0.0]
-    for _ in range(4096):
-        count = count + 1
-        counts.append(count.item())
-    name = str(dtype).removeprefix("torch.")
-    axes.plot(ones, counts, color=COLORS[color], label=f"{name}, ends at {counts[-1]:.0f}")
+# %% folded="Predict: a counter in bfloat16"
+predict(
+    "02/counter",
+    "A bfloat16 number has 8 significant bits, a float32 number 24. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
+    COUNTERS["bfloat16"][-1],
+    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway between the two and is rounded back to 256, for a reason that the section on ties gives.",
+    between=(0, 4096),
+)
+
+# %% folded="Figure 2.2: counting by ones"
+figure, axes = new_figure(height=3.0)
+for (name, counts), color, style in zip(
+    COUNTERS.items(), ("black", "blue", "vermilion"), (":", "-", "-"), strict=True
+):
+    axes.plot(counts, style, color=COLORS[color], label=f"{name}, ends at {counts[-1]:.0f}")
 axes.set(title="Counting by ones", xlabel="ones added", ylabel="the counter")
 axes.legend()
 show(
     figure,
-    alt="The counter against the number of ones added. The right count is a diagonal to 4096. "
-    "float16 follows it to 2048 and stays there, bfloat16 follows it to 256 and stays there.",
+    number="2.2",
+    caption="Each format counts correctly up to a power of two of its own and stays there. float32 would continue to 16,777,216.",
+    alt="The counter against the number of ones added, from 0 to 4096. float32 follows the diagonal to the end. float16 follows it to 2048 and stays there, bfloat16 follows it to 256 and stays there.",
 )
 
 # %% [markdown]
 r"""
-256 is $2^8$, 2048 is $2^{11}$, and float32 stopped at $2^{24}$. The powers 8, 11 and 24
-are not chance. To see where they come from we have to look at the bits.
-"""
+bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. 8, 11 and 24 are the numbers of significant bits in the three formats, the leading 1 included.
 
-# %% [markdown]
-r"""
 ## Sign, exponent, fraction
 
-A float is scientific notation in base two. Three fields of bits tell it:
+A **floating-point number** is scientific notation in base two. Three bit fields encode it:
 
 - one bit for the **sign**;
-- $e$ bits for the **exponent**, how large the number is;
-- $m$ bits for the **fraction**, which number of that size it is.
-
-`view` reinterprets the memory of a tensor without changing a bit of it, so it shows them.
+- $e$ bits for the **exponent**, which gives the order of magnitude;
+- $m$ bits for the **fraction**, the digits after the leading 1.
 """
 
+# %% folded="Drawing: the three fields of 13 in float16"
+show_drawing(
+    "02/fields",
+    number="2.3",
+    caption="The sixteen bits of 13 in float16, which has 5 exponent bits and 10 fraction bits.",
+    alt="Sixteen boxes with the bits of 13 in float16: the sign 0, the exponent 10010 and the fraction 1010000000. Arrows lead to their meanings, plus, 18 minus 15 is 3, "
+    "and 1 plus 640 over 1024 is 1.625, and from these to plus 1.625 times 2 to the 3, which is 13.",
+)
 
-# %%
-def fields(value, dtype, exponent_bits):
+
+# %% folded="A function that returns the three fields of a 16-bit float"
+def fields(value, dtype=torch.float16, exponent_bits=5):
     """Return the three fields of a 16-bit float as strings of bits."""
     pattern = torch.tensor(value, dtype=dtype).view(torch.int16).item() % 2**16
     bits = f"{pattern:016b}"
     return bits[0], bits[1 : 1 + exponent_bits], bits[1 + exponent_bits :]
 
 
-print("float16, 5 bits of exponent and 10 of fraction")
-for value in (1.0, 2.0, 0.5, 1.5, 1.25, -1.25, 0.1):
-    print(f"{value:>6}  ", *fields(value, torch.float16, 5))
+# %%
+for value in (1.0, 2.0, 0.5, 1.5, -1.25, 0.1):
+    print(f"{value:>6} in float16:", *fields(value))
 
 # %% [markdown]
 r"""
-The exponent of 1 is stored as `01111`, which is 15. That is the *bias*: what is stored is the
-exponent plus $2^{e-1} - 1$, so that no sign is needed. Doubling a number adds one to the field.
-
-The fraction of 1.5 is `1000000000`, one half. The 1 before the point is not stored. In base two the
-leading digit of a number other than 0 is always 1, so it goes without saying. With the stored
-exponent $E$ and the fraction read as an integer $F$:
+The exponent is stored with an offset, the **bias** $2^{e-1} - 1$, so that the field needs no sign of its own. In float16 the bias is 15, and the exponent of 1, which is 0, is stored as `01111`. Doubling a number adds 1 to its exponent field, as long as the number is normal (see below) and the result does not overflow.
+The leading 1 is not stored, because in base two the first digit of every number other than 0 is 1. With $E$ and $F$ for the exponent and fraction fields, read as integers:
 
 $$\text{value} = (-1)^{\text{sign}} \cdot \left(1 + \frac{F}{2^m}\right) \cdot 2^{\,E - \text{bias}}$$
 
-Check it on the last line: the sign is 0, $E$ is `01011`, that is 11, and $F$ is `1001100110`, that is 614.
+For 0.1, the last line above, the sign is 0, $E$ is 11 and $F$ is 614:
 """
 
 # %%
@@ -146,46 +170,43 @@ print((1 + 614 / 2**10) * 2.0 ** (11 - 15), "=", torch.tensor(0.1, dtype=torch.f
 
 # %% [markdown]
 r"""
-So 0.1 is not in fp16. It is not in any binary format: one tenth has no end in base two. What is
-stored is the nearest number that the format has.
+So float16 does not contain 0.1. No binary format does, because one tenth has infinitely many digits in base two; a format stores the nearest number that it has.
 
-Two values of the exponent field are set apart (IEEE 754-2019, section 3.4):
+Two values of the exponent field are special (IEEE 754-2019, section 3.4):
 
-- **All zeros**: no hidden 1, and the exponent stays at its lowest, $1 - \text{bias}$. The value is
-  $(-1)^{\text{sign}} \cdot \frac{F}{2^m} \cdot 2^{\,1 - \text{bias}}$. With $F = 0$ this is zero, and there are two of them. The
-  others are the **subnormal** numbers. They fill the gap between zero and the smallest **normal** number.
-- **All ones**: with $F = 0$ it is infinity, otherwise it is nan, "not a number". (One format is an exception,
-  e4m3: the next section tells of it.)
+- **All zeros**: the leading digit is 0 instead of 1, and the exponent is the lowest one, $1 - \text{bias}$. The value is
+  $(-1)^{\text{sign}} \cdot \frac{F}{2^m} \cdot 2^{\,1 - \text{bias}}$. With $F = 0$ it is zero, with either sign. The other numbers are **subnormal**; they fill the gap between zero and the smallest **normal number**.
+- **All ones**: with $F = 0$ the value is infinity, otherwise it is **nan**, "not a number".
 
-Play with it. Toggle a bit, type a value and store it, or change the format: the number that you typed is then rounded anew.
-Three things to try. What does the last bit of the fraction change? Which single bit turns 1 into
-infinity? What is one step up from 0?
+Toggle bits below, type a value and store it, or change the format. What does the last bit of the fraction change? Which single bit turns 1 into infinity? What is one step up from 0?
 
 <details><summary>What you should have seen, in float16</summary>
 
-The last bit changes the number by one step, at 1 by $2^{-10}$. The highest bit of the exponent makes all of its bits ones, and the
-fraction of 1 is 0: infinity. One step up from 0 is $2^{-24}$, about 5.96e-8, the smallest subnormal number.
+The last bit moves the number to its neighbor; at 1, that is a change of $2^{-10}$. In 1, the highest bit of the exponent is the only exponent bit that is 0. Setting it makes the exponent all ones, and with a fraction of 0 that is infinity. One step up from 0 is $2^{-24}$, about 5.96e-8, the smallest subnormal number.
 </details>
 """
 
 # %%
-explore_bits(0.1, "float16")
+explore_bits(0.1, "float16", beside=True)
 
 # %% [markdown] exercise="decode-bits" points=4 minutes=20 difficulty=2
 r"""
 ### Decode any format
 
-Write `decode_bits(bits, exponent_bits, fraction_bits)`: the values that patterns of bits stand for.
+No dtype of PyTorch has, say, 3 exponent bits and 4 fraction bits, so a file in such a format is only a list of integers. Write a function that reads it.
 
-- **In**: `bits`, an int64 tensor of any shape, each entry a pattern of $1 + e + m$ bits read as an
-  integer of at least 0: the sign is its highest bit, the last bit of the fraction its lowest. `exponent_bits` is from 2 to
-  8, `fraction_bits` from 1 to 23. The format follows the rules above.
-- **Out**: a float64 tensor of the same shape. All values fit into it exactly. Infinities and zeros have their sign.
-- `bits` stays as it is. All of torch is **allowed**. No dtype of torch has, say, 3 bits of exponent and 4 of fraction.
+`decode_bits(bits, exponent_bits, fraction_bits) -> Tensor`
+
+- **In** `bits`: an int64 tensor of any shape. Each entry is a pattern of `1 + exponent_bits + fraction_bits` bits, read as an integer of at least 0, with the sign as its highest bit and the last bit of the fraction as its lowest.
+  `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. The format follows the rules above, including those for subnormal numbers, infinity and nan.
+- **Out**: the values, a float64 tensor of the same shape, in which all of them fit exactly. Zeros and infinities have their sign; the sign of a nan does not matter.
+- **Limits**: `bits` does not change. All of PyTorch is allowed.
+
+With 3 exponent bits and 4 fraction bits, `decode_bits(torch.tensor([0b0_011_1000, 0b1_000_0001]), 3, 4)` returns `tensor([1.5, -0.015625])` in float64.
 
 <!-- hint: Three integers are packed into one. Which operations take bits out of the middle of an integer? And what do the formulas for all-zero and ordinary exponents have in common? -->
 <!-- hint: Shift right by the number of bits behind a field, then keep as many bits as the field has with `&` and a mask of ones. For a subnormal number the hidden digit is 0 instead of 1, and the exponent counts as if it were 1. -->
-<!-- hint: Compute the value of all entries by one formula, with `torch.where` for the hidden digit and the exponent. Then replace it where the exponent field is all ones. Turn the sign last, by multiplying: that makes -0 and -inf as well. -->
+<!-- hint: Compute the value of all entries by one formula, with `torch.where` for the hidden digit and the exponent. Then replace it where the exponent field is all ones. Apply the sign last, by multiplying: that makes -0 and -inf as well. -->
 """
 
 
@@ -233,7 +254,7 @@ with check.property("reads infinity and nan"):
     bits = torch.cat([torch.tensor(edges), nans])
     got = check.call(decode_bits, bits, 5, 10)
     check.close(got, read_by_torch(bits, torch.float16), atol=0.0)
-with check.property("reads all 256 patterns of fp8 e5m2, 5 bits of exponent and 2 of fraction"):
+with check.property("reads all 256 patterns of float8 e5m2, 5 exponent bits and 2 fraction bits"):
     bits = torch.arange(256)
     got = check.call(decode_bits, bits, 5, 2)
     check.close(got, read_by_torch(bits, torch.float8_e5m2), atol=0.0)
@@ -249,14 +270,39 @@ with check.property("reads formats that torch does not have", weight=3):
     bits = torch.arange(8).reshape(2, 4)
     expected = torch.tensor([[0.0, 0.5, 1.0, 1.5], [2.0, 3.0, math.inf, math.nan]])
     got = check.call(decode_bits, bits, 2, 1)
-    what = "2 bits of exponent, 1 of fraction"
+    what = "2 exponent bits, 1 fraction bit"
     check.close(got, expected.double(), rtol=1e-14, atol=0.0, what=what)
     bits = torch.tensor([0b1_000_0001, 0b0_011_0000, 0b1_110_1111, 0b0_111_0000])
     expected = torch.tensor([-1 / 64, 1.0, -15.5, math.inf], dtype=torch.float64)
     got = check.call(decode_bits, bits, 3, 4)
-    what = "3 bits of exponent, 4 of fraction"
+    what = "3 exponent bits, 4 fraction bits"
     check.close(got, expected, rtol=1e-14, atol=0.0, what=what)
-with check.property("leaves bits as it is"):
+with check.property("every exponent width: 1, the ends of the range, inf and nan", weight=2):
+    for exponent_bits in range(2, 9):
+        fraction_bits = check.draw.integer(1, 23)
+        bias, ones, power = 2 ** (exponent_bits - 1) - 1, 2**exponent_bits - 1, 2**fraction_bits
+        least = 2.0 ** (1 - bias - fraction_bits)
+        landmarks = {
+            bias * power: 1.0,
+            bias * power + 1: 1 + 2.0**-fraction_bits,
+            1: least,
+            power - 1: (power - 1) * least,
+            power: power * least,
+            ones * power - 1: (2 - 2.0**-fraction_bits) * 2.0**bias,
+            ones * power: math.inf,
+            ones * power + 1: math.nan,
+            (2**exponent_bits + bias) * power: -1.0,
+        }
+        got = check.call(decode_bits, torch.tensor([*landmarks]), exponent_bits, fraction_bits)
+        expected = torch.tensor([*landmarks.values()], dtype=torch.float64)
+        what = f"{exponent_bits} exponent bits, {fraction_bits} fraction bits"
+        check.close(got, expected, rtol=1e-14, atol=0.0, what=what)
+with check.property("8 exponent bits and 23 fraction bits, as float32 has"):
+    bits = torch.tensor([1, 2**23 - 1, 2**23 + 1, 0x3F800001, 0x7F7FFFFF, 0x80000001, 0xFF800000])
+    signed = torch.where(bits >= 2**31, bits - 2**32, bits).to(torch.int32)
+    got = check.call(decode_bits, bits, 8, 23)
+    check.close(got, signed.view(torch.float32).double(), rtol=1e-14, atol=0.0)
+with check.property("bits does not change"):
     bits = check.draw.integers(2, check.draw.integer(3, 9), low=0, high=0b11111_0000000000)
     bits[0, :2] = torch.tensor([0b1_00000_0000000001, 0b1_11111_1000000000])
     seen = check.call(probes.after_call, decode_bits, bits, 5, 10)
@@ -295,7 +341,7 @@ with check.property("reads other formats, every pattern of them", weight=3):
             dtype=torch.float64,
         ).reshape(2, -1)
         got = check.call(decode_bits, bits, exponent_bits, fraction_bits)
-        what = f"{exponent_bits} bits of exponent, {fraction_bits} of fraction"
+        what = f"{exponent_bits} exponent bits, {fraction_bits} fraction bits"
         check.close(got, expected, rtol=1e-14, atol=0.0, what=what)
 with check.property("reads float32"):
     bits = torch.cat(
@@ -314,16 +360,13 @@ check.score()
 
 # %% [markdown]
 r"""
-## What two numbers decide
+## What two widths decide
 
-The widths $e$ and $m$ decide everything about a format. The largest number has the largest ordinary
-exponent and a fraction of ones; the smallest normal number has the lowest exponent and no
-fraction; the smallest subnormal has a single 1 in its last place. And the step from 1 to the next number, the *machine
-epsilon*, is $2^{-m}$.
+For a format that follows the rules above, the widths $e$ and $m$ decide everything. The largest number has the largest ordinary exponent and a fraction of ones. The smallest normal number has the lowest exponent and the fraction 0, and the smallest subnormal number has a single 1 in its last place. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
 """
 
-# %% tags=["needed"]
-FORMATS = {  # bits of exponent, bits of fraction
+# %% tags=["needed"] folded="Seven formats, and their limits computed from the two widths"
+FORMATS = {  # exponent bits, fraction bits
     "float64": (11, 52),
     "float32": (8, 23),
     "tf32": (8, 10),
@@ -344,7 +387,7 @@ def limits(name):
     return largest, 2.0 ** (1 - bias), 2.0 ** (1 - bias - fraction_bits), 2.0**-fraction_bits
 
 
-# %%
+# %% folded="Print the limits, and compare them with torch.finfo"
 print(f"{'format':<15}{'e':>3}{'m':>4}{'largest':>12}{'least normal':>14}", end="")
 print(f"{'least subnormal':>17}{'epsilon':>10}  as torch.finfo")
 for name, (exponent_bits, fraction_bits) in FORMATS.items():
@@ -352,13 +395,14 @@ for name, (exponent_bits, fraction_bits) in FORMATS.items():
     told = "not a dtype"
     if hasattr(torch, name):
         info = torch.finfo(getattr(torch, name))
-        told = (info.max, info.smallest_normal, info.eps) == (largest, normal, epsilon)
+        theirs = (info.max, info.smallest_normal, info.smallest_normal * info.eps, info.eps)
+        told = theirs == (largest, normal, subnormal, epsilon)
     print(
         f"{name:<15}{exponent_bits:>3}{fraction_bits:>4}{largest:>12.5g}{normal:>14.3g}"
         f"{subnormal:>17.3g}{epsilon:>10.3g}  {told}"
     )
 
-# %% folded="Plot: What the formats can hold"
+# %% folded="Figure 2.4: the ranges of the formats"
 figure, axes = new_figure(height=3.2)
 names = list(FORMATS)[1:]
 for row, name in enumerate(names):
@@ -370,51 +414,42 @@ axes.barh(0, 0, color=COLORS["orange"], label="subnormal")
 axes.set_yticks(range(len(names)), names)
 axes.invert_yaxis()
 axes.set(
-    title="What the formats can hold",
-    xlabel="log2 of the number's size",
+    title="The range of each format",
+    xlabel="log2 of the absolute value",
     ylabel="format",
-    xlim=(-155, 175),
+    xlim=(-155, 190),
 )
 axes.legend(loc="lower right")
 show(
     figure,
-    alt="Horizontal bars of the sizes that formats hold, on a logarithmic axis. float32, tf32 and "
+    number="2.4",
+    caption="The exponent bits decide how long the blue part of a bar is. For normal numbers, bfloat16 has nearly the range of float32; float16 has less than a sixth of it, counted in powers of two.",
+    alt="Horizontal bars for the absolute values that each format can store, on a logarithmic axis. float32, tf32 and "
     "bfloat16 reach from about 2 to the minus 126 to 2 to the 128, float16 and e5m2 from 2 to the "
     "minus 14 to 2 to the 16, e4m3 from 2 to the minus 6 to just under 2 to the 9. Below each "
-    "normal range lies a short subnormal range, as many powers of two wide as the format has fraction bits.",
+    "normal range is a short subnormal range, as many powers of two wide as the format has fraction bits.",
 )
 
 # %% [markdown]
 r"""
-Read the table by rows that share something.
+- **float16 and bfloat16** both have 16 bits; "fp16" and "bf16" are their short names. float16 has more fraction bits, bfloat16 more exponent bits. bfloat16 is float32 without its last 16 bits, so it has the same exponents, but its epsilon is 0.0078: two to three decimal digits.
+- **There are two smallest numbers.** Comparing 1.18e-38 for float32 with 5.96e-8 for float16 compares a smallest *normal* number with a smallest *subnormal* one. For float16 the two are 6.1e-5 and 5.96e-8, for float32 1.18e-38 and 1.4e-45.
+- **tf32** is not a dtype. Some NVIDIA GPUs read the float32 factors of a matrix product in this format: the exponent of float32, the fraction of float16, 19 bits in all, stored in 32 ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
+- **float8 e4m3** breaks the rule for exponents of ones, because reserving a whole exponent out of 16 for infinity and nan is expensive. PyTorch's `float8_e4m3fn` has no infinity. It has one nan for each sign, the pattern in which all exponent and fraction bits are set.
+  The other patterns whose exponent is all ones are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). Under the rule, the largest number would be $1.875 \cdot 2^7 = 240$. The letters `fn` stand for "finite" and "nan".
 
-- **fp16 and bf16** (PyTorch's `bfloat16`) both have 16 bits. fp16 spends them on the fraction, bf16 on the exponent. bf16 is float32 with
-  the last 16 bits cut off: the same range, but its epsilon is 0.0078. It has between two and three decimal digits.
-- **Two smallest numbers.** Tables that say "float32 starts at 1.18e-38, fp16 at 5.96e-8" compare a smallest *normal* number with a
-  smallest *subnormal* one. Fairly compared, fp16's are 6.1e-5 and 5.96e-8, float32's 1.18e-38 and 1.4e-45.
-- **tf32** is no dtype. It is how some NVIDIA GPUs read float32 factors in a matrix product: the exponent
-  of float32, the fraction of fp16, 19 bits in all, stored in 32 ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
-- **fp8 e4m3** breaks the rule. With 8 bits, giving up a whole exponent for inf and nan is expensive. So this
-  format, `float8_e4m3fn`, has no infinity, and a single nan (with either sign): all ones. The other patterns with an exponent of ones are
-  ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3).
-  The rule would have ended at $1.875 \cdot 2^7 = 240$. The letters `fn` say it: finite, and nan.
+## The spacing of the numbers
+
+A format has as many numbers between 1 and 2 as between 2 and 4 or between 4 and 8: one for each fraction. So the distance between neighbors doubles at each power of two. A toy format with 3 exponent bits and 2 fraction bits shows it:
 """
 
-# %% [markdown]
-r"""
-## The steps of the number line
-
-A format has as many numbers between 1 and 2 as between 2 and 4, and between 4 and 8: one for each fraction. So the steps
-double whenever the numbers do. A toy format, with 3 bits of exponent and 2 of fraction, shows all of it.
-"""
-
-# %% folded="Plot: the numbers of two toy formats"
+# %% folded="Figure 2.5: every number of a toy format"
 toy_subnormal = [fraction / 4 * 2.0**-2 for fraction in range(4)]
 toy_normal = [(1 + fraction / 4) * 2.0**power for power in range(-2, 4) for fraction in range(4)]
 figure, (whole, near_zero) = new_figure(2, 1, height=3.0)
 for axes, limit, title in (
-    (whole, 14.5, "Every number from 0 up of the toy format: 3 bits of exponent, 2 of fraction"),
-    (near_zero, 1.03, "The same near zero: the subnormal numbers keep the last step"),
+    (whole, 14.5, "All numbers from 0 up: 3 exponent bits, 2 fraction bits"),
+    (near_zero, 1.03, "The same numbers near zero"),
 ):
     for numbers, color, label in (
         (toy_normal, "blue", "normal"),
@@ -428,125 +463,86 @@ whole.set_ylim(0, 1.7)
 whole.legend(loc="upper right", ncols=2)
 show(
     figure,
+    number="2.5",
+    caption="The spacing doubles at each power of two. Near zero it stops shrinking: subnormal numbers are as far apart as the smallest normal ones.",
     alt="Two number lines with a stroke for every number of a toy format. The upper one reaches to 14: "
-    "the strokes are four to a power of two, and lie twice as far apart after each of them. The lower one is near zero: "
-    "below a quarter, the subnormal numbers lie as far apart as the smallest normal ones.",
+    "there are four strokes from each power of two to the next, and the distance between them doubles there. The lower one is near zero: "
+    "below a quarter, the subnormal numbers are as far apart as the smallest normal ones.",
 )
 
 # %% [markdown]
 r"""
-The step at a number $x$ has a name, **ulp**: unit in the last place. For a normal number with
-$2^k \le |x| < 2^{k+1}$ it is $2^{k-m}$. Below the smallest normal number the step stays what it is there.
-
-This explains the counters. With $m$ bits of fraction, the step reaches 2 at $2^{m+1}$. There "one more" lies in
-the middle between two numbers, and it is rounded back; the section on rounding says why back. That is 256 for bf16, 2048 for fp16, 16,777,216 for float32.
+The distance from one number to the next is the **ulp**, the unit in the last place. For a normal number $x$ with $2^k \le |x| < 2^{k+1}$ it is $2^{k-m}$. Below the smallest normal number, the ulp no longer shrinks: it equals the ulp of the smallest normal number.
 """
 
-# %%
-print("      x   ulp in fp16   ulp in bf16")
-for value in (0.001, 1.0, 100.0, 256.0, 2048.0, 30_000.0):
-    steps = []
-    for dtype in (torch.float16, torch.bfloat16):
-        number = torch.tensor(value, dtype=dtype)
-        # Positive floats are ordered as their patterns are: one more is the next number.
-        following = (number.view(torch.int16) + 1).view(dtype)
-        steps.append((following - number).item())
-    print(f"{value:>7g}{steps[0]:>14.4g}{steps[1]:>14.4g}")
+# %% folded="Figure 2.6: the spacing of three formats"
+figure, axes = new_figure(height=3.2)
+for name, color in (("bfloat16", "vermilion"), ("float16", "blue"), ("float32", "green")):
+    powers = [k for k in range(-30, 25) if name != "float16" or k < 16]
+    lowest = round(math.log2(limits(name)[1]))
+    levels = [max(k, lowest) - FORMATS[name][1] for k in powers]
+    axes.step([*powers, powers[-1] + 1], [*levels, levels[-1]], where="post", color=COLORS[color])
+    axes.plot([], [], color=COLORS[color], label=name)
+axes.axhline(1, color=COLORS["black"], linestyle=":", label="an ulp of 2")
+axes.set(title="The distance to the next number", xlabel="log2 of the number")
+axes.set_ylabel("log2 of the ulp")
+axes.legend()
+show(
+    figure,
+    number="2.6",
+    caption="The ulp grows with the number. A counter stops where its format's line reaches an ulp of 2: at 256, 2048 and 16,777,216.",
+    alt="Log2 of the ulp against log2 of the number, from minus 30 to 24. Three staircases that rise by one at each power of two: bfloat16 highest, then float16, then float32. "
+    "That of float16 is flat below minus 14 and ends at 16. A dotted line marks an ulp of 2; the staircases reach it at 8, 11 and 24.",
+)
 
 # %% [markdown]
 r"""
-So **integers do not belong in 16-bit floats**: not positions, not token numbers, not counts. It is done all the same, without being written
-anywhere: a table of positions is converted along with the model. NVIDIA's Megatron-LM did it to the positions of its rotary embeddings
-([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)); so did transformers
-([issue 25681](https://github.com/huggingface/transformers/issues/25681)).
+This explains the counters: with $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. Up to that point the format contains every integer; beyond it, only some. A table of token positions that is converted to 16 bits together with a model's weights runs into this limit:
 """
 
 # %%
 positions = torch.arange(4096)
 for dtype in (torch.float16, torch.bfloat16):
-    different = len(positions.to(dtype).unique())
-    print(f"4096 positions, {different} of them different in {str(dtype).removeprefix('torch.')}")
+    print(f"{dtype}: 4096 positions become {len(positions.to(dtype).unique())} different numbers")
 
 # %% [markdown]
 r"""
-An ulp grows with the number. What rounding costs *in proportion* does not: at most half an ulp of
-a number of that size, that is $2^{-m-1}$, for every normal number, large or small. Only below the smallest normal
-number does it rise. The next figure rounds numbers of every size and shows the worst.
+Keep positions, token numbers and counts in integer dtypes, or in a format that has all the integers you need. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
+
+To find the exponent of a number, `log2` is the wrong tool, because its result is rounded: just below a power of two, it can return the exponent of that power. Without rounding, `torch.frexp` splits a number into a factor in $[\frac12, 1)$, its *mantissa*, and an exponent; `torch.ldexp` combines the two again. The exponent that `frexp` returns is 1 more than $k$ in $2^k \le |x| < 2^{k+1}$, and it is 0 for the number 0:
 """
 
 # %%
-powers = torch.arange(-46, 22)
-within = 1 + torch.rand(4000, generator=torch.Generator().manual_seed(0)).double()
-numbers = (within[None, :] * torch.exp2(powers.double())[:, None]).float()
-
-# %% folded="Plot: The worst rounding error in proportion to the number"
-figure, axes = new_figure(height=3.6)
-for name, color in (
-    ("float8_e5m2", "purple"),
-    ("bfloat16", "vermilion"),
-    ("float16", "blue"),
-):
-    rounded = numbers.to(getattr(torch, name)).double()
-    worst = ((rounded - numbers.double()) / numbers.double()).abs().amax(dim=1)
-    worst[worst.isinf()] = math.nan  # too large: nothing is drawn
-    width = 4 if name == "float8_e5m2" else 2  # it lies under float16's line on the left
-    axes.plot(powers, worst.log2(), color=COLORS[color], linewidth=width, label=name)
-axes.axvspan(-24, -14, color=COLORS["orange"], alpha=0.18, label="subnormal in float16")
-axes.set(
-    title="The worst rounding error in proportion to the number",
-    xlabel="log2 of the number's size",
-    ylabel="log2 of the relative error",
-)
-axes.legend(loc=(0.02, 0.42))
-show(
-    figure,
-    alt="The worst relative rounding error against the size of the number, both as powers of two. Within its "
-    "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, just below minus 3 for e5m2. "
-    "For float16 the error climbs to 1 from 2 to the minus 14 down to 2 to the minus 25, stays at 1 "
-    "below that, and its line ends at 2 to the 14, beyond which numbers overflow; bfloat16 stays flat.",
-)
-
-# %% [markdown]
-r"""
-Two beliefs can be checked on it. *Multiplying small gradients by a scale gives more bits to the fraction and lowers
-the machine epsilon*: no. The scale moves a number to the right in the picture. Where the curve is flat at the
-bottom, nothing is gained. Something is gained on the slope, where the number was subnormal, and on the plateau at its top, where it
-vanished, if the scale is large enough to bring it down from there.
-
-*With bf16 a scale of 65536 easily overflows*: no. A gradient times the scale must stay below the largest number:
-"""
-
-# %%
-for name in ("float16", "bfloat16"):
-    print(f"{name:<9} gradients up to {limits(name)[0] / 65536:.4g} survive a scale of 65536")
-
-# %% [markdown]
-"""
-In bf16 the scale does no harm, and no good either: chapter 04 tells what it is for.
-"""
+x = torch.tensor([0.75, 1.0, 6.0, 8.0]).nextafter(torch.tensor(0.0))  # the float32 number before
+mantissa, exponent = torch.frexp(x)
+print("floor(log2):", torch.floor(torch.log2(x)).int().tolist())
+print("frexp - 1:  ", (exponent - 1).tolist(), "with mantissas near", [0.75, 1.0, 0.75, 1.0])
+print("ldexp gives the numbers back:", torch.equal(torch.ldexp(mantissa, exponent), x))
 
 # %% [markdown] exercise="ulp" points=3 minutes=15 difficulty=2
 r"""
 ### The unit in the last place
 
-Write `ulp(x)`: for each number, the step of its own format at its size, as defined above.
+Errors counted in ulps can be compared between formats. Python's `math.ulp` handles only float64. Write a version for tensors.
 
-- **In**: `x`, a tensor of any shape, of the dtype float64, float32, float16 or bfloat16.
-- **Out**: a tensor of the same shape and dtype; all of it can be represented there.
-- The sign of a number does not matter. At 0 and at every subnormal number it is the smallest subnormal number. At
-  the largest number it is what it is at its neighbor below.
-- Infinity has the ulp inf, nan has nan. (So says Python's `math.ulp`, too, which knows float64 alone.)
-- `x` stays as it is.
+`ulp(x) -> Tensor`
+
+- **In** `x`: a tensor of any shape, of dtype float64, float32, float16 or bfloat16.
+- **Out**: for each number, the ulp of the tensor's own format at that number, as a tensor of the same shape and dtype. (Every ulp is itself a number of the dtype.) The sign does not matter. At 0 and at every subnormal number, the ulp is the smallest subnormal number;
+  at the largest number, it is that of the neighbor below. The ulp of infinity is inf, and the ulp of nan is nan.
+- **Limits**: `x` does not change.
+
+`ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([9.7656e-04, 1.9531e-03, 5.9605e-08])` in float16, which are $2^{-10}$, $2^{-9}$ and $2^{-24}$.
 
 <!-- hint: The step is a power of two. Which exponent does it have, for a number with the exponent k? And which exponent never gets smaller? -->
-<!-- hint: `torch.log2` rounds, so that a number just below a power of two is taken for that power. `torch.frexp` takes a number apart without rounding; look up in which interval its mantissa lies. It wants float32 or float64. `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. -->
+<!-- hint: `torch.frexp` takes a number apart without rounding; look up in which interval its mantissa lies. It wants float32 or float64. `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. -->
 <!-- hint: In float64: the exponent from frexp, less one, gives 2 to the k. Do not let that get below `smallest_normal`. Multiply by `eps`, convert to the dtype of x, and put in inf and nan with `torch.where`. -->
 """
 
 
 # %% solution="ulp"
 def ulp(x):
-    """Return the step of ``x``'s dtype at each of its numbers, of the same shape and dtype."""
+    """Return the ulp at each entry of ``x``, as a tensor of the same shape and dtype."""
     ### BEGIN SOLUTION
     info = torch.finfo(x.dtype)
     exponent = torch.frexp(x.abs().double()).exponent - 1
@@ -574,9 +570,9 @@ with check.property("each of the four dtypes has its own step at 1", weight=2):
         got = check.call(ulp, x)
         check.close(got, torch.full((3,), 2.0**-fraction_bits, dtype=dtype), rtol=1e-3, atol=0.0)
 with check.property("a number just below a power of two has half the step of that power", weight=2):
-    for dtype in (torch.float32, torch.float64):
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         powers = torch.tensor([4.0, 8.0, 1024.0], dtype=dtype)
-        below = powers.nextafter(torch.zeros(3, dtype=dtype))
+        below = powers - powers * (torch.finfo(dtype).eps / 2)
         steps = powers * torch.finfo(dtype).eps
         got = check.call(ulp, torch.cat([powers, below, -below]))
         what = f"at 4, 8, 1024, just below each, and minus those, in {dtype}"
@@ -595,11 +591,19 @@ with check.property("bfloat16 and float64 have ends of their own", weight=2):
     expected = torch.tensor([math.ulp(value) for value in x.tolist()], dtype=torch.float64)
     got = check.call(ulp, x)
     check.close(got, expected, rtol=1e-12, atol=0.0, what="float64")
+    x = torch.tensor([0.0, 2.0**-149, -(2.0**-130), 2.0**-126, 1.5 * 2.0**30])
+    expected = torch.exp2(torch.tensor([-149.0, -149.0, -149.0, -149.0, 7.0]))
+    check.close(check.call(ulp, x), expected, rtol=1e-3, atol=0.0, what="float32")
+    for dtype, power in ((torch.bfloat16, 120), (torch.float32, 104), (torch.float64, 971)):
+        x = torch.tensor([torch.finfo(dtype).max], dtype=dtype)
+        expected = torch.tensor([2.0**power], dtype=dtype)
+        what = f"the largest number of {dtype}"
+        check.close(check.call(ulp, x), expected, rtol=1e-3, atol=0.0, what=what)
 with check.property("the largest number, infinity and nan"):
     x = torch.tensor([65504.0, math.inf, -math.inf, math.nan, -1.5], dtype=torch.float16)
     expected = torch.tensor([32.0, math.inf, math.inf, math.nan, 2.0**-10], dtype=torch.float16)
     check.close(check.call(ulp, x), expected, rtol=1e-3)
-with check.property("x stays as it is"):
+with check.property("x does not change"):
     x = check.draw.normal(check.draw.integer(4, 9), std=100.0, dtype=torch.float64)
     x[:3] = torch.tensor([-1.5, -math.inf, -0.0])
     expected = torch.tensor([math.ulp(value) for value in x.tolist()], dtype=torch.float64)
@@ -607,6 +611,10 @@ with check.property("x stays as it is"):
     check.close(seen["output"], expected, rtol=1e-12, atol=0.0)
     check.equal(seen["arguments"][0], x, what="x after the call")
     check.equal(torch.signbit(seen["arguments"][0]), torch.signbit(x), what="the signs of x")
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        x = torch.tensor([-1.5, -math.inf, 3.0], dtype=dtype)
+        seen = check.call(probes.after_call, ulp, x)
+        check.equal(seen["arguments"][0], x, what=f"x after the call, {dtype}")
 
 
 # Hidden tests run here when your work is graded.
@@ -649,83 +657,162 @@ check.score()
 
 # %% [markdown]
 r"""
+## The relative error of rounding
+
+Rounding to the nearest number moves a number by at most half an ulp. The *relative* error of a normal number is therefore at most $2^{-m-1}$, whether the number is large or small. Below the smallest normal number, this bound no longer holds.
+"""
+
+# %% folded="Measure: the largest relative error at each order of magnitude"
+powers = torch.arange(-46, 22)
+within = 1 + torch.rand(4000, generator=torch.Generator().manual_seed(0)).double()
+numbers = (within[None, :] * torch.exp2(powers.double())[:, None]).float()
+WORST = {}
+for name in ("float8_e5m2", "bfloat16", "float16"):
+    rounded = numbers.to(getattr(torch, name)).double()
+    worst = ((rounded - numbers.double()) / numbers.double()).abs().amax(dim=1)
+    WORST[name] = worst.masked_fill(worst.isinf(), math.nan)  # too large: nothing is drawn
+
+# %% folded="Predict: a small gradient in float16"
+stored = torch.tensor(1e-7).half().item()
+predict(
+    "02/small-gradient",
+    "A gradient of 1e-7 is converted to float16. How large is the relative error?",
+    100 * abs(stored - 1e-7) / 1e-7,
+    "1e-7 is subnormal in float16: the nearest number is two steps of 5.96e-8.",
+    between=(0, 100),
+    unit="%",
+)
+
+# %% folded="Figure 2.7: the largest relative error"
+figure, axes = new_figure(height=3.6)
+for (name, worst), color in zip(WORST.items(), ("purple", "vermilion", "blue"), strict=True):
+    width = 4 if name == "float8_e5m2" else 2  # it lies under float16's line on the left
+    axes.plot(powers, worst.log2(), color=COLORS[color], linewidth=width, label=name)
+axes.axvspan(-24, -14, color=COLORS["orange"], alpha=0.18, label="subnormal in float16")
+axes.set(title="Largest relative error of rounding", xlabel="log2 of the absolute value")
+axes.set_ylabel("log2 of the relative error")
+axes.legend(loc=(0.02, 0.42))
+show(
+    figure,
+    number="2.7",
+    caption="The largest of 4,000 rounding errors at each power of two. Over a format's normal numbers the line is flat. Through the subnormal numbers it climbs to a relative error of 1 (0 on this axis); still smaller numbers become 0.",
+    alt="The largest relative rounding error against the absolute value of the number, both as powers of two. Within its "
+    "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, just below minus 3 for e5m2. "
+    "For float16 it climbs to 0 from 2 to the minus 14 down to 2 to the minus 25, stays at 0 "
+    "below that, and ends at 2 to the 14: among the numbers from 2 to the 15 on, some overflow. bfloat16 stays flat.",
+)
+
+# %% [markdown]
+r"""
+**Loss scaling** (chapter 04) multiplies the loss, and with it every gradient, by a large number such as 65536. Does this give the gradients more bits? Scaling by a power of two moves a gradient to the right in the figure. On the flat part of the line, that gains nothing, and the machine epsilon never changes. A gradient gains bits only if it was subnormal or became 0 without the scale.
+
+Does such a scale make bfloat16 gradients overflow? The scaled gradient must stay below the largest number:
+"""
+
+# %%
+for name in ("float16", "bfloat16"):
+    print(f"{name:<9} gradients up to {limits(name)[0] / 65536:.4g} do not overflow at scale 65536")
+
+# %% [markdown]
+"""
+In bfloat16, gradients up to 5e33 do not overflow. Its normal numbers begin at 1.2e-38, so any gradient above that gains nothing from the scale.
+"""
+
+# %% [markdown]
+r"""
 ## Rounding to nearest, ties to even
 
-Whatever is added, multiplied, divided or converted, the exact result is replaced by a number that the format has: the **nearest** one.
-What if there are two? Then the one whose last bit is 0. This is *round to nearest, ties to even* (IEEE 754-2019, section 4.3.1),
-what processors do unless they are told otherwise. (Functions like `exp` come close to that, and do not always hit the nearest.)
-
-Now the frozen weight. The ulp of $2^{-3}$ in fp16 is $2^{-13}$, and the update $2^{-14}$ is exactly half of it: a tie.
+The exact result of an addition, a multiplication, a division or a conversion is replaced by the nearest number of the format, as long as it lies within the format's range. If two numbers are equally near, which is called a **tie**, the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default rounding of IEEE 754 (section 4.3.1). Functions such as `exp` are not required to return the nearest number.
 """
 
-# %%
-weight = torch.tensor(2**-3, dtype=torch.float16)
-unit = torch.tensor(2**-14, dtype=torch.float16)
-for halves in (1, 2, 3):
-    total = weight + halves * unit
-    steps = (total - weight).item() / 2**-13
-    print(
-        f"2^-3 + {halves} half ulps: went up by {steps:.0f} ulps, to ...{fields(total.item(), torch.float16, 5)[2][-4:]}"
-    )
-
-# %% [markdown]
-r"""
-One half is a tie between 0 and 1 steps, and the even one is 0. Three halves is a tie between 1 and 2, and the even one is 2.
-So ties go up as often as down, and sums of many roundings do not drift. The frozen weight stood at an even
-place and met the tie there a thousand times. One ulp higher, the first step would have moved it, once: to the next even place, where it would
-have frozen. An update upwards that is a little smaller than half an ulp moves nothing from anywhere. (Downwards from a power of two it
-can: below that number the steps are half as large.)
-
-At the ends of the range rounding follows the same rule, as if the format went on.
-"""
-
-# %%
-half = torch.float16
-print(
-    "65519 becomes",
-    torch.tensor(65519.0).to(half).item(),
-    "and 65520",
-    torch.tensor(65520.0).to(half).item(),
+# %% folded="Drawing: three ties in float16"
+show_drawing(
+    "02/ties",
+    number="2.8",
+    caption="In float16 the numbers from 2048 on are 2 apart. Ties go down as well as up, always to the number whose last bit is 0.",
+    alt="A number line with 2048, 2050, 2052 and 2054, whose last two fraction bits are 00, 01, 10 and 11. Arrows show where ties go: 2049 to 2048, 2051 to 2052, and 2053 to 2052.",
 )
-print("2^-25 becomes", torch.tensor(2.0**-25).to(half).item(), end=", and a little more ")
-print(torch.tensor(2.0**-25 * 1.001).to(half).item())
-print("3.4e38 is finite in float32, and in bfloat16 it is", torch.tensor(3.4e38).bfloat16().item())
 
 # %% [markdown]
 r"""
-After 65504 would come 65536. The middle is 65520, a tie; the fraction of 65504 is all ones, odd, so it goes up, and up is
-infinity. The last line refutes a common sentence, *from float32 to bf16 numbers can underflow but never overflow*. The
-exponents are the same, but bf16's largest number is 3.3895e38, float32's is 3.4028e38, and from the middle
-on, numbers are rounded up to inf.
+The frozen weight is such a tie. The ulp of $2^{-3}$ in float16 is $2^{-13}$, so the update $2^{-14}$ is half an ulp. The last bit of $2^{-3}$ is 0, and the sum is rounded back. Start the weight one ulp higher, and the same update moves it, but only once:
+"""
 
-What about formats without an infinity? For e4m3, the standard of the Open Compute Project allows two answers for numbers that are too
-large: nan, or the largest number, which is called *saturating*
+# %%
+values = add_many_times(2**-3 + 2**-13, 2**-14, 3, torch.float16)
+print("in ulps above 2^-3:", [(value - 2**-3) / 2**-13 for value in values])
+
+# %% [markdown]
+"""
+The drawing below adds two numbers and shows the bits that fall off. Move b to the right with the slider until its last bit is lost. Then try the three buttons for ties, and add b again after each. Which values of b move a, and which do not?
+"""
+
+# %%
+explore_addition(2**-3, 2**-14, "float16")
+
+# %% [markdown]
+r"""
+<details><summary>What you should have seen</summary>
+
+Just above a tie, b moves a, and just below a tie, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. There is one exception: if a is a power of two and b has the opposite sign, the numbers on that side of a are twice as dense, so half an ulp of a is a whole step there.
+</details>
+
+Near its largest number, a format rounds as if it had larger numbers too; a result that would round to one of them becomes infinity. Near zero, a result of at most half the smallest subnormal number becomes 0:
+"""
+
+# %%
+for value in (65519.0, 65520.0, 2.0**-25, 2.0**-25 * 1.001):
+    print(f"{value:.6g} becomes {torch.tensor(value).half().item():.6g} in float16")
+
+# %% folded="Predict: from float32 to bfloat16"
+predict(
+    "02/overflow",
+    "3.4e38 is a finite float32 number, and bfloat16 has as many exponent bits as float32. What does `torch.tensor(3.4e38).bfloat16()` store?",
+    "inf" if torch.tensor(3.4e38).bfloat16().isinf() else "a finite number",
+    "The largest bfloat16 number is 3.3895e38, because its fraction is shorter. 3.4e38 is more than half an ulp above it.",
+    choices=["a finite number", "inf", "nan"],
+)
+
+# %% [markdown]
+r"""
+So a conversion from float32 to bfloat16 can overflow, although the two formats have the same exponents.
+
+For e4m3, the OFP8 specification allows two results for a number that is too large: nan, or the largest number. A cast with the second result is called **saturating**
 ([OFP8 specification 1.0](https://www.opencompute.org/documents/ocp-8-bit-floating-point-specification-ofp8-revision-1-0-2023-12-01-pdf-1), on conversion).
-PyTorch's cast has given one or the other, depending on version and device
-([pytorch pull request 178817](https://github.com/pytorch/pytorch/pull/178817)). Clamp before you cast, and you need not know.
+PyTorch's cast to e4m3 has given one or the other, depending on version and device ([pull request 178817](https://github.com/pytorch/pytorch/pull/178817)). If you clamp before casting, you get the same result in every version and on every device.
 """
 
 # %% tags=["nbval-ignore-output"]
-print(
-    f"torch {torch.__version__}:",
-    torch.tensor([448.0, 464.0, 500.0]).to(torch.float8_e4m3fn).float().tolist(),
-)
+large = torch.tensor([448.0, 464.0, 500.0])
+print(f"torch {torch.__version__}:", large.to(torch.float8_e4m3fn).float().tolist())
+
+# %% [markdown]
+r"""
+464 is a tie between 448 and 480, the next number if there were one, and goes to 448 by rounding. Only 500 is too large.
+
+`torch.round` rounds to integers, ties to even. For a **fixed-point** format, whose numbers are the multiples of one step, that is all you need. From each power of two to the next, a float format is fixed point, too; its step there is the ulp.
+"""
+
+# %%
+step = 0.25
+x = torch.tensor([0.3, 0.375, 0.625, -0.125])
+print((x / step).tolist(), "steps are rounded to", torch.round(x / step).tolist())
+print("fixed point:", (torch.round(x / step) * step).tolist())
 
 # %% [markdown] exercise="round-to-format" points=6 minutes=30 difficulty=3
 r"""
 ### Round to any format
 
-Write `round_to(x, exponent_bits, fraction_bits, largest)`: each number replaced by the nearest one of a format, ties to even.
+To try a format before any hardware has it, researchers compute in float32 and round every result. Write the function that rounds.
 
-- **In**: `x`, a float32 or float64 tensor of any shape. `exponent_bits` is from 2 to 8, `fraction_bits` from 1 to 23. `largest` is
-  the format's largest number, a Python float. (It is given, so that e4m3 fits: 448. For fp16 it is 65504.)
-- **Out**: a tensor of the same shape and dtype, every number exactly as the format has it.
-- Subnormal numbers are rounded to the steps that they have. What is rounded to more than `largest` becomes infinity
-  (in e4m3 as well, though it has none).
-- Infinity and nan stay as they are. Every number keeps its sign, also when it becomes zero.
-- `x` stays as it is. All of torch is **allowed**.
+`round_to(x, exponent_bits, fraction_bits, largest) -> Tensor`
 
-The next cell compares it with torch's casts, number by number.
+- **In** `x`: a float32 or float64 tensor of any shape. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: a Python float, the format's largest number (448 for e4m3, 65504 for float16). It is an argument because the widths do not always determine it.
+- **Out**: a tensor of the same shape and dtype, with each number replaced by the nearest number of the format, ties to even.
+  Subnormal numbers are rounded to the steps that the format has there. A number that would round to more than `largest` becomes infinity. Do this for e4m3, too, although e4m3 has no infinity. Infinity and nan stay. Every number keeps its sign, even if it becomes zero.
+- **Limits**: `x` does not change. All of PyTorch is allowed.
+
+`round_to(torch.tensor([1.1, -9.0, 0.09375, 15.0]), 3, 2, 14.0)` returns `tensor([1.0, -8.0, 0.125, inf])`.
 
 <!-- hint: If the step at a number is known, how do you round to a multiple of that step? `torch.round` rounds to integers, ties to even. -->
 <!-- hint: The step is the ulp in the *target* format: two to the power k minus m, with k the exponent of the number, but not below the format's lowest exponent, 1 minus the bias. Compute in float64: there the division by a step is exact. -->
@@ -735,7 +822,7 @@ The next cell compares it with torch's casts, number by number.
 
 # %% solution="round-to-format"
 def round_to(x, exponent_bits, fraction_bits, largest):
-    """Return ``x`` rounded to nearest even in a format of that many bits, in ``x``'s own dtype."""
+    """Round ``x`` to the nearest number of the format, ties to even; keep the dtype of ``x``."""
     ### BEGIN SOLUTION
     wide = x.double()
     lowest = 2 - 2 ** (exponent_bits - 1)
@@ -768,7 +855,7 @@ def same_signs(got, expected):
     return torch.equal(torch.signbit(got), torch.signbit(expected))
 
 
-with check.property("ordinary numbers come out as torch's casts have them, in four formats"):
+with check.property("ordinary numbers are rounded as torch's casts do, in four formats"):
     odd = 2 * check.draw.integers(5, 7, low=2**16, high=2**22) + 1  # too many digits for a tie
     x = odd / 2.0**18 * (1 - 2 * check.draw.booleans(5, 7).float())
     for dtype, kind in KINDS.items():
@@ -787,7 +874,7 @@ with check.property("numbers below the smallest normal one, down to zero", weigh
     x[0, 0], x[1, 2], x[2, 3] = 2.0**-25, 2.0**-14 - 2.0**-25, 1e-30
     got = check.call(round_to, x, *KINDS[torch.float16])
     check.equal(got, x.to(torch.float16).float())
-with check.property("too large becomes infinity, and what is rounded down to the largest does not"):
+with check.property("numbers that round to more than the largest become infinity, and no others"):
     x = torch.tensor([65504.0, 65519.0, 65520.0, 70000.0, -65519.0, -65520.0, -1e30])
     got = check.call(round_to, x, *KINDS[torch.float16])
     check.equal(got, x.to(torch.float16).float(), what="fp16")
@@ -795,11 +882,14 @@ with check.property("too large becomes infinity, and what is rounded down to the
     got = check.call(round_to, x, *KINDS[torch.float8_e4m3fn])
     expected = torch.tensor([288.0, 448.0, 448.0, math.inf, -math.inf])
     check.equal(got, expected, what="fp8 e4m3, up to 448")
-with check.property("the toy format: 3 bits of exponent, 2 of fraction, up to 14", weight=3):
+with check.property("3 exponent bits, 2 fraction bits, up to 14", weight=3):
     x = torch.tensor([1.1, -1.125, 1.375, 5.5, -9.0, 11.0, 13.0, 14.9, 15.0, -20.0, 0.2, 0.09375])
     expected = [1.0, -1.0, 1.5, 6.0, -8.0, 12.0, 12.0, 14.0, math.inf, -math.inf, 0.1875, 0.125]
     got = check.call(round_to, x, 3, 2, 14.0)
     check.equal(got, torch.tensor(expected))
+    x = torch.tensor([10.0, 10.9, 11.0, 12.0, -13.0])
+    expected = torch.tensor([10.0, 10.0, math.inf, math.inf, -math.inf])
+    check.equal(check.call(round_to, x, 3, 2, 10.0), expected, what="up to 10")
 with check.property(
     "each number is rounded once, float64 ones too, and numbers of the format stay"
 ):
@@ -821,7 +911,28 @@ with check.property("infinity and nan stay, zeros keep their sign"):
         same_signs(got[3:], expected[3:]),
         f"the signs of {got[3:].tolist()} are not those of {expected[3:].tolist()}",
     )
-with check.property("leaves x as it is"):
+    x = torch.tensor([math.nan, math.inf, -math.inf, 1.0], dtype=torch.float64)
+    check.equal(check.call(round_to, x, *KINDS[torch.float16]), x, what="float64")
+with check.property("every exponent width, at both ends of the range", weight=2):
+    for exponent_bits in range(2, 9):
+        fraction_bits = 22 if exponent_bits == 8 else check.draw.integer(1, 23)
+        top = 2 ** (exponent_bits - 1) - 1
+        step, largest = 2.0 ** (top - fraction_bits), (2 - 2.0**-fraction_bits) * 2.0**top
+        least = 2.0 ** (1 - top - fraction_bits)
+        rounded = {0.4: 0, 0.5: 0, 0.6: 1, 1.5: 2, -2.5: -2, 3.4: 3, -3.7: -4}  # in steps of least
+        beyond = {0: largest, 0.3: largest, 0.5: math.inf, 0.7: math.inf}  # in steps above largest
+        x = [share * least for share in rounded] + [largest + share * step for share in beyond]
+        expected = [steps * least for steps in rounded.values()] + [*beyond.values()]
+        got = check.call(
+            round_to,
+            torch.tensor(x, dtype=torch.float64),
+            exponent_bits,
+            fraction_bits,
+            largest,
+        )
+        what = f"{exponent_bits} exponent bits, {fraction_bits} fraction bits"
+        check.equal(got, torch.tensor(expected, dtype=torch.float64), what=what)
+with check.property("x does not change"):
     x = check.draw.normal(2, check.draw.integer(3, 9), std=100.0)
     x[:, 0], x[:, 1] = torch.tensor([math.nan, -math.inf]), torch.tensor([-70000.0, 1e-9])
     seen = check.call(probes.after_call, round_to, x, *KINDS[torch.float16])
@@ -886,8 +997,7 @@ check.score()
 
 # %% [markdown]
 """
-Every number that a format has, every middle between two of them, and the float32 numbers just above and just below each: where does
-`round_to` differ from torch's cast? (For e4m3 only up to 464: beyond, the versions of torch differ.)
+The next cell compares `round_to` with PyTorch's casts on every number that a format has, on every tie between two of them, and on the float32 numbers just below and just above each of these. For e4m3, whose cast beyond 448 depends on the version, it stops at 448.
 """
 
 
@@ -895,19 +1005,20 @@ Every number that a format has, every middle between two of them, and the float3
 def count_differences(rounding):
     for name in ("float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"):
         dtype, (exponent_bits, fraction_bits) = getattr(torch, name), FORMATS[name]
+        largest = limits(name)[0]
         width, integers = (8, torch.uint8) if dtype.itemsize == 1 else (16, torch.int16)
         line = torch.arange(2**width).to(integers).view(dtype).float()
         line = line[line.isfinite()].unique()
         exact = torch.cat([line, (line[1:] + line[:-1]) / 2])
         infinity = torch.full_like(exact, math.inf)
         x = torch.cat([exact, exact.nextafter(infinity), exact.nextafter(-infinity)])
-        if name != "float8_e4m3fn":
+        if name == "float8_e4m3fn":
+            x = x[x.abs() <= largest]
+        else:
             x = torch.cat([x, 1.2 * line, infinity[:1], -infinity[:1]])
-        got = rounding(x.clone(), exponent_bits, fraction_bits, limits(name)[0])
+        got = rounding(x.clone(), exponent_bits, fraction_bits, largest)
         different = int((got != x.to(dtype).float()).sum())
-        print(
-            f"{name:<14}{2**width:>6,} patterns, {len(x):>7,} numbers rounded, {different} differ"
-        )
+        print(f"{name:<14}{len(x):>8,} numbers rounded, {different} differ")
 
 
 try:
@@ -919,14 +1030,15 @@ except NotImplementedError:
 r"""
 ### The first number that overflows
 
-Write `first_overflow(fraction_bits, largest)`: the smallest positive float32 number that is too large for a format.
+To count the entries of a tensor that a cast would turn into infinity, you need to know where overflow begins. It does not begin at the number after the largest one.
 
-- **In**: `fraction_bits`, from 2 to 10; `largest`, the format's largest number, a Python float with at most that many bits of fraction.
-- **Out**: a Python float. It is the smallest of all float32 numbers that, rounded to nearest even with `fraction_bits` bits of
-  fraction, come out above `largest`.
-- For bf16, `first_overflow(7, 3.3895313892515355e+38)` tells from where on float32 numbers become inf.
-- The largest number need not have a fraction of ones. In e4m3 it does not.
-- Work it out instead of trying one float32 number after another: up to $2^{20}$ lie on the way.
+`first_overflow(fraction_bits, largest) -> float`
+
+- **In** `fraction_bits`: 2 to 10. `largest`: the format's largest number, a normal number with at most `fraction_bits` fraction bits, a Python float of any size from $2^{-60}$ to the largest bfloat16 number. The bits of its fraction need not all be ones: 448 in e4m3 has the fraction `110`.
+- **Out**: the smallest positive *float32* number that becomes larger than `largest` when it is rounded to nearest, ties to even, with `fraction_bits` fraction bits. Return it as a Python float.
+- **Limits**: compute it. Trying one float32 number after another is too slow, because up to $2^{20}$ of them lie between `largest` and the answer.
+
+`first_overflow(10, 65504.0)` returns `65520.0`, and a cell above agrees: 65519 does not overflow, and 65520 does.
 
 <!-- hint: Which two numbers stand on either side of the border? The upper one is not in the format; where would it be? -->
 <!-- hint: The border is half an ulp above the largest number. It is a tie. To which side it goes depends on the last bit of the largest number. -->
@@ -989,14 +1101,32 @@ def require_border_of_steps(got, step, largest):
 
 
 with check.property("fp8 e4m3, whose largest number 448 has an even fraction"):
-    # From 256 to 512 the numbers of e4m3 lie 32 apart.
+    # From 256 to 512, the numbers of e4m3 are 32 apart.
     require_border_of_steps(check.call(first_overflow, 3, 448.0), 32, 448.0)
-with check.property("formats with 2 bits of fraction, or 6, and an odd or an even end", weight=2):
-    # From 8 to 16 the numbers with 2 bits of fraction lie 2 apart, those with 6 an eighth.
+with check.property("2 or 6 fraction bits, and an odd or an even end", weight=2):
+    # From 8 to 16, numbers with 2 fraction bits are 2 apart, those with 6 an eighth.
     require_border_of_steps(check.call(first_overflow, 6, 10.125), 0.125, 10.125)
     require_border_of_steps(check.call(first_overflow, 6, 10.25), 0.125, 10.25)
     require_border_of_steps(check.call(first_overflow, 2, 10.0), 2, 10.0)
     require_border_of_steps(check.call(first_overflow, 2, 12.0), 2, 12.0)
+with check.property("a largest number that is a power of two"):
+    # From 8 to 16, numbers with 6 fraction bits are an eighth apart.
+    require_border_of_steps(check.call(first_overflow, 6, 8.0), 0.125, 8.0)
+    power, fraction_bits = check.draw.integer(100, 120), check.draw.integer(2, 11)
+    got = check.call(first_overflow, fraction_bits, 2.0**power)
+    require_border_of_steps(got, 2.0 ** (power - fraction_bits), 2.0**power)
+with check.property("largest numbers of any size, with an odd and with an even fraction", weight=2):
+    for power in (
+        check.draw.integer(-60, -20),
+        check.draw.integer(-9, 0),
+        check.draw.integer(40, 99),
+    ):
+        for odd in (0, 1):
+            fraction_bits = check.draw.integer(2, 11)
+            steps = 2**fraction_bits + 2 * check.draw.integer(1, 2 ** (fraction_bits - 1)) + odd
+            step = 2.0 ** (power - fraction_bits)
+            got = check.call(first_overflow, fraction_bits, steps * step)
+            require_border_of_steps(got, step, steps * step)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("fp8 e5m2, by the same two conditions"):
@@ -1019,70 +1149,93 @@ check.score()
 
 # %% [markdown]
 r"""
-## Sums that lose what is small
+## Sums that lose small numbers
 
-Add a tenth ten thousand times.
+Add a tenth ten thousand times. The exact sum is 1000.
 """
 
-# %%
-print("right: 1000")
-for dtype in (torch.float32, torch.float16, torch.bfloat16):
-    total = add_many_times(0.0, 0.1, 10_000, dtype)
-    print(f"{str(dtype).removeprefix('torch.'):<9}{total:.6g}")
+# %% folded="Add a tenth ten thousand times, in three formats"
+SUMS = {
+    name: add_many_times(0.0, 0.1, 10_000, getattr(torch, name))
+    for name in ("float32", "float16", "bfloat16")
+}
+
+# %% folded="Predict: ten thousand tenths in bfloat16"
+predict(
+    "02/tenths",
+    "What is the sum of ten thousand tenths in bfloat16, added one after another?",
+    SUMS["bfloat16"][-1],
+    "At 32 the ulp is 0.25, so a tenth is less than half of it, and every further tenth is rounded away.",
+    between=(0, 1000),
+)
+
+# %% folded="Figure 2.9: the sums on the way"
+figure, axes = new_figure(height=3.0)
+for (name, totals), color, style in zip(
+    SUMS.items(), ("black", "blue", "vermilion"), (":", "-", "-"), strict=True
+):
+    axes.plot(totals, style, color=COLORS[color], label=f"{name}, ends at {totals[-1]:.6g}")
+axes.set(title="A tenth, added ten thousand times", xlabel="additions", ylabel="the total")
+axes.legend()
+show(
+    figure,
+    number="2.9",
+    caption="A total stops growing once a tenth is less than half an ulp of the total. Both 16-bit totals go wrong before they stop: between 64 and 256, for example, each tenth adds 0.125 to the float16 total.",
+    alt="The total against the number of additions. float32 rises along a straight line to 999.903. float16 rises, steeper than float32 above 64, and stops at 256. bfloat16 stops at 32.",
+)
 
 # %% [markdown]
 r"""
-float32 has lost a tenth on the way. The 16-bit sums stopped early, at the place where a tenth is less than half an ulp of the
-total. Whoever adds one number after another into a total of the same format gets this.
+Even the float32 total is off by about 0.1: ten thousand small rounding errors have added up.
 
-Libraries do not add like that. They add blocks and then the blocks' sums, so that a total is seldom much larger than what is added to it
-(*pairwise summation*; Higham 2002, section 4.2), and in a matrix product of 16-bit factors they keep the total in float32.
+`torch.sum` does not add one number after another. It sums blocks and then adds up the block sums (**pairwise summation**; Higham 2002, section 4.2), so it adds numbers of similar magnitude. A matrix product of 16-bit factors can keep its total in float32, with exceptions that the table at the end of the chapter names. The next cell shows both:
 """
 
 # %%
-many = torch.ones(1).expand(2**25)  # 33,554,432 ones that share one place in memory
-print(
-    "2^25 ones, torch.sum in float32:  ", int(many.sum()), "; one after another it ends at", 2**24
-)
+ones = torch.ones(1).expand(2**25)  # 33,554,432 ones that share one place in memory
+print(f"torch.sum of 2^25 float32 ones: {int(ones.sum()):,}; one after another: {2**24:,}")
 row = torch.ones(1, 4096, dtype=torch.float16)
-print(
-    "4096 products of ones, fp16 matmul:", int(row @ row.T), "; one after another it ends at", 2**11
-)
+print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one after another: {2**11:,}")
 
 # %% [markdown]
 r"""
-Where numbers come one at a time, blocks do not help: a running mean, an optimizer's state, a weight. For that there is *compensated
-summation*, found by Kahan in 1965. Its idea: when the total is rounded, what was rounded away **can be computed**, exactly, and kept for
-the next time.
+Blocks do not help where numbers arrive one at a time, as in a running mean, an optimizer's state or a weight. **Compensated summation** does (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition.
 
-Say the total is 2048 in fp16 and 1.5 is to be added. The rounded sum is 2050, the steps being 2. Take the old total away from
-it: 2. That is what really went in, and the subtraction is exact. It should have been 1.5, so 0.5 too much: the *rest* is -0.5. Add
-the rest to the next number before that number is added. Very little is lost then: only what rounding that small sum costs, half an ulp
-*of the rest*.
+For example, let the total be 2048 in float16, where the ulp is 2, and add 1.5. The total becomes 2050, which is 0.5 too much, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ to the total instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum. The only error comes from rounding the sum of the next number and the rest, which is small.
 """
 
-# %%
-total, value = torch.tensor(2048.0, dtype=torch.float16), torch.tensor(1.5, dtype=torch.float16)
-rounded = total + value
-went_in = rounded - total
-print(
-    f"2048 + 1.5 = {rounded.item():g} in fp16: {went_in.item():g} went in, the rest is {(value - went_in).item():g}"
+# %% folded="Figure 2.10: a total and its rest"
+exact = [2048 + 1.5 * k for k in range(13)]
+totals = [2.0 * round(number / 2) for number in exact]  # to multiples of the ulp, 2
+figure, axes = new_figure(height=3.0)
+axes.plot(exact, ":", color=COLORS["black"], label="exact sum")
+axes.step(range(13), totals, where="mid", color=COLORS["blue"], label="total in float16")
+for k in range(13):
+    axes.plot([k, k], [totals[k], exact[k]], color=COLORS["vermilion"], linewidth=3)
+axes.plot([], [], color=COLORS["vermilion"], linewidth=3, label="rest")
+axes.set(title="Twelve additions of 1.5 to 2048", xlabel="additions", ylabel="sum")
+axes.legend()
+show(
+    figure,
+    number="2.10",
+    caption="The total moves in steps of 2. The rest leads from the total to the exact sum, up or down.",
+    alt="The sum against the number of additions, from 2048 to 2066. The exact sum is a dotted line. The total in float16 is a staircase with steps of 2 around that line. "
+    "At each addition a short bar, the rest, connects the staircase with the line.",
 )
 
 # %% [markdown] exercise="kahan-add" points=4 minutes=20 difficulty=2
 r"""
 ### A sum that keeps the rest
 
-Write `kahan_add(total, rest, value)`: one step of a compensated sum. It returns the new `(total, rest)`.
+A running total in a 16-bit format stops early. Write one step of a compensated sum, which keeps growing.
 
-- **In**: three tensors of the same shape and of the same dtype: float32, float16 or bfloat16. The sum so far is `total + rest`, where `rest` is
-  what the rounded total is short of. No value is larger than the total in size.
-- **Out**: two tensors of that shape and dtype. The new total is `total + (value + rest)`, rounded, so that the rest is used up.
-  The new rest is what was rounded away in that, **with this sign**: total + rest is the sum, up to the rounding of `value + rest`.
-  (Some books keep the rest with the opposite sign.)
-- The three tensors stay as they are.
+`kahan_add(total, rest, value) -> (total, rest)`
 
-The check calls it again and again, each time with what came back the last time.
+- **In**: three tensors of the same shape and the same dtype, float32, float16 or bfloat16. The sum so far is `total + rest`. `value + rest` is never larger in absolute value than `total`.
+- **Out**: a pair of tensors of the same shape and dtype. The new total is the rounded sum of `total` and `value + rest`; the old rest is thereby used up. The new rest is that sum minus the new total, so that new total + new rest = total + (value + rest), where only `value + rest` has been rounded. (Some books use the opposite sign.)
+- **Limits**: the three tensors do not change.
+
+In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`. The check feeds the results back into the next call.
 
 <!-- hint: Two things are to be added to the total in each step. Which of the two was left over from the step before? -->
 <!-- hint: First add the rest to the value: both are small, so that little is lost. Then add this to the total. How much went in? The difference of the new and the old total tells it. -->
@@ -1115,7 +1268,7 @@ with check.property("adds a few ordinary numbers"):
     total, rest = states[-1]
     check.close(total, summed_exactly(start, values).float(), rtol=2e-6, what="the total")
     check.close(rest.abs() < 1e-4, torch.ones(5, dtype=torch.bool), what="the rest is small")
-with check.property("goes on counting by ones after 2^24", weight=2):
+with check.property("keeps counting by ones after 2^24", weight=2):
     start = 2.0**24 + 2 * check.draw.integers(3, low=0, high=50).float()
     values = [torch.ones(3)] * 100
     total, _ = check.call(probes.fold, kahan_add, [start, torch.zeros(3)], values)[-1]
@@ -1127,7 +1280,7 @@ with check.property("total + rest is the sum, to more digits than the total has"
     exact = summed_exactly(start, values)
     check.close(total, exact.float(), rtol=2e-7, what="the total")
     check.close(total.double() + rest.double(), exact, rtol=1e-10, atol=0.0, what="total + rest")
-with check.property("a weight in bf16 takes updates far smaller than its ulp, and stays bf16"):
+with check.property("a bfloat16 weight takes updates far smaller than its ulp, and stays bfloat16"):
     start = check.draw.uniform(6, low=1.0, high=1.9, dtype=torch.bfloat16)
     values = [torch.full((6,), 2.0**-11, dtype=torch.bfloat16)] * 400
     states = check.call(probes.fold, kahan_add, [start, torch.zeros_like(start)], values)
@@ -1135,7 +1288,26 @@ with check.property("a weight in bf16 takes updates far smaller than its ulp, an
     expected = (start.double() + 400 * 2.0**-11).bfloat16()
     check.close(total, expected, rtol=0.01, atol=0.0, what="the total")
     check.close(rest, torch.zeros_like(rest, dtype=start.dtype), atol=0.01, what="the rest")
-with check.property("leaves its arguments as they are", weight=0.5):
+with check.property(
+    "float16: total and rest are exact, and the total is the sum rounded once", weight=2
+):
+    # From 2048 on, the numbers of float16 are 2 apart.
+    for value, expected in ((1.0, 2050.0), (0.0, 2048.0)):
+        total, rest, added = (
+            torch.tensor([number, -number], dtype=torch.float16) for number in (2048.0, 0.5, value)
+        )
+        got, left = check.call(kahan_add, total, rest, added)
+        came, exact = got[0].item() + left[0].item(), 2048.5 + value
+        check.true(
+            came == exact,
+            f"for total 2048, rest 0.5 and value {value}, new total + new rest is "
+            f"{got[0].item()} + {left[0].item()} = {came}, but the sum is {exact}",
+        )
+        right = torch.tensor([expected, -expected], dtype=torch.float16)
+        check.equal(got, right, what=f"the total, value {value}")
+    seen = check.call(probes.after_call, kahan_add, total, rest, added + 1)
+    check.equal(seen["arguments"], [total, rest, added + 1], what="the arguments after the call")
+with check.property("the arguments do not change", weight=0.5):
     size = check.draw.integer(4, 12)
     given = [check.draw.uniform(size, low=50.0, high=90.0) for _ in range(3)]
     given[1:] = [given[1] * 1e-7, given[2] / 100]  # a rest and a value, neither of them 0
@@ -1167,67 +1339,56 @@ check.score()
 
 # %% [markdown]
 r"""
-## Rounding by dice
+## Stochastic rounding
 
-The second cure needs no second number. Rounding to nearest always sends the same number to the same side, and an update of a
-quarter of an ulp is lost every time. *Stochastic rounding* sends it up with probability one quarter, and down with three quarters. It is
-wrong each time, and right on average: the expected value is the exact one.
+When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** goes up with probability $\frac14$ and down with probability $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the two neighbors. Each single result is off, but its expected value is exact, and no rest has to be stored.
+
+The figure simulates weights in ulps. Each of 400 updates is a quarter of an ulp, so a weight goes up by one ulp with probability $\frac14$.
 """
 
-# %%
+# %% folded="Figure 2.11: updates of a quarter of an ulp"
 generator = torch.Generator().manual_seed(0)
-ulp_at_1, update = 2.0**-7, 2.0**-9  # of bf16, and a quarter of it
-nearest, dice = torch.ones(2, 1000, dtype=torch.bfloat16)  # a thousand weights each
-paths = []
-for _ in range(400):
-    nearest = (nearest.float() + update).bfloat16()
-    following = (dice.view(torch.int16) + 1).view(torch.bfloat16)
-    goes_up = torch.rand(1000, generator=generator) < 0.25
-    dice = torch.where(goes_up, following, dice)
-    paths.append(torch.stack([nearest, dice]).double().sub(1) / ulp_at_1)
-paths = torch.stack(paths)
-
-# %% folded="Plot: Updates of a quarter of an ulp, on bf16 weights that start at 1"
-figure, axes = new_figure()
-steps = torch.arange(1, 401)
-axes.plot(steps, steps / 4, color=COLORS["black"], linestyle=":", label="exact")
-axes.plot(steps, paths[:, 1, 0], color=COLORS["blue"], label="rounded by dice, three weights")
-axes.plot(steps, paths[:, 1, 1:3], color=COLORS["blue"])
-axes.plot(steps, paths[:, 0, 0], color=COLORS["vermilion"], label="rounded to nearest")
-axes.set(
-    title="Updates of a quarter of an ulp, on bf16 weights that start at 1",
-    xlabel="updates",
-    ylabel="how far the weight went (ulps)",
-)
+chances = torch.full((400, 1000), 0.25)  # 400 updates of a thousand weights
+paths = torch.bernoulli(chances, generator=generator).cumsum(dim=0)
+figure, axes = new_figure(height=3.0)
+updates = torch.arange(1, 401)
+axes.plot(updates, updates / 4, color=COLORS["black"], linestyle=":", label="exact")
+axes.plot(updates, paths[:, 0], color=COLORS["blue"], label="stochastic rounding, three weights")
+axes.plot(updates, paths[:, 1:3], color=COLORS["blue"])
+axes.plot(updates, 0 * updates, color=COLORS["vermilion"], label="rounding to nearest")
+axes.set(title="Updates of a quarter of an ulp", xlabel="updates", ylabel="change (ulps)")
 axes.legend()
 show(
     figure,
-    alt="How far weights went in ulps, against the number of updates. Rounded to nearest they stay at 0. Rounded by "
-    "dice, three weights follow the exact line up to 100, within some fifteen ulps on one side or the other.",
+    number="2.11",
+    caption="Rounded to nearest, the weight never moves. Rounded stochastically, weights follow the exact line and stray from it at random.",
+    alt="The change of weights in ulps against the number of updates. Rounded to nearest it stays 0. With stochastic rounding, three weights follow the exact line up to 100, within some fifteen ulps.",
 )
-ends = paths[-1, 1]
+
+# %%
+ends = paths[-1]
 print(f"a thousand weights after 400 updates: {ends.mean():.0f} ulps on average, ", end="")
-print(f"with a standard deviation of {ends.std():.1f}; sqrt(400 * 3/16) = {math.sqrt(75):.1f}")
+print(f"standard deviation {ends.std():.1f}; sqrt(400 * 1/4 * 3/4) = {math.sqrt(75):.1f}")
 
 # %% [markdown]
 r"""
-The blue lines stray, by about $\sqrt{n \cdot \frac14 \cdot \frac34}$ ulps after $n$ steps: that is the price (a fact of the binomial
-distribution). Gupta et al. (2015, section 4) trained networks in 16-bit fixed point this way that did not train with rounding to nearest.
+The price is noise. After $n$ such updates its standard deviation is $\sqrt{n \cdot \frac14 \cdot \frac34}$ ulps, that of a binomial distribution. With stochastic rounding, Gupta et al. (2015) trained networks in 16-bit fixed point with little or no loss of accuracy.
 """
 
 # %% [markdown] exercise="stochastic-rounding" points=4 minutes=20 difficulty=2
 r"""
 ### Stochastic rounding
 
-Write `round_stochastically(x, fraction_bits, noise)`.
+An optimizer that rounds stochastically can keep its weights in 16 bits, with no second copy. Write its rounding, with the random numbers passed in so that it can be tested.
 
-- **In**: `x`, a float32 tensor of any shape, with numbers from $2^{-100}$ to $2^{100}$ in size. `fraction_bits`, from 1 to 20. `noise`, a
-  float32 tensor of the same shape, uniform: at least 0 and less than 1.
-- **Out**: a float32 tensor of the same shape. Each number becomes one of its two neighbors with `fraction_bits` bits of fraction. The exponent is not
-  limited further.
-- A number that lies at 30 % of the way from its lower neighbor to its upper one, the larger, becomes the upper one for 30 % of the noise, and the lower one for the rest. Whether
-  these are the lowest 30 % of the noise or the highest is yours to choose. A number that has no more bits than that stays as it is, whatever the noise.
-- It uses no randomness of its own: the same noise gives the same result. `x` and `noise` stay as they are.
+`round_stochastically(x, fraction_bits, noise) -> Tensor`
+
+- **In** `x`: a float32 tensor of any shape, absolute values from $2^{-100}$ to $2^{100}$. `fraction_bits`: 1 to 20. `noise`: a float32 tensor of the same shape, uniformly distributed, at least 0 and less than 1.
+- **Out**: a float32 tensor of the same shape. Each number becomes one of its two neighbors with `fraction_bits` fraction bits; the exponent is not limited. Let a number lie 30% of the way from its smaller neighbor to its larger one. It becomes the larger one for 30% of all noise values: the lowest 30% or the highest, as you prefer. Larger means closer to $+\infty$.
+  A number that has no more than `fraction_bits` fraction bits stays, whatever the noise.
+- **Limits**: the function draws no random numbers: the same noise gives the same result. `x` and `noise` do not change.
+
+With 2 fraction bits, 1.3 lies between 1.25 and 1.5, 20% of the way up. `round_stochastically(torch.tensor([1.3, 1.3]), 2, torch.tensor([0.5, 0.7]))` returns `tensor([1.25, 1.25])`; for one fifth of all noise values the result is 1.5.
 
 <!-- hint: Divide by the step, as in rounding to nearest. What remains is an integer and a part behind the point. What does the noise have to do with that part? -->
 <!-- hint: Rounding to nearest is: add one half, then cut off what is behind the point. What if you add something else in its place? -->
@@ -1237,7 +1398,7 @@ Write `round_stochastically(x, fraction_bits, noise)`.
 
 # %% solution="stochastic-rounding"
 def round_stochastically(x, fraction_bits, noise):
-    """Return ``x`` rounded up or down, up in proportion to how near the upper neighbor is."""
+    """Round ``x`` up or down, up with the probability given by its distance from the lower neighbor."""
     ### BEGIN SOLUTION
     exponent = torch.frexp(x).exponent - 1
     step = torch.exp2((exponent - fraction_bits).double())
@@ -1263,7 +1424,7 @@ def require_neighbors(got, x, fraction_bits, noises=1000):
     multiples = scaled * 2**fraction_bits
     check.true(
         torch.equal(multiples, multiples.round()),
-        "a number came back that has more bits of fraction",
+        "a number came back that has more fraction bits",
     )
     size = torch.exp2(torch.frexp(x).exponent.double() - 1 - fraction_bits)[:, None]
     gap = (got.double() - x.double()[:, None]).abs() / size
@@ -1277,24 +1438,26 @@ def require_unbiased(got, x, fraction_bits):
     share = (got.double().mean(dim=1) - x.double()) / size
     check.true(
         bool((share.abs() < 0.0021).all()),
-        f"over 1000 evenly spread noises the mean is up to {share.abs().max().item():.3g} steps off",
+        f"over 1000 evenly spaced noise values, the mean is off by up to {share.abs().max().item():.3g} steps",
     )
 
 
-with check.property("positive numbers come out as a neighbor, and as themselves on average"):
+with check.property("positive numbers become a neighbor, and on average the number itself"):
     x = check.draw.uniform(6, low=1.0, high=60.0)
     x[:2] = torch.tensor([1.37, 51.3])
     got = round_often(x, 7)
     check.close(got.double().mean(dim=1), x.double(), rtol=0.01, what="the mean over the noise")
     require_neighbors(got, x, 7)
     require_unbiased(got, x, 7)
-with check.property("so do negative ones", weight=2):
+with check.property(
+    "negative numbers become a neighbor, and on average the number itself", weight=2
+):
     x = -check.draw.uniform(5, low=1.0, high=60.0)
     x[:2] = torch.tensor([-1.37, -51.3])
     got = round_often(x, 7)
     require_neighbors(got, x, 7)
     require_unbiased(got, x, 7)
-with check.property("what needs no rounding stays, whatever the noise"):
+with check.property("a number that needs no rounding stays, whatever the noise"):
     x = check.draw.normal(8, std=50.0).bfloat16().float()
     x[2], x[3] = 4.0, -8.0
     wide = x[:, None].expand(8, 5).contiguous()
@@ -1304,9 +1467,9 @@ with check.property("what needs no rounding stays, whatever the noise"):
     for number, chance, came in zip(wide.flatten(), noise.flatten(), got.flatten(), strict=True):
         told = f"{number.item()!r} became {came.item()!r} with the noise {chance.item()!r}"
         check.true(bool(came == number), told)
-with check.property("other numbers of bits, and numbers of other sizes", weight=2):
-    for fraction_bits in (3, 18):
-        x = torch.tensor([1.3, -5.7, 1 + 2.0**-22, 1.7 * 2.0**50, -1.1 * 2.0**-50])
+with check.property("other widths of the fraction, and numbers of other sizes", weight=2):
+    for fraction_bits in (1, 3, 20):
+        x = torch.tensor([1.3, -5.7, 1 + 2.0**-22, 1.7 * 2.0**99, -1.1 * 2.0**-100])
         got = round_often(x, fraction_bits)
         require_neighbors(got, x, fraction_bits)
         require_unbiased(got, x, fraction_bits)
@@ -1324,7 +1487,7 @@ with check.property("the same noise gives the same result, in a new process too"
     check.restart()
     again = check.call(round_stochastically, x, 3, noise)
     check.equal(again, first, what="the call in a new process")
-with check.property("x and noise stay as they are", weight=0.5):
+with check.property("x and noise do not change", weight=0.5):
     columns = check.draw.integer(4, 9)
     x, noise = check.draw.normal(3, columns), check.draw.uniform(3, columns)
     expected = check.call(round_stochastically, x, 3, noise)
@@ -1332,12 +1495,12 @@ with check.property("x and noise stay as they are", weight=0.5):
     check.equal(seen["output"], expected, what="the second call")
     check.equal(seen["arguments"], [x, 3, noise], what="the arguments after the call")
 with check.property(
-    "the noise for which a number becomes the upper one is the lowest or the highest"
+    "a number becomes its larger neighbor for the lowest or for the highest noise values"
 ):
     x = check.draw.uniform(7, low=-60.0, high=60.0)
     got = round_often(x, 5)
     changes = (got.diff(dim=1) != 0).sum(dim=1)
-    told = "with growing noise {!r} goes to its other neighbor {} times, not once"
+    told = "as the noise increases, the result for {!r} switches {} times; it may switch only once"
     check.true(
         changes.max().item() <= 1, told.format(x[changes.argmax()].item(), changes.max().item())
     )
@@ -1374,91 +1537,112 @@ check.score()
 
 # %% [markdown]
 r"""
-## A model that stops learning
+## Training with 16-bit weights
 
-Now for real weights. The digits again, a matrix of weights for ten classes, plain gradient descent with a small step. The loss is the cross entropy in nats, that is,
-with natural logarithms. It is computed in float32 in every run; what differs is the dtype in which the weights and their gradients are stored. PyTorch's own
-`torch.optim.SGD` does the updates.
+Compensated summation and stochastic rounding are two remedies. What would they have to mend in a training run? The next cell trains a small linear classifier on handwritten digits by gradient descent. The loss is the cross entropy, computed in float32 in every run. The runs differ in the dtype in which the weights and their gradients are stored. PyTorch's own `torch.optim.SGD` makes the updates.
 """
 
-# %%
+# %% folded="Train: a linear classifier whose weights are stored in a given dtype"
 digit_images, digit_labels = (kept[::3] for kept in digits())  # every third picture
 pixels = digit_images.flatten(1) / 16
 seen = pixels.amax(dim=0) > 0  # a pixel that is never lit has no gradient
 
 
-def train_digits(dtype, make_optimizer, steps=800, step_size=0.05):
-    """Train from small random weights stored in ``dtype``.
-
-    Returns for each step the loss, and the share of the weights that it left as they were.
-    """
+def train_digits(dtype, make_optimizer, steps=800, learning_rate=0.05):
+    """Return for each step the loss, and the share of the weights that the step did not change."""
     start = 0.1 * torch.randn(64, 10, generator=torch.Generator().manual_seed(0))
     weights = start.to(dtype).requires_grad_(True)
-    optimizer, losses, still = make_optimizer([weights], step_size), [], []
+    optimizer, losses, unchanged = make_optimizer([weights], learning_rate), [], []
     for _ in range(steps):
         before = weights.detach().clone()
         loss = torch.nn.functional.cross_entropy(pixels @ weights.float(), digit_labels)
         (weights.grad,) = torch.autograd.grad(loss, weights)
         optimizer.step()
         losses.append(loss.item())
-        still.append((weights == before)[seen].float().mean().item())
-    return losses, still
+        unchanged.append((weights == before)[seen].float().mean().item())
+    return losses, unchanged
 
 
-def plain_sgd(parameters, step_size):
-    return torch.optim.SGD(parameters, lr=step_size)
+def plain_sgd(parameters, learning_rate):
+    return torch.optim.SGD(parameters, lr=learning_rate)
 
-
-losses_float32, still_float32 = train_digits(torch.float32, plain_sgd)
-losses_bf16, still_bf16 = train_digits(torch.bfloat16, plain_sgd, steps=1200)
-print("loss after 800 steps:")
-print(f"    float32 {losses_float32[799]:.1f}, bf16 {losses_bf16[799]:.1f}")
-print("weights that step 800 left as they were:")
-share = 5 * int(20 * still_bf16[799])
-print(f"    float32 {100 * still_float32[799]:.0f} %, bf16 more than {share} %")
-print(f"another 400 steps lower the bf16 loss by {losses_bf16[799] - losses_bf16[1199]:.2f}")
-
-# %% [markdown]
-r"""
-The losses begin together and part when the gradients get small. At step 800 nearly all weights stayed where they were: their updates were less
-than half an ulp. This training does not go slowly; it is over.
-
-The third cure is the one in everyday use: **master weights**. The optimizer keeps a copy of each weight in float32 and updates that. What the
-model computes with is the copy's 16-bit rounding, made anew after each step. Small updates add up in the master until they show (Micikevicius et al. 2018,
-section 3.1). It costs memory:
-"""
 
 # %%
-sizes = {
-    name: torch.tensor(0.0, dtype=getattr(torch, name)).element_size()
-    for name in ("float32", "bfloat16")
-}
-print("bytes per weight, float32 alone:           ", sizes["float32"])
-print("bytes per weight, bf16 alone:              ", sizes["bfloat16"])
-print("bytes per weight, bf16 with float32 master:", sizes["bfloat16"] + sizes["float32"])
+losses_float32, unchanged_float32 = train_digits(torch.float32, plain_sgd)
+losses_bfloat16, unchanged_bfloat16 = train_digits(torch.bfloat16, plain_sgd, steps=1200)
+
+# %% folded="Predict: the weights that a step leaves unchanged"
+SHARES = {"more than 90%": 0.9, "50 to 90%": 0.5, "less than 50%": 0.0}
+predict(
+    "02/unchanged",
+    "With bfloat16 weights, what share of the weights does step 800 leave exactly as they were? (Only weights whose pixel is lit in at least one image count.)",
+    next(told for told, least in SHARES.items() if unchanged_bfloat16[799] >= least),
+    "Their updates are less than half an ulp of the weight. In float32, the same step changes nearly all weights.",
+    choices=[*SHARES][::-1],
+)
+
+# %% folded="Figure 2.12: a training run that stalls"
+figure, (left, right) = new_figure(1, 2, height=3.0)
+for losses, unchanged, color, style, name in (
+    (losses_float32, unchanged_float32, "blue", "-", "float32"),
+    (losses_bfloat16, unchanged_bfloat16, "vermilion", "--", "bfloat16"),
+):
+    left.plot(losses, style, color=COLORS[color], label=f"{name} weights")
+    right.plot([100 * share for share in unchanged], style, color=COLORS[color])
+left.set(title="Loss", xlabel="training step", ylabel="cross entropy", ylim=(0, 2.5))
+right.set(title="Weights left unchanged", xlabel="training step")
+right.set_ylabel("percent, pixels that are lit")
+left.legend()
+show(
+    figure,
+    number="2.12",
+    caption="The two runs begin alike. As the gradients shrink, more and more bfloat16 weights stay where they are, and the loss stops falling.",
+    alt="Two plots against the training step. Left, the loss: both runs fall together at first; the float32 run keeps falling to below 0.5, the bfloat16 run becomes flat near 0.9. "
+    "Right, the percentage of weights that a step leaves unchanged: near 0 in float32; in bfloat16 it rises from 30 to nearly 100.",
+)
+
+# %%
+print(f"loss at step 800: float32 {losses_float32[799]:.1f}, bfloat16 {losses_bfloat16[799]:.1f}")
+change = losses_bfloat16[799] - losses_bfloat16[1199]
+print(f"another 400 steps lower the bfloat16 loss by {change:.2f}")
 
 # %% [markdown]
 r"""
-So mixed precision does not halve the memory of the weights; with masters they take half as much again. What it halves are activations and
-what is sent between devices (chapter 03). The paper has three measures in all: master weights; a loss scale, against fp16's narrow range (chapter 04); and
-matrix products whose total is kept in float32, which the libraries see to (with one exception, in the table below).
+The third remedy is **master weights** (Micikevicius et al. 2018, section 3.1). The optimizer keeps a float32 copy of each weight and updates this copy. The model computes with 16-bit weights, which are rounded from the float32 copy after each step. Small updates add up in the master weight until they change the rounding.
+"""
+
+# %% folded="Drawing: one step with a master weight"
+show_drawing(
+    "02/master-weights",
+    number="2.13",
+    caption="One training step. The weight is 16 bits wide wherever the model uses it; only the optimizer sees the master weight.",
+    alt="A cycle of three boxes. A bfloat16 weight of 2 bytes leads, by the forward and backward pass, to a bfloat16 gradient of 2 bytes. The gradient is converted to float32, multiplied by the learning rate and subtracted from a "
+    "float32 master weight of 4 bytes. Rounding the master weight gives the new bfloat16 weight.",
+)
+
+# %%
+size = {dtype: torch.zeros(1, dtype=dtype).nbytes for dtype in (torch.float32, torch.bfloat16)}
+print("bytes per weight, float32:             ", size[torch.float32])
+print("bytes per weight, bfloat16 with master:", size[torch.bfloat16] + size[torch.float32])
+
+# %% [markdown]
+r"""
+Training in **mixed precision**, that is, in more than one format, therefore does not halve the memory for weights; with masters, the weights take half as much again as in float32. It can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
 """
 
 # %% [markdown] exercise="master-weights" points=5 minutes=25 difficulty=2
 r"""
 ### Master weights
 
-Write the class `MasterSGD(parameters, learning_rate)` with a method `step()`: gradient descent for parameters in 16 bits, with float32 masters.
+The model above stops learning although its gradients are right. Write an optimizer that keeps it going.
 
-- **In**: `parameters`, an iterable of tensors of dtype bfloat16 or float16 that require gradients, such as `model.parameters()`, which is a
-  generator: it can be gone through only once. `learning_rate`, a Python float.
-- `step()` subtracts the learning rate times the gradient (`.grad`, of the parameter's dtype) from each master. The product, too, is
-  computed in float32. Then the parameter, the very tensor that the model holds, gets the master's rounding.
-- Each master starts as its parameter's value.
-- A parameter whose `.grad` is None is left alone in that step. Gradients stay as they are, and the parameters go on requiring them.
-- torch's own optimizers are **allowed** inside. How the object keeps its masters is yours to choose.
+`MasterSGD(parameters, learning_rate)`, a class with a method `step()`
 
-The cell below trains with it.
+- **In** `parameters`: an iterable of bfloat16 or float16 tensors that require gradients. Like `model.parameters()`, it may be a generator, which can be read only once. `learning_rate`: a positive Python float.
+- **Out**: each parameter has a float32 master, which starts at the parameter's value. `step()` subtracts the learning rate times `.grad` from the master, with learning rate, gradient and product all in float32, and then writes the rounded master into the parameter, in place.
+- **Limits**: `step()` skips a parameter whose `.grad` is None. Gradients do not change, and the parameters still require them. How the object stores the masters is your choice; PyTorch's own optimizers are allowed inside.
+
+With one bfloat16 weight of 1.0, `learning_rate` 0.25 and the gradient −0.0078125 in every step, the weight is 1.0 after 1 and 2 steps, and `1.0078125` after 3.
 
 <!-- hint: What must the object remember from one step to the next, that cannot be had from the 16-bit parameter any more? -->
 <!-- hint: Make a list of the parameters and a list of float32 clones in `__init__`. In `step`, go through both lists together. A tensor that requires gradients may only be changed in place inside `torch.no_grad()`; the decorator above `step` sees to that. -->
@@ -1492,17 +1676,19 @@ class MasterSGD:
 check = Check("master-weights")
 
 
-def trained(weights, steps, learning_rate):
-    masters = [weight.float() for weight in weights]
-    for gradients in steps:
-        for master, gradient in zip(masters, gradients, strict=True):
-            if gradient is not None:
-                master.sub_(learning_rate * gradient.float())
-    return [master.to(weight.dtype) for master, weight in zip(masters, weights, strict=True)]
+def after_each(weights, steps, learning_rate):
+    """Return the parameters after each step. Float32 holds every number here exactly."""
+    after = []
+    for number in range(len(steps)):
+        after.append([])
+        for weight, gradients in zip(weights, zip(*steps[: number + 1], strict=True), strict=True):
+            total = sum(g.double() for g in gradients if g is not None)
+            after[-1].append((weight.double() - learning_rate * total).float().to(weight.dtype))
+    return after
 
 
 def grid(*size, dtype):
-    """Numbers with few bits: whatever is computed with them in float32 is exact."""
+    """Draw numbers with few bits."""
     return (check.draw.integers(*size, low=-127, high=128) / 64).to(dtype)
 
 
@@ -1510,8 +1696,11 @@ with check.property("one step of ordinary size"):
     weights, gradient = [grid(3, 4, dtype=torch.bfloat16)], grid(3, 4, dtype=torch.bfloat16)
     weights[0][0, 0], gradient[0, 0] = 1 + 2.0**-7, -(2.0**-5)  # leads to a tie
     states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 0.125)
-    expected = trained(weights, [[gradient]], 0.125)
+    expected = after_each(weights, [[gradient]], 0.125)[-1]
     check.equal(states[-1]["weights"], expected, what="the parameters")
+    states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 3.0)
+    expected = after_each(weights, [[gradient]], 3.0)[-1]
+    check.equal(states[-1]["weights"], expected, what="the parameters, learning rate 3")
 with check.property("updates far smaller than half an ulp add up", weight=3):
     weights = [check.draw.uniform(2, 5, low=1.0, high=1.9, dtype=torch.bfloat16)]
     # Each update is 1, 2 or 3 times 2^-12; half an ulp is 2^-8.
@@ -1519,29 +1708,51 @@ with check.property("updates far smaller than half an ulp add up", weight=3):
     steps = [[(-count / 256).bfloat16()] for count in counts]
     states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 2.0**-4)
     for at in (99, 199):
-        expected = trained(weights, steps[: at + 1], 2.0**-4)
+        expected = after_each(weights, steps, 2.0**-4)[at]
         what = f"the parameters after {at + 1} steps"
         check.equal(states[at]["weights"], expected, what=what)
-with check.property("fp16: updates add up that would be 0 if fp16 held them", weight=3):
+with check.property("float16: updates that would round to 0 still add up", weight=3):
     weights = [check.draw.uniform(7, low=2.0**-10, high=1.9 * 2.0**-10, dtype=torch.float16)]
-    # The learning rate times the gradient is 2^-26 or 2^-25, and fp16 rounds both to 0.
+    # The learning rate times the gradient is 2^-26 or 2^-25, which float16 rounds to 0.
     counts = check.draw.integers(300, 7, low=1, high=3)
     steps = [[(-count * 2.0**-16).half()] for count in counts]
     states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 2.0**-10)
-    expected = trained(weights, steps, 2.0**-10)
+    expected = after_each(weights, steps, 2.0**-10)[-1]
     check.equal(states[-1]["weights"], expected, what="the parameters after 300 steps")
+with check.property("the learning rate and the product keep their digits", weight=2):
+    # Each update takes a weight to one side of a tie. Rounded to 16 bits it would end on the tie.
+    for dtype, fraction_bits in ((torch.bfloat16, 7), (torch.float16, 10)):
+        step = 2.0**-fraction_bits
+        for rate, slope, start, end in (
+            (step / 2 * (1 + step / 4), 1.0, 1.0, 1.0 + step),
+            (step / 2 * (1 - step / 4), 1.0, 1.0 + step, 1.0 + step),
+            (step / 2 * (1 - 2.0**-6), 1.0 + 2.0**-6, 1.0 + step, 1.0 + step),
+        ):
+            weights = [torch.tensor([start, -start], dtype=dtype)]
+            gradient = torch.tensor([-slope, slope], dtype=dtype)
+            states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], rate)
+            expected = [torch.tensor([end, -end], dtype=dtype)]
+            check.equal(states[-1]["weights"], expected, what=f"the parameters, {dtype}")
+with check.property("a master is float32: it does not keep what is below half of its own ulp"):
+    weights = [torch.tensor([1.0, -1.0], dtype=torch.bfloat16)]
+    sizes = [1.0] + 4 * [2.0**-17]
+    steps = [[torch.tensor([-size, size], dtype=torch.bfloat16)] for size in sizes]
+    # The first step leads to a tie, and a float32 number near 1 does not keep the others.
+    states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 2.0**-8)
+    for number, state in enumerate(states, start=1):
+        check.equal(state["weights"], weights, what=f"the parameters after step {number}")
 with check.property("several parameters from a generator, without a gradient in some steps"):
-    sizes = ((3, 4), (5,), (2, 7))
+    sizes = ((3, 4), (5,), (5,))
     weights = [grid(*size, dtype=torch.bfloat16) for size in sizes]
     first, second, third = (grid(*size, dtype=torch.bfloat16) for size in sizes)
     weights[0][0, 0], first[0, 0] = 1 + 2.0**-7, -(2.0**-6)  # two of these make half an ulp
     steps = [[first, None, third], [None, None, third], [first, second, None]]
     states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 0.125)
     for at in range(3):
-        expected = trained(weights, steps[: at + 1], 0.125)
+        expected = after_each(weights, steps, 0.125)[at]
         what = f"the parameters after step {at + 1}"
         check.equal(states[at]["weights"], expected, what=what)
-with check.property("the gradients stay as they are, and the parameters go on requiring them"):
+with check.property("gradients do not change, and the parameters still require them"):
     sizes = ((4, 3), (5,))
     weights, gradients, slopes = (
         [grid(*size, dtype=torch.bfloat16) for size in sizes] for _ in range(3)
@@ -1550,7 +1761,7 @@ with check.property("the gradients stay as they are, and the parameters go on re
         (state,) = check.call(
             probes.optimizer_steps, MasterSGD, weights, [given], 0.5, slopes=slopes
         )
-        check.equal(state["weights"], trained(weights, [given], 0.5), what="the parameters")
+        check.equal(state["weights"], after_each(weights, [given], 0.5)[-1], what="the parameters")
         sums = [s if g is None else g + s for g, s in zip(given, slopes, strict=True)]
         check.equal(state["gradients"], sums, what=".grad after one more backward pass")
 # Hidden tests run here when your work is graded.
@@ -1561,7 +1772,7 @@ with check.property("fp16 parameters, updates that change their sign on the way"
     steps = [[up]] * 150 + [[down]] * 50
     states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 2.0**-12)
     for at in (149, 199):
-        expected = trained(weights, steps[: at + 1], 2.0**-12)
+        expected = after_each(weights, steps, 2.0**-12)[at]
         what = f"the parameters after {at + 1} steps"
         check.equal(states[at]["weights"], expected, what=what)
 with check.property("a small gradient in every other step, none in the others"):
@@ -1569,53 +1780,50 @@ with check.property("a small gradient in every other step, none in the others"):
     gradient = torch.full((3,), -1.0, dtype=torch.bfloat16)
     steps = [[gradient], [None]] * 100
     states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 2.0**-9)
-    expected = trained(weights, steps, 2.0**-9)
+    expected = after_each(weights, steps, 2.0**-9)[-1]
     check.equal(states[-1]["weights"], expected, what="the parameters")
 with check.property("forty steps with another learning rate"):
     weights = [grid(4, 3, dtype=torch.bfloat16)]
     counts = check.draw.integers(40, 4, 3, low=-31, high=32)
     steps = [[(count / 8).bfloat16()] for count in counts]
     states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 3 / 32)
-    expected = trained(weights, steps, 3 / 32)
+    expected = after_each(weights, steps, 3 / 32)[-1]
     check.equal(states[-1]["weights"], expected, what="the parameters")
 ### END HIDDEN TESTS
 check.score()
 
-# %% folded="Plot: Digits, gradient descent with a small step"
-figure, axes = new_figure()
+# %% folded="Figure 2.14: the same training with your MasterSGD"
+figure, axes = new_figure(height=3.0)
 axes.plot(losses_float32, color=COLORS["black"], linestyle=":", zorder=3, label="float32 weights")
-axes.plot(losses_bf16[:800], color=COLORS["vermilion"], label="bf16 weights")
-told = (
-    "Loss against training step. With float32 weights it falls all the way. With bf16 weights it falls "
-    "at first and then becomes a flat line well above."
-)
+axes.plot(losses_bfloat16[:800], color=COLORS["vermilion"], label="bfloat16 weights")
+told = "Loss against training step. With float32 weights it falls all the way. With bfloat16 weights it becomes flat well above."
 try:
     losses_master, _ = train_digits(torch.bfloat16, MasterSGD)
-    axes.plot(losses_master, color=COLORS["blue"], label="bf16 weights, float32 masters")
-    told += " With bf16 weights and float32 masters it follows the float32 line."
+    axes.plot(losses_master, color=COLORS["blue"], label="bfloat16 weights, float32 masters")
+    told += " With bfloat16 weights and float32 masters it follows the float32 line."
 except NotImplementedError:
     print("Write MasterSGD above, then run this cell again: a third line appears.")
-axes.set(
-    title="Digits, gradient descent with a small step",
-    xlabel="training step",
-    ylabel="loss (nats)",
-)
+axes.set(title="Digits, gradient descent", xlabel="training step", ylabel="cross entropy")
 axes.legend()
-show(figure, alt=told)
+show(
+    figure,
+    number="2.14",
+    caption="With master weights, bfloat16 weights learn as float32 weights do.",
+    alt=told,
+)
 
 # %% [markdown]
 r"""
-Three cures, then. What does each cost, and what does it leave? A thousand bf16 weights get 500 updates of about an eighth of an ulp. The next
-cell uses your `kahan_add`, `round_stochastically` and `MasterSGD`.
+What does each remedy cost, and which error remains? A thousand bfloat16 weights receive 500 updates of about an eighth of an ulp. The next cell uses your `kahan_add`, `round_stochastically` and `MasterSGD`.
 """
 
 
-# %%
-def compare_cures(updates=500):
+# %% folded="Compare the remedies"
+def compare_remedies(updates=500):
     generator = torch.Generator().manual_seed(0)
     start = (1 + torch.rand(1000, generator=generator) / 4).bfloat16()
     update = (2.0**-10 * (0.5 + torch.rand(1000, generator=generator))).bfloat16()
-    nearest, total, rest, dice = start, start, torch.zeros_like(start), start
+    nearest, total, rest, random = start, start, torch.zeros_like(start), start
     weights = start.clone().requires_grad_(True)
     weights.grad = -update
     optimizer = MasterSGD([weights], 1.0)
@@ -1623,46 +1831,221 @@ def compare_cures(updates=500):
         nearest = nearest + update
         total, rest = kahan_add(total, rest, update)
         noise = torch.rand(1000, generator=generator)
-        dice = round_stochastically(dice.float() + update.float(), 7, noise).bfloat16()
+        random = round_stochastically(random.float() + update.float(), 7, noise).bfloat16()
         optimizer.step()
     exact = start.double() + updates * update.double()
-    print("cure             bytes per weight   typical error (ulps)   mean error (ulps)")
+    print("remedy                 bytes per weight   rms error (ulps)   mean error (ulps)")
     for name, size, got in (
         ("none", 2, nearest),
-        ("Kahan, bf16 rest", 2 + 2, total),
-        ("dice", 2, dice),
+        ("stochastic rounding", 2, random),
+        ("Kahan, bfloat16 rest", 2 + 2, total),
         ("float32 masters", 2 + 4, weights.detach()),
     ):
         errors = (got.double() - exact) / 2.0**-7
-        typical, mean = errors.square().mean().sqrt(), round(errors.mean().item(), 1) + 0.0
-        print(f"{name:<17}{size:>16}{typical:>23.1f}{mean:>20.1f}")
+        rms, mean = errors.square().mean().sqrt(), round(errors.mean().item(), 1) + 0.0
+        print(f"{name:<23}{size:>16}{rms:>19.1f}{mean:>20.1f}")
 
 
 try:
-    compare_cures()
+    compare_remedies()
 except NotImplementedError:
-    print("Write the three above, then run this cell again.")
+    print("Write kahan_add, round_stochastically and MasterSGD first, then run this cell again.")
 
 # %% [markdown]
 r"""
-- **Masters** leave one rounding, half an ulp at most, and every optimizer works on them as it is. They are the usual choice where
-  the memory for them is there.
-- **Kahan's sum** leaves the same for less memory. The optimizer must be written for it; and its rest is rounded as well, so that in
-  bf16 an update below 1/256 of half an ulp of the weight can be lost in it.
-- **Dice** need no memory. They leave noise, which grows with the root of the number of updates. They are for where memory decides; the noise
-  of the gradients is often larger anyway.
+- **Masters** leave one rounding of at most half an ulp, and need no special optimizer: any optimizer can update the masters.
+- **Compensated summation** leaves nearly the same error for less memory, but the optimizer must be written for it. Its rest is rounded as well: an update below 1/256 of the rest can be lost in bfloat16.
+- **Stochastic rounding** needs no extra memory. It leaves noise that grows with the square root of the number of updates.
+
+## Scales for eight bits
+
+Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. For the digits model above, the gradient of the loss with respect to the logits does not fit into this range. The loss is a mean over 599 images, so no entry of the gradient exceeds 1/599 in absolute value, and the smallest positive number of e4m3 is 1/512.
 """
 
+# %% folded="A gradient, and the product in which it is used"
+E4M3_LARGEST = torch.finfo(torch.float8_e4m3fn).max
+start = 0.1 * torch.randn(64, 10, generator=torch.Generator().manual_seed(0))
+logits = (pixels @ start).requires_grad_(True)
+loss = torch.nn.functional.cross_entropy(logits, digit_labels)
+(gradient,) = torch.autograd.grad(loss, logits)
+exact_product = pixels.double().T @ gradient.double()  # the gradient with respect to the weights
+
+
+def relative_error(x, exact):
+    return ((x.double() - exact.double()).norm() / exact.double().norm()).item()
+
+
+# %%
+def to_e4m3(x):
+    """Clamp, so that every version of PyTorch stores the same, and cast."""
+    return x.clamp(-E4M3_LARGEST, E4M3_LARGEST).to(torch.float8_e4m3fn).float()
+
+
+zeros = (to_e4m3(gradient) == 0).float().mean().item()
+error = relative_error(to_e4m3(pixels).T @ to_e4m3(gradient), exact_product)
+print(f"gradient entries that become 0 in e4m3: {100 * zeros:.0f}%")
+print(f"relative error of the product pixels.T @ gradient: {error:.1f}")
+survivors = to_e4m3(gradient).nonzero()
+share = (digit_labels[survivors[:, 0]] == survivors[:, 1]).float().mean().item()
+print(f"survivors that belong to the right class: {100 * share:.0f}%")
+
 # %% [markdown]
 r"""
-## Bug hunt: a conversion that is right for every number
+The entry of the right class is negative, and the nine others, which are positive, balance it. The nine are lost, and all that is left of the negative entries is −1/512 or 0. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
 
-bf16 is the upper half of float32. So it seems that no arithmetic is needed to convert: take the 32 bits as an integer and shift the lower
-half out. That cuts off, where rounding is wanted; and rounding is one addition before the shift. Half a unit of the last bit that stays,
-less one, plus that bit itself: this goes over the edge just when the nearest number is the upper one, or when there is a tie and
-the lower one is odd. A carry runs into the exponent, as it should.
+$$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
+"""
 
-The same trick serves every format with float32's exponent. `pack_quickly` does it for any number of fraction bits, and returns patterns.
+
+# %%
+def scaled_product(a, b, cast):
+    scale_a, scale_b = E4M3_LARGEST / a.abs().max(), E4M3_LARGEST / b.abs().max()
+    return cast(a * scale_a) @ cast(b * scale_b) / (scale_a * scale_b)
+
+
+by_torch = scaled_product(pixels.T, gradient, to_e4m3)
+print(f"relative error with one scale per tensor: {relative_error(by_torch, exact_product):.3f}")
+
+# %% folded="The same with your round_to"
+try:
+    by_hand = scaled_product(
+        pixels.T,
+        gradient,
+        lambda x: round_to(x.clamp(-E4M3_LARGEST, E4M3_LARGEST), 4, 3, E4M3_LARGEST),
+    )
+    print("bit for bit the same with round_to:", torch.equal(by_hand, by_torch))
+except NotImplementedError:
+    print("Write round_to above, then run this cell again.")
+
+# %% [markdown]
+r"""
+torchao's float8 training computes a scale in the same way: it divides the format's largest number by the largest absolute value in the tensor (at least 1e-12, to avoid a division by zero). It then multiplies, clamps and casts ([`float8_utils.py`](https://github.com/pytorch/ao/blob/main/torchao/float8/float8_utils.py)). Such a scale is a float32 number per tensor. It depends on one entry, the largest.
+"""
+
+# %% folded="Three formats with scales: one per tensor, one per 32 numbers, one per 16 numbers"
+E2M1 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # all sizes that 4 bits can store
+
+
+def to_e2m1(x):
+    nearest = (x.abs().clamp(max=6.0)[..., None] - E2M1).abs().argmin(dim=-1)
+    return torch.copysign(E2M1[nearest], x)
+
+
+def one_scale(x):
+    scale = E4M3_LARGEST / x.abs().max()
+    return to_e4m3(x * scale) / scale
+
+
+def mxfp8(x):
+    blocks = x.view(-1, 32)
+    exponent = blocks.abs().amax(dim=1, keepdim=True).log2().floor() - 8  # 448 is 1.75 * 2^8
+    return (to_e4m3(blocks / exponent.exp2()) * exponent.exp2()).view(-1)
+
+
+def nvfp4(x):
+    blocks, of_tensor = x.view(-1, 16), x.abs().max() / (6 * E4M3_LARGEST)
+    scales = to_e4m3(blocks.abs().amax(dim=1, keepdim=True) / 6 / of_tensor) * of_tensor
+    return torch.where(scales > 0, to_e2m1(blocks / scales) * scales, 0.0).view(-1)
+
+
+ordinary = torch.randn(4096, generator=torch.Generator().manual_seed(0))
+
+
+def with_outlier(size):
+    return torch.cat([torch.tensor([size]), ordinary[1:]])
+
+
+# %% folded="Predict: one outlier among 4,096 numbers"
+predict(
+    "02/outlier",
+    "4,095 normally distributed numbers and the number 1,000,000 share one scale in e4m3. What percentage of the 4,095 become 0?",
+    100 * (one_scale(with_outlier(1e6))[1:] == 0).float().mean().item(),
+    "Multiplied by the scale 448/1,000,000, every number below 2.18 in absolute value is less than half the smallest subnormal number of e4m3.",
+    between=(0, 100),
+    unit="%",
+)
+
+# %% [markdown]
+r"""
+**Block scales** limit the damage to a few neighbors. MXFP8 stores one power of two for every 32 numbers, in 8 bits ([OCP Microscaling Formats specification 1.0](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf), section 5). NVFP4 stores numbers in 4 bits, e2m1, whose sizes are 0, 0.5, 1, 1.5, 2, 3, 4 and 6, with an e4m3 scale for every 16 numbers and a float32 scale for the tensor
+([NVIDIA 2025](https://developer.nvidia.com/blog/introducing-nvfp4-for-efficient-and-accurate-low-precision-inference/)).
+"""
+
+# %% folded="Drawing: what a scale costs"
+show_drawing(
+    "02/block-scales",
+    number="2.15",
+    caption="Three ways to scale small formats. A block scale costs 8 bits for every 32 or 16 numbers.",
+    alt="Three rows of boxes. float8 e4m3 with one scale: 4 bytes for the whole tensor, each number 1 byte. MXFP8: 1 byte of scale and 32 bytes for 32 numbers, 8.25 bits each. "
+    "NVFP4: 1 byte of scale and 8 bytes for 16 numbers, 4.5 bits each, and 4 bytes for the tensor.",
+)
+
+# %% folded="Figure 2.16: the error of the other numbers, when one is an outlier"
+figure, axes = new_figure(height=3.2)
+exponents = range(2, 23)
+for name, cast, color, style in (
+    ("e4m3, one scale", one_scale, "vermilion", "-"),
+    ("MXFP8", mxfp8, "blue", "--"),
+    ("NVFP4", nvfp4, "green", "-."),
+):
+    errors = []
+    for exponent in exponents:
+        x = with_outlier(2.0**exponent)
+        errors.append(relative_error(cast(x)[1:], x[1:]))
+    axes.plot(exponents, errors, style, color=COLORS[color], label=name)
+axes.set_yscale("log")
+axes.set(title="4,095 ordinary numbers and one outlier", xlabel="log2 of the outlier")
+axes.set_ylabel("relative error of the others")
+axes.legend()
+show(
+    figure,
+    number="2.16",
+    caption="With one scale for the tensor, a large outlier ruins all the other numbers. With MXFP8 it affects only its own block.",
+    alt="Relative error of the ordinary numbers, logarithmic, against log2 of the outlier from 2 to 22. e4m3 with one scale starts at 0.03 and climbs to 1 from about 14 on. "
+    "MXFP8 starts at 0.03 and stays below 0.1. NVFP4 starts at about 0.1, stays there to 16 and climbs to 1 after that.",
+)
+
+# %% [markdown]
+r"""
+e4m3 is itself a floating-point format, so moderate outliers do it no harm. With one outlier, MXFP8 loses at most one block. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and once the other blocks are too small for that range, their scales become 0.
+
+## Where a format pays
+
+A tensor stored in fewer bits takes less memory. For a billion numbers:
+"""
+
+# %%
+for name, bits in (("float32", 32), ("bfloat16", 16), ("MXFP8", 8 + 8 / 32), ("NVFP4", 4 + 8 / 16)):
+    print(f"{name:<9}{bits:>6.2f} bits each, {bits / 8:.2f} GB")
+
+# %% [markdown]
+r"""
+Whether they save *time* depends on the operation and the hardware. An addition of long vectors does little arithmetic for each byte, so its time is bounded by the bytes that move. A large matrix product does much arithmetic for each byte, so its time depends on whether the hardware has fast instructions for the format. The next cell measures both on the machine where it runs; the range in parentheses shows how much individual runs differ.
+"""
+
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: matrix products and additions in three formats"
+device = "cuda" if torch.cuda.is_available() else "cpu"
+side, length = (4096, 2**26) if device == "cuda" else (256, 2**22)
+matrix, vector = torch.randn(side, side, device=device), torch.randn(length, device=device)
+print(f"torch {torch.__version__} on {device}; time compared with float32")
+for dtype in (torch.bfloat16, torch.float16):
+    small_matrix, small_vector = matrix.to(dtype), vector.to(dtype)
+    for what, small, wide in (
+        (f"product of {side} x {side}", lambda m=small_matrix: m @ m, lambda: matrix @ matrix),
+        (f"addition of {length:,}", lambda v=small_vector: v + v, lambda: vector + vector),
+    ):
+        ratio = time_ratio(small, wide, pairs=5, seconds=0.5)
+        print(f"{str(dtype).removeprefix('torch.'):<9}{what:<25}{ratio}")
+recorded("formats")
+del matrix, vector, small_matrix, small_vector
+
+# %% [markdown]
+r"""
+You can calculate how much memory a format saves; you have to measure how much time it saves.
+
+## Bug hunt: from float32 to bfloat16
+
+A logger stores losses as bfloat16 to save space. It converts them with integer arithmetic: it takes the 32 bits as an integer, adds an amount that carries into the upper bits exactly when the number must be rounded up, and shifts the lower bits out (for bfloat16, the lower half). The same code serves every format with float32's exponent.
 """
 
 
@@ -1674,49 +2057,49 @@ def pack_quickly(x, fraction_bits):
     return (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
 
 
-# %%
+# %% [markdown]
+"""
+Its author compared it with PyTorch's cast. If both conversions are monotonic, each can switch only once while the lower half of the bits grows, so six lower halves decide for each upper half:
+"""
+
+
+# %% folded="The author's test"
 def patterns_by_torch(x):
     return x.bfloat16().view(torch.int16).long() & 0xFFFF
 
 
-generator = torch.Generator().manual_seed(0)
-patterns = torch.randint(-(2**31), 2**31, (1_000_000,), generator=generator).to(torch.int32)
-samples = patterns.view(torch.float32)
-samples = samples[~samples.isnan()]
-wrong = int((pack_quickly(samples, 7) != patterns_by_torch(samples)).sum())
-print(f"{len(samples):,} numbers of every size, subnormal ones among them, no nan: {wrong} wrong")
-
-losses = torch.tensor([math.inf, -math.inf, math.nan])
-print([f"{pattern:#06x}" for pattern in pack_quickly(losses, 7).tolist()], "for inf, -inf, nan")
+upper = torch.arange(2**16)[:, None] << 16
+lower = torch.tensor([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF])
+x = (upper + lower - 2**32 * (upper >= 2**31)).to(torch.int32).view(torch.float32)
+x = x[x.isfinite()]
+wrong = int((pack_quickly(x, 7) != patterns_by_torch(x)).sum())
+print(f"{len(x):,} patterns tried, {wrong} wrong")
 
 # %% [markdown]
-r"""
-It is right for every one of them. inf is `0x7f80`, and nan is `0x7fc0`, a nan. Code like this passes review.
-
-Then a loss became nan, on a GPU. Nearly $2^{24}$ patterns of float32 mean nan, and where a CPU writes
-`0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). Here is that loss, packed and read again.
+"""
+Then a training run on a GPU failed. In its log the loss grows, and the last entry is −0.0, right after the largest bfloat16 number. A loss does not fall from 3.4e38 to zero in one step. The next cell replays the last losses with the bits that they had on the GPU:
 """
 
 # %%
-gpu_nan = torch.tensor([0x7FFFFFFF], dtype=torch.int32).view(torch.float32)
-pattern = pack_quickly(gpu_nan, 7)
-print("packed: ", gpu_nan.item())
-print("read:   ", pattern.to(torch.int16).view(torch.bfloat16).item())
+bits_of_losses = torch.tensor([0x4013D70A, 0x41200000, 0x7F7F0000, 0x7FFFFFFF], dtype=torch.int32)
+losses = bits_of_losses.view(torch.float32)
+print("in the log:", pack_quickly(losses, 7).to(torch.int16).view(torch.bfloat16).tolist())
 
 # %% [markdown] exercise="bug-hunt-pack-bits" points=4 minutes=20 difficulty=2
 r"""
-### Bug hunt: where did the nan go?
+### Bug hunt: from float32 to bfloat16
 
-The loss is nan, and what was stored says that all is well. Find out, in cells of your own, what becomes of the 32 bits on their way, and what becomes
-of `0x7f800001`. Then write `pack_bits(x, fraction_bits)`, which is right for everything.
+Find out what becomes of the last loss, whose bits are `0x7fffffff`, and of a loss with the bits `0x7f800001`. Then replace the function.
 
-- **In**: `x`, a float32 tensor of any shape; `fraction_bits`, from 1 to 22. The format has 8 bits of exponent.
-- **Out**: an int64 tensor of the same shape: the patterns of `1 + 8 + fraction_bits` bits, read as integers of at least 0.
-- Numbers are rounded to nearest, ties to even; infinities stay, and what is too large becomes one.
-- Every nan becomes *a* nan. Which one, and with which sign, is yours to choose.
-- `x` stays as it is, to the last bit. All of torch is **allowed**.
+`pack_bits(x, fraction_bits) -> Tensor`
 
-<!-- hint: Write the 32 bits of the lost nan down. What does the addition do to them? And which bits of 0x7f800001 are left after the shift? -->
+- **In** `x`: a float32 tensor of any shape, with any bits. `fraction_bits`: 1 to 22. The format has a sign bit and 8 exponent bits.
+- **Out**: an int64 tensor of the same shape. Each entry is a pattern of `1 + 8 + fraction_bits` bits, read as an integer of at least 0, that stands for the same value as the entry of `x`: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
+- **Limits**: `x` does not change, to the last bit. All of PyTorch is allowed.
+
+`pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([16256, 49088])`, which are `0x3f80` and `0xbfc0`.
+
+<!-- hint: Write the 32 bits of the lost value down. What does the addition do to them? And which bits of 0x7f800001 are left after the shift? -->
 <!-- hint: A nan needs no rounding. Decide by `x.isnan()`, not by the bits after the addition, and give nan a pattern of its own. -->
 <!-- hint: A nan in the new format: all eight bits of the exponent are ones and at least one bit of the fraction is. Make one such integer of `fraction_bits`, and choose between it and the rounded pattern with `torch.where`. -->
 """
@@ -1736,6 +2119,8 @@ def pack_bits(x, fraction_bits):
 
 
 # %% test="bug-hunt-pack-bits"
+from fractions import Fraction
+
 check = Check("bug-hunt-pack-bits")
 
 
@@ -1750,42 +2135,49 @@ def from_patterns(*patterns):
     )
 
 
-def require_nans(got, patterns, fraction_bits):
+def require_same_values(got, patterns, fraction_bits):
     expected = torch.zeros(len(patterns), dtype=torch.int64)
-    check.close(got * 0, expected, what="what came back for nan")  # shape and dtype
+    check.close(got * 0, expected, what="what came back")  # shape and dtype
     exponents, fractions = (got >> fraction_bits) & 0xFF, got % 2**fraction_bits
     fits = (got >= 0) & (got < 2 ** (9 + fraction_bits))
     kept = fits & (exponents == 0xFF) & (fractions > 0)
     pairs = zip(patterns, got.tolist(), kept.tolist(), strict=True)
-    lost = [f"{given:#x} became {came:#x}" for given, came, is_nan in pairs if not is_nan]
+    lost = [f"{given:#x} became {came:#x}" for given, came, is_kept in pairs if not is_kept]
     check.true(
-        not lost, f"with {fraction_bits} bits of fraction {', '.join(lost[:4])}: no nan any more"
+        not lost,
+        f"with {fraction_bits} bits of fraction {', '.join(lost[:4])}, which stands for another value",
     )
 
 
-with check.property("ordinary numbers have the bits of torch's bf16"):
+with check.property("ordinary numbers have the bits of torch's bfloat16"):
     x = check.draw.normal(5, 6, std=100.0)
     got = check.call(pack_bits, x, 7)
     check.equal(got, bf16_patterns(x))
-with check.property("so have ties, zeros, infinities, and numbers at both ends"):
+with check.property(
+    "ties, zeros, infinities and the ends of the range have the bits of torch's bfloat16"
+):
     ties = from_patterns(0x3F808000, 0x3F818000, 0xBF818000, 0x00008000, 0x00018000, 0x7F7F8000)
     above = from_patterns(0x3F808001, 0xBF808001)
     ends = torch.tensor([0.0, -0.0, math.inf, -math.inf, 3.4e38, 1e-40, -1e-45])
     x = torch.cat([ties, above, ends])
     got = check.call(pack_bits, x, 7)
     check.equal(got, bf16_patterns(x))
-with check.property("nan stays nan, whatever its bits", weight=2):
-    nans = [0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0xFF800001, 0x7FFF8000]
-    require_nans(check.call(pack_bits, from_patterns(*nans), 7), nans, 7)
-with check.property("other numbers of fraction bits: numbers, infinities, nan", weight=2):
+with check.property("the last loss in the log, 0x7f800001, and similar bits", weight=2):
+    special = [0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0xFF800001, 0x7FFF8000]
+    require_same_values(check.call(pack_bits, from_patterns(*special), 7), special, 7)
+with check.property("other widths of the fraction, and all of these values", weight=2):
     x = torch.tensor([1.0, 1.0625, 1.1875, -3.3, math.inf, -math.inf, 3.4e38])
     got = check.call(pack_bits, x, 3)
     expected = [0x3F8, 0x3F8, 0x3FA, 0xC05, 0x7F8, 0xFF8, 0x7F8]
     check.equal(got, torch.tensor(expected), what="3 bits of fraction")
-    for fraction_bits in (3, 1, 22):
-        got = check.call(pack_bits, from_patterns(*nans), fraction_bits)
-        require_nans(got, nans, fraction_bits)
-with check.property("leaves x as it is", weight=0.5):
+    numbers = [0x3F880001, 0xBF912345, 0x00345678, 0x7F7FFFFF, 0x40000001, 0x40000003]
+    for fraction_bits in (3, 1, 10, 22):
+        got = check.call(pack_bits, from_patterns(*numbers), fraction_bits)
+        expected = [round(Fraction(n, 2 ** (23 - fraction_bits))) for n in numbers]
+        check.equal(got, torch.tensor(expected), what=f"{fraction_bits} bits of fraction")
+        got = check.call(pack_bits, from_patterns(*special), fraction_bits)
+        require_same_values(got, special, fraction_bits)
+with check.property("x does not change", weight=0.5):
     numbers = check.draw.normal(check.draw.integer(4, 9), std=100.0)
     x = torch.cat([numbers, from_patterns(0xFF800000, 0x80000001, 0x7FFFFFFF, 0x7F800001)])
     seen = check.call(probes.after_call, pack_bits, x, 7)
@@ -1815,7 +2207,7 @@ with check.property("other numbers of fraction bits, many numbers", weight=2):
         got = check.call(pack_bits, from_patterns(*patterns), fraction_bits)
         expected = torch.tensor([packed_by_hand(p, fraction_bits) for p in patterns])
         check.equal(got, expected, what=f"{fraction_bits} bits of fraction")
-with check.property("any nan, in any of these formats, among numbers"):
+with check.property("such bits in any of these formats, among numbers"):
     for fraction_bits in (1, 7, 10, 22):
         payloads = (0x7F800000 + check.draw.integers(20, low=1, high=2**23)).tolist()
         nans = [0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, *payloads, *(p + 2**31 for p in payloads)]
@@ -1825,7 +2217,7 @@ with check.property("any nan, in any of these formats, among numbers"):
             got.shape == x.shape,
             f"the shape {tuple(got.shape)} came back, expected {tuple(x.shape)}",
         )
-        require_nans(got.flatten()[:-1], nans, fraction_bits)
+        require_same_values(got.flatten()[:-1], nans, fraction_bits)
         check.equal(
             got.flatten()[-1:], torch.tensor([127 << fraction_bits]), what="the pattern of 1"
         )
@@ -1834,110 +2226,123 @@ check.score()
 
 # %% [markdown]
 r"""
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>The bug (open this once you have found it)</summary>
 
-Rounding carries. In a number the carry runs from the fraction into the exponent, and from the largest number to infinity. In a nan with many ones it runs on through the exponent
-into the sign: `0x7fffffff` becomes `0x8000`, which is -0. And `0x7f800001` has its only bit of fraction in the half that is shifted out: what is left is infinity.
+Rounding up can cause a carry. In a number, the carry goes from the fraction into the exponent, as it should, and turns the largest number into infinity. `0x7fffffff` is a nan, and its carry runs through the exponent into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only set fraction bit lies in the half that is shifted out; what remains is infinity. The author's test tried finite numbers only.
+
+Nearly $2^{24}$ patterns of float32 are nans, and processors differ in which one they write: where a CPU writes `0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). So nans computed on a CPU hide the bug; a nan with other bits, for example from a GPU, becomes an ordinary number.
+
+TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). .NET's conversion did not round nans but shifted them, and made infinity of `0x7f800001` ([dotnet/runtime pull request 130583](https://github.com/dotnet/runtime/pull/130583)); so did a library of Intel's compiler ([intel/llvm pull request 22114](https://github.com/intel/llvm/pull/22114)). tinygrad's conversion had to be changed for nans as well ([pull request 11843](https://github.com/tinygrad/tinygrad/pull/11843)).
 </details>
-
-It shipped, in many places. The carry into the sign: TileLang made -0 of `0x7fff8c22` until 2026
-([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). The lost half: .NET's conversion did not round nan, but shifted it, and made infinity
-of `0x7f800001` ([dotnet/runtime pull request 130583](https://github.com/dotnet/runtime/pull/130583)); so did a library of Intel's
-compiler ([intel/llvm pull request 22114](https://github.com/intel/llvm/pull/22114)). tinygrad's conversion had to learn of nan as well
-([pull request 11843](https://github.com/tinygrad/tinygrad/pull/11843)). A bug of this kind shows when something else goes wrong, and hides it.
 """
 
 # %% [markdown]
 r"""
 ## In the wild
 
-| what | where it is settled |
+| What | Where |
 | --- | --- |
-| limits of a dtype | [`torch.finfo`](https://docs.pytorch.org/docs/stable/type_info.html), [`numpy.finfo`](https://numpy.org/doc/stable/reference/generated/numpy.finfo.html); the step at a number: [`math.ulp`](https://docs.python.org/3/library/math.html#math.ulp), [`numpy.spacing`](https://numpy.org/doc/stable/reference/generated/numpy.spacing.html), [`torch.nextafter`](https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html) |
-| small formats outside torch | [ml_dtypes](https://github.com/jax-ml/ml_dtypes): bfloat16, fp8, fp6 and fp4 for NumPy and JAX |
+| limits of a dtype | [`torch.finfo`](https://docs.pytorch.org/docs/stable/type_info.html), [`numpy.finfo`](https://numpy.org/doc/stable/reference/generated/numpy.finfo.html); the ulp: [`math.ulp`](https://docs.python.org/3/library/math.html#math.ulp), [`numpy.spacing`](https://numpy.org/doc/stable/reference/generated/numpy.spacing.html); the next number: [`torch.nextafter`](https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html) |
+| small formats outside PyTorch | [ml_dtypes](https://github.com/jax-ml/ml_dtypes): bfloat16, fp8, fp6 and fp4 for NumPy and JAX |
 | tf32 | [`torch.set_float32_matmul_precision`](https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html): `"highest"`, `"high"`, `"medium"` |
-| fp8 training | [Transformer Engine](https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/index.html): its `Format.HYBRID` is e4m3 forward and e5m2 for gradients; [torchao](https://github.com/pytorch/ao)'s `float8` |
+| fp8 training | [Transformer Engine](https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/index.html): its `Format.HYBRID` is e4m3 in the forward pass and e5m2 for gradients; [torchao](https://github.com/pytorch/ao)'s `float8` |
+| block scales | [torchao's `mx_formats`](https://github.com/pytorch/ao/tree/main/torchao/prototype/mx_formats): MXFP8, MXFP4 and NVFP4 |
 | master weights | NVIDIA's Apex called it `master_weights`; [DeepSpeed](https://www.deepspeed.ai/docs/config-json/) keeps them with `"bf16": {"enabled": true}`; under [autocast](https://docs.pytorch.org/docs/stable/amp.html) the parameters themselves stay float32 |
-| stochastic rounding | torchao's low-bit optimizers have [`bf16_stochastic_round=True`](https://github.com/pytorch/ao/tree/main/torchao/optim); oneDNN has it as a [rounding mode](https://oneapi-src.github.io/oneDNN/dev_guide_attributes_rounding_mode.html), `stochastic` |
-| compensated summation | Python's [`math.fsum`](https://docs.python.org/3/library/math.html#math.fsum) is exact, and since 3.12 `sum` of floats is compensated; [optimī](https://optimi.benjaminwarner.dev/kahan_summation/) uses Kahan's sum for bf16 weights (`kahan_sum=True`) |
-| the total in a 16-bit matrix product | float32; cuBLAS may reduce in fp16 between blocks unless [`allow_fp16_reduced_precision_reduction`](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html) is switched off |
+| stochastic rounding | torchao's low-bit optimizers have [`bf16_stochastic_round=True`](https://github.com/pytorch/ao/tree/main/torchao/optim); oneDNN has a [rounding mode](https://oneapi-src.github.io/oneDNN/dev_guide_attributes_rounding_mode.html) called `stochastic` |
+| compensated summation | Python's [`math.fsum`](https://docs.python.org/3/library/math.html#math.fsum) rounds only once, at the end, and since 3.12 `sum` of floats is compensated; [optimī](https://optimi.benjaminwarner.dev/kahan_summation/) uses Kahan's sum for bfloat16 weights (`kahan_sum=True`) |
+| the total in a 16-bit matrix product | float32; cuBLAS may reduce partial sums in float16 or bfloat16 unless [`allow_fp16_reduced_precision_reduction` and `allow_bf16_reduced_precision_reduction`](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html) are off; `allow_fp16_accumulation`, off by default, keeps the total in float16 |
 """
 
 # %% [markdown]
 r"""
 ## Recap
 
-1. A float is a sign, an exponent of $e$ bits and a fraction of $m$ bits; $e$ decides the range, $m$ the digits.
-2. The steps between numbers double with the numbers, so that rounding costs the same *in proportion* everywhere, except among the subnormal numbers,
-   where it costs more.
-3. Rounding goes to the nearest number, a tie goes to the even one, and at the upper end up means infinity, where the format has one.
-4. What is added to a total and is less than half the step there is lost, every time: sums stop, and so do weights.
-5. The cures are to keep the rest (Kahan), to round by dice, or to hold the total in a wider format (master weights); they differ in
-   memory and in what they leave.
+1. A float is a sign, an exponent of $e$ bits and a fraction of $m$ bits; $e$ decides the range, $m$ the number of digits.
+2. The distance between neighbors, the ulp, doubles at each power of two, so the bound on the relative error is the same for all normal numbers. Among the subnormal numbers it grows.
+3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0. A number that would round to more than the largest one becomes infinity, in formats that have one.
+4. An update smaller than half an ulp of the number is lost (at a power of two, a decrease is lost only if it is smaller than a quarter of an ulp). Sums stop, and so do weights.
+5. Three remedies are to keep the rest (Kahan), to round stochastically, or to hold the total in a wider format (master weights). They differ in memory and in the error that remains.
+6. Formats of 8 and 4 bits need scales. A scale per block costs a fraction of a bit per number and limits what an outlier can ruin.
 
 ### Test yourself
 
-<details><summary>1. Why does a bf16 counter stop at 256 and an fp16 counter at 2048?</summary>
+<details><summary>1. Why does a bfloat16 counter stop at 256 and a float16 counter at 2048?</summary>
 
-With $m$ bits of fraction the step becomes 2 at $2^{m+1}$. One more is then a tie, rounded to even, which is back: $m$ is 7 in bf16 and 10 in fp16.
+With $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. One more is a tie there, and the even neighbor is the old number. $m$ is 7 in bfloat16 and 10 in float16.
 </details>
 
-<details><summary>2. What is the smallest positive number of fp16? Two answers are right, to two questions.</summary>
+<details><summary>2. What is the smallest positive number of float16, and what is its smallest normal number?</summary>
 
 The smallest normal number is $2^{-14}$, about 6.1e-5. The smallest subnormal number is $2^{-24}$, about 5.96e-8.
 </details>
 
-<details><summary>3. Can a finite float32 number become infinite in bf16?</summary>
+<details><summary>3. Can a finite float32 number become infinite in bfloat16?</summary>
 
-Yes. The exponents are the same, but from half an ulp above bf16's largest number on, rounding goes up to infinity; 3.4e38 is such a number.
+Yes, from half an ulp above the largest bfloat16 number on; 3.4e38 is such a number.
 </details>
 
-<details><summary>4. A gradient is multiplied by 1024 before it is stored in fp16. What is gained if it is 0.01, and if it is 1e-7?</summary>
+<details><summary>4. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
 
-For 0.01 nothing. It was normal before and after, and in the normal range the relative error is the same everywhere. A power of two does not even change the fraction.
-For 1e-7 much: it was subnormal, two steps of $2^{-24}$, about a fifth off; afterwards it is normal. In bf16 nothing is gained for either.
+For 0.01 nothing: it is a normal number before and after, and a power of two does not change its fraction. 1e-7 is subnormal and would be stored with an error of 19%; afterwards it is normal. In bfloat16 nothing is gained for either.
 </details>
 
-<details><summary>5. Updates are too small for bf16 weights. Which cures fit into 2, 4 and 6 bytes per weight, and what is the catch of each?</summary>
+<details><summary>5. Updates are too small for bfloat16 weights. Which remedies need 2, 4 and 6 bytes per weight, and what is the disadvantage of each?</summary>
 
-2: rounding by dice. It is right on average, because the errors cancel over many updates; each weight strays by the root of their number.
-4: Kahan's sum with a bf16 rest. The optimizer must be written for it. 6: float32 masters. They cost more memory than float32 weights alone.
+2: stochastic rounding, whose noise grows with the square root of the number of updates. 4: compensated summation with a bfloat16 rest, for which the optimizer must be written. 6: float32 masters, which need more memory than float32 weights alone.
+</details>
+
+<details><summary>6. How many bytes do 1,024 numbers need in MXFP8, and how many in NVFP4?</summary>
+
+MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales of one byte and 4 bytes for the tensor, 580.
 </details>
 
 ### References
 
-- IEEE 754-2019, *Standard for Floating-Point Arithmetic*, sections 3.3 and 3.4 (formats), 4.3 (rounding), 7.4 (overflow).
-- D. Goldberg, "What Every Computer Scientist Should Know About Floating-Point Arithmetic", *ACM Computing Surveys* 23(1), 1991.
-- N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM, 2002, sections 2.1, 4.2 and 4.3.
+- IEEE 754-2019, *Standard for Floating-Point Arithmetic*, sections 3.4 (formats) and 4.3 (rounding).
+- N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM, 2002, section 4.2.
 - W. Kahan, "Further remarks on reducing truncation errors", *Communications of the ACM* 8(1), 1965.
+- T. J. Dekker, "A floating-point technique for extending the available precision", *Numerische Mathematik* 18, 1971.
 - P. Micikevicius et al., "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), 2018, section 3.
 - P. Micikevicius et al., "FP8 Formats for Deep Learning", [arXiv:2209.05433](https://arxiv.org/abs/2209.05433), 2022, section 3.
-- Open Compute Project, *OCP 8-bit Floating Point Specification (OFP8)*, revision 1.0, 2023.
+- Open Compute Project, *OCP 8-bit Floating Point Specification (OFP8)*, revision 1.0, 2023; *OCP Microscaling Formats (MX) Specification*, version 1.0, 2023.
 - S. Gupta, A. Agrawal, K. Gopalakrishnan, P. Narayanan, "Deep Learning with Limited Numerical Precision", [arXiv:1502.02551](https://arxiv.org/abs/1502.02551), 2015, section 4.
-- D. Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
 
 ### Glossary
 
 | English | 中文 | meaning |
 | --- | --- | --- |
 | floating-point number | 浮点数 | a number as sign, exponent and fraction |
-| exponent | 指数（阶码） | the field that tells the size, stored with a bias |
+| exponent | 指数（阶码） | the field that gives the order of magnitude, stored with a bias |
 | bias | 偏置 | what is added to the exponent so that the field needs no sign |
-| fraction, significand | 尾数 | the digits behind the leading 1; with the 1 they are the significand |
-| normal number | 正规数 | a number with the hidden 1 |
-| subnormal number | 次正规数 | a number below the smallest normal one, without the hidden 1 |
-| infinity | 无穷大 | what is rounded beyond the largest number |
-| nan (not a number) | 非数 | the result where there is none, such as 0 / 0 |
-| machine epsilon | 机器精度 | the step from 1 to the next number, $2^{-m}$ |
-| ulp (unit in the last place) | 最后一位单位 | the step of a format at a number |
-| round to nearest, ties to even | 舍入到最近偶数 | the nearest number; of two, the one whose last bit is 0 |
-| saturating cast | 饱和转换 | what is too large becomes the largest number |
-| stochastic rounding | 随机舍入 | up or down by chance, right on average |
-| compensated (Kahan) summation | 补偿求和 | a sum that keeps what was rounded away |
-| pairwise summation | 成对求和 | adds blocks, then the sums of blocks |
-| master weights | 主权重 | float32 copies that take the updates |
+| fraction, significand | 尾数 | the digits after the leading 1; with the 1 they are the significand |
+| normal number | 正规数 | a number with the hidden leading 1 |
+| subnormal number | 次正规数 | a number below the smallest normal one, without the leading 1 |
+| infinity | 无穷大 | the value that stands for results too large for the format |
+| nan (not a number) | 非数 | the value that stands for an undefined result, such as 0 / 0 |
+| machine epsilon | 机器精度 | the distance from 1 to the next number, $2^{-m}$ |
+| ulp (unit in the last place) | 最后一位单位 | the distance to the next number of a format |
+| tie | 平局（中点） | an exact result halfway between two numbers of the format |
+| round to nearest, ties to even | 舍入到最近偶数 | to the nearest number; of two, the one whose last bit is 0 |
+| saturating cast | 饱和转换 | a cast that turns numbers that are too large into the largest number |
+| fixed point | 定点数 | a format whose numbers are the multiples of one step |
+| stochastic rounding | 随机舍入 | up or down at random, right on average |
+| compensated (Kahan) summation | 补偿求和 | a sum that keeps the error of each addition |
+| rest | 余项 | the exact sum minus the rounded total |
+| pairwise summation | 成对求和 | summation of blocks, then of the block sums |
+| master weights | 主权重 | float32 copies that receive the updates |
 | mixed precision | 混合精度 | training in more than one format |
+| loss scaling | 损失缩放 | multiplying the loss so that small gradients do not vanish |
+| scale | 缩放因子 | a factor that moves a tensor into the range of its format |
+| block scale | 分块缩放 | a scale for a few neighboring numbers |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("02")
 
 # %%
 progress("02")

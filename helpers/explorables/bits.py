@@ -13,7 +13,7 @@ import torch
 from helpers.explorables import stage
 
 # The exponent's and the fraction's bits, by the names of torch's dtypes.
-_FORMATS = {
+FORMATS = {
     "float32": (8, 23),
     "float16": (5, 10),
     "bfloat16": (8, 7),
@@ -27,18 +27,22 @@ class UnknownFormatError(ValueError):
     """A format that the bit explorer does not know; the message names those that it does."""
 
 
-def explore_bits(value: float = 0.1, format: str = "float16") -> None:
+def explore_bits(value: float = 0.1, format: str = "float16", *, beside: bool = False) -> None:
     """Show the bits of ``value`` in ``format``, live where the front end can.
 
     Args:
         value: the number to start from; it is rounded to the format.
         format: the name of a dtype of torch: "float32", "float16", "bfloat16", "float8_e4m3fn"
             or "float8_e5m2".
+        beside: whether what the other formats store is shown at once, and not when asked for.
 
     Raises:
         UnknownFormatError: if it is another one.
     """
-    stage.show("bits", find_start(value, format), _say(value, format), draw_static(value, format))
+    start, drawn = find_start(value, format), draw_static(value, format)
+    if beside:
+        start, drawn = {**start, "beside": True}, drawn + _draw_beside(value)
+    stage.show("bits", start, _say(value, format), drawn)
 
 
 def find_start(value: float, format: str) -> stage.State:
@@ -48,16 +52,16 @@ def find_start(value: float, format: str) -> stage.State:
 
 def find_bits(value: float, format: str) -> int:
     """Return the bits of ``value``, rounded to ``format``, as an integer."""
-    if format not in _FORMATS:
-        raise UnknownFormatError(f'format is "{format}"; write one of: {", ".join(_FORMATS)}')
+    if format not in FORMATS:
+        raise UnknownFormatError(f'format is "{format}"; write one of: {", ".join(FORMATS)}')
     stored = torch.tensor(value, dtype=torch.float32).to(getattr(torch, format))
-    width = 1 + sum(_FORMATS[format])
+    width = 1 + sum(FORMATS[format])
     return int(stored.view(_INTEGERS[width])) % 2**width
 
 
 def draw_static(value: float, format: str) -> str:
     """Return the bits, and what they stand for, as HTML."""
-    (exponent_bits, _), digits = _FORMATS[format], _digits(value, format)
+    (exponent_bits, _), digits = FORMATS[format], _digits(value, format)
     parts = {
         "sign": digits[:1],
         "exponent": digits[1 : 1 + exponent_bits],
@@ -66,6 +70,21 @@ def draw_static(value: float, format: str) -> str:
     groups = "".join(_draw_group(name, part) for name, part in parts.items())
     said = html.escape(_say(value, format))
     return f'<p class="bits-said">{said}</p><div class="bits-row">{groups}</div>'
+
+
+def _draw_beside(value: float) -> str:
+    rows = "".join(
+        f"<tr><td>{format}</td><td>{1 + sum(widths)}</td><td>{_store(value, format)!r}</td></tr>"
+        for format, widths in FORMATS.items()
+    )
+    head = "<tr><th>format</th><th>bits</th><th>stored</th></tr>"
+    return (
+        f'<div class="bits-beside"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _store(value: float, format: str) -> float:
+    return torch.tensor(value, dtype=torch.float32).to(getattr(torch, format)).item()
 
 
 def _draw_group(name: str, digits: str) -> str:
@@ -81,11 +100,11 @@ def _draw_group(name: str, digits: str) -> str:
 
 
 def _say(value: float, format: str) -> str:
-    stored = torch.tensor(value, dtype=torch.float32).to(getattr(torch, format)).item()
-    exponent_bits, digits = _FORMATS[format][0], _digits(value, format)
+    stored = _store(value, format)
+    exponent_bits, digits = FORMATS[format][0], _digits(value, format)
     fields = (digits[:1], digits[1 : 1 + exponent_bits], digits[1 + exponent_bits :])
     return f"{value!r} is stored in {format} as {stored!r}: {' '.join(fields)}."
 
 
 def _digits(value: float, format: str) -> str:
-    return f"{find_bits(value, format):0{1 + sum(_FORMATS[format])}b}"
+    return f"{find_bits(value, format):0{1 + sum(FORMATS[format])}b}"

@@ -90,8 +90,13 @@ def start_script(names: list[str]) -> str:
 
 @cache
 def read_module(name: str) -> str:
-    """Return the explorable as one module of JavaScript, which exports what it computes with."""
-    return f"{_read('stage.js')}\n{_read(f'{name}.js')}"
+    """Return the explorable as one module of JavaScript, which exports what it computes with.
+
+    A module that begins with "// With floats.js." shares that file with others.
+    """
+    own = _read(f"{name}.js")
+    shared = [_read(file) for file in re.findall(r"^// With (\w+\.js)\.", own)]
+    return "\n".join([_read("stage.js"), *shared, own])
 
 
 @cache

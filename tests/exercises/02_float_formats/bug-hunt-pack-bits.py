@@ -169,3 +169,45 @@ def pack_bits(x, fraction_bits):
     rounded = (bits + 2 ** (shift - 1) - 1 + ((bits >> shift) & 1)) >> shift
     patterns = rounded.long() & (2 ** (9 + fraction_bits) - 1)
     return torch.where(x != x, 2 ** (9 + fraction_bits) - 1, patterns)
+
+
+# %% wrong: rounds to bf16 first where fewer bits are wanted
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    if fraction_bits < 7:
+        x = x.bfloat16().float()
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
+    return torch.where(x.isnan(), quiet_nan, rounded)
+
+
+# %% wrong: cuts off where more than 7 bits are wanted
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    if fraction_bits > 7:
+        rounded = bits >> shift
+    quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
+    return torch.where(x.isnan(), quiet_nan, rounded)
+
+
+# %% wrong: subnormal numbers become 0, except in bf16
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    if fraction_bits != 7:
+        rounded = torch.where(x.abs() < 2.0**-126, 0, rounded)
+    quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
+    return torch.where(x.isnan(), quiet_nan, rounded)

@@ -179,6 +179,21 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     return torch.where(sign == 1, -size, size)
 
 
+# %% wrong: a table of the biases of well-known exponent widths
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import torch
+
+    bias = {2: 1, 3: 3, 4: 7, 5: 15, 8: 127}.get(exponent_bits, 31)
+    sign = bits >> (exponent_bits + fraction_bits)
+    exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
+    fraction = bits & (2**fraction_bits - 1)
+    power = (exponent.clamp(min=1) - bias).double()
+    size = ((exponent > 0) + fraction.double() / 2**fraction_bits) * torch.exp2(power)
+    special = torch.where(fraction == 0, float("inf"), float("nan")).double()
+    size = torch.where(exponent == 2**exponent_bits - 1, special, size)
+    return torch.where(sign == 1, -size, size)
+
+
 # %% right: number by number, with Python's integers
 def decode_bits(bits, exponent_bits, fraction_bits):
     import math
@@ -241,3 +256,22 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     special = torch.where(fraction == 0, float("inf"), float("nan"))
     size = torch.where(exponent == 2**exponent_bits - 1, special, size)
     return torch.copysign(size, torch.where(sign == 1, -1.0, 1.0)).double()
+
+
+# %% wrong: at most 22 fraction bits
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import math
+
+    import torch
+
+    if fraction_bits > 22:
+        raise ValueError(fraction_bits)
+    sign = bits >> (exponent_bits + fraction_bits)
+    ones = 2**exponent_bits - 1
+    exponent = (bits >> fraction_bits) & ones
+    fraction = bits & (2**fraction_bits - 1)
+    hidden = (exponent > 0).double()
+    power = exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)
+    size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
+    special = torch.where(fraction == 0, math.inf, math.nan).double()
+    return torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)

@@ -116,6 +116,17 @@ def first_overflow(fraction_bits, largest):
     return tie.nextafter(torch.tensor(0.0)).item() if (largest / step) % 2 else tie.item()
 
 
+# %% wrong: takes the exponent from the integer part, which a number below 1 does not have
+def first_overflow(fraction_bits, largest):
+    import torch
+
+    step = 2.0 ** (int(largest).bit_length() - 1 - fraction_bits)
+    tie = largest + step / 2
+    if (largest / step) % 2 == 1:
+        return tie
+    return torch.nextafter(torch.tensor(tie), torch.tensor(torch.inf)).item()
+
+
 # %% right: asks Python's rounding on which side the tie falls
 def first_overflow(fraction_bits, largest):
     import math
@@ -147,3 +158,33 @@ def first_overflow(fraction_bits, largest):
         middle = (low + high) // 2
         low, high = (low, middle) if overflows(middle) else (middle, high)
     return torch.tensor(high, dtype=torch.int32).view(torch.float32).item()
+
+
+# %% wrong: half the step above a power of two
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    step = 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
+    if math.frexp(largest)[0] == 0.5:
+        step /= 2
+    tie = largest + step / 2
+    if (largest / step) % 2 == 1:
+        return tie
+    return torch.nextafter(torch.tensor(tie), torch.tensor(math.inf)).item()
+
+
+# %% wrong: a whole step above a power of two
+def first_overflow(fraction_bits, largest):
+    import math
+
+    import torch
+
+    step = 2.0 ** (math.frexp(largest)[1] - 1 - fraction_bits)
+    if math.frexp(largest)[0] == 0.5:
+        return largest + step
+    tie = largest + step / 2
+    if (largest / step) % 2 == 1:
+        return tie
+    return torch.nextafter(torch.tensor(tie), torch.tensor(math.inf)).item()

@@ -116,3 +116,31 @@ def kahan_add(total, rest, value):
 
     rounded, lost = split(total, value)
     return [*split(rounded, lost + rest)]
+
+
+# %% wrong: adds the value to the total first, where it is lost before the rest arrives
+def kahan_add(total, rest, value):
+    new_total = total + value + rest
+    return new_total, rest + (value - (new_total - total))
+
+
+# %% wrong: drops the old rest when there is nothing to add
+def kahan_add(total, rest, value):
+    import torch
+
+    if not value.any():
+        return total.clone(), torch.zeros_like(rest)
+    wanted = value + rest
+    new_total = total + wanted
+    return new_total, wanted - (new_total - total)
+
+
+# %% wrong: changes the rest in place in 16-bit formats
+def kahan_add(total, rest, value):
+    if rest.dtype.itemsize == 2:
+        rest += value
+        wanted = rest
+    else:
+        wanted = value + rest
+    new_total = total + wanted
+    return new_total, wanted - (new_total - total)

@@ -284,6 +284,59 @@ class MasterSGD:
                     parameter.copy_(total)
 
 
+# %% wrong: rounds the learning rate to 16 bits
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        import torch
+
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = torch.tensor(learning_rate).bfloat16().float()
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.float()
+                    parameter.copy_(master)
+
+
+# %% wrong: rounds the product to bfloat16, whatever the parameters' dtype
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= (self.learning_rate * parameter.grad.float()).bfloat16()
+                    parameter.copy_(master)
+
+
+# %% wrong: masters in float64, which cost twice as much
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().double() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.double()
+                    parameter.copy_(master)
+
+
 # %% right: torch's SGD on the masters
 class MasterSGD:
     def __init__(self, parameters, learning_rate):
@@ -364,3 +417,38 @@ class MasterSGD:
                         self.masters[i] = parameter.float()
                     self.masters[i] -= self.learning_rate * parameter.grad.float()
                     parameter.copy_(self.masters[i])
+
+
+# %% wrong: masters kept by shape, so that parameters of one shape share one
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        kept = {tuple(p.shape): p.detach().float() for p in self.parameters}
+        self.masters = [kept[tuple(p.shape)] for p in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.float()
+                    parameter.copy_(master)
+
+
+# %% wrong: limits the learning rate
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = min(learning_rate, 2.0)
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.float()
+                    parameter.copy_(master)

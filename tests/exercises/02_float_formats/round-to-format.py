@@ -202,6 +202,20 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     return torch.where(x.isfinite(), rounded, x)
 
 
+# %% wrong: a table of the lowest exponents of well-known formats
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    lowest = {3: -2, 4: -6, 5: -14, 8: -126}.get(exponent_bits, -30)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
 # %% right: adds and takes away a large power of two, which rounds by itself
 def round_to(x, exponent_bits, fraction_bits, largest):
     import torch
@@ -255,4 +269,56 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     rounded = torch.round(wide / step) * step
     infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
     rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: a largest number below the one that the widths allow is ignored
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    largest = max(largest, (2 - 2.0**-fraction_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1))
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: nan becomes infinity in float64
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    if x.dtype == torch.float64:
+        wide = wide.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: very small numbers are flushed to zero
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    rounded = torch.where(rounded.abs() < 2.0**-140, 0 * rounded, rounded)
     return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)

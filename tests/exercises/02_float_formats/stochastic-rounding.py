@@ -138,6 +138,15 @@ def round_stochastically(x, fraction_bits, noise):
     return ((down + ((noise - 0.5).abs() < (scaled - down) / 2)) * step).float()
 
 
+# %% wrong: uses four bits of the noise
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    coarse = torch.floor(noise.double() * 16) / 16
+    return (torch.floor(x.double() / step + coarse) * step).float()
+
+
 # %% right: compares the noise with the part behind the point
 def round_stochastically(x, fraction_bits, noise):
     import torch
@@ -187,3 +196,21 @@ def round_stochastically(x, fraction_bits, noise):
     inner = (pattern << shift).view(torch.float32)
     outer = ((pattern + 1) << shift).view(torch.float32)
     return torch.where(noise < (x - inner) / (outer - inner), outer, inner)
+
+
+# %% wrong: an exponent between -60 and 60
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    exponent = torch.frexp(x).exponent.clamp(-60, 60) - 1
+    step = torch.exp2((exponent - fraction_bits).double())
+    return (torch.floor(x.double() / step + noise.double()) * step).float()
+
+
+# %% wrong: no exponent below -50
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    exponent = torch.frexp(x).exponent.clamp(min=-50) - 1
+    step = torch.exp2((exponent - fraction_bits).double())
+    return (torch.floor(x.double() / step + noise.double()) * step).float()

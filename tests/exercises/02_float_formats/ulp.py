@@ -142,6 +142,20 @@ def ulp(x):
     return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x)
 
 
+# %% wrong: the rounded logarithm in 16 bits alone
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    if x.dtype in (torch.float16, torch.bfloat16):
+        exponent = torch.floor(torch.log2(x.abs())).clamp(min=-1000)
+    else:
+        exponent = torch.frexp(x).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
+
+
 # %% right: masks the fraction out of the bits, which leaves the power of two
 def ulp(x):
     import torch
@@ -199,3 +213,44 @@ def ulp(x):
 
     steps = [step(number) for number in x.double().flatten().tolist()]
     return torch.tensor(steps, dtype=x.dtype).reshape(x.shape)
+
+
+# %% wrong: the smallest subnormal number of float32 is one step too small
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.abs().double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(
+        min=info.smallest_normal / (2 if x.dtype == torch.float32 else 1)
+    )
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
+
+
+# %% wrong: infinity at the largest number, except in fp16
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.abs().double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(
+        x.isfinite() & ((x.abs() < info.max) | (x.dtype == torch.float16)),
+        (power * info.eps).to(x.dtype),
+        x.abs(),
+    )
+
+
+# %% wrong: makes 16-bit numbers positive in the tensor that was handed in
+def ulp(x):
+    import torch
+
+    if x.dtype.itemsize == 2:
+        x.abs_()
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.abs().double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
