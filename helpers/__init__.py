@@ -21,6 +21,7 @@ _MODULES = {
     "ask": "widgets",
     "by_value": "processes",
     "digits": "data",
+    "explore_autocast": "explorables.autocast",
     "explore_bits": "explorables.bits",
     "explore_steps": "explorables.steps",
     "explore_window": "explorables.window",
