@@ -2,16 +2,8 @@
 """
 # 03 · Autocast
 
-After this chapter you can
-
-- say for each operation of a forward pass in which dtype it computes, and measure it on your device;
-- explain what autocast does to an operation, and what it keeps between operations;
-- write a mixed-precision training step, and say why each line stands inside or outside of the region;
-- keep a loss, or a whole module, in float32 inside a 16-bit region;
-- tell beforehand what mixed precision saves, and when it saves nothing.
-
-**Time**: 60 minutes to read and run, 115 for the six exercises.
-**Know before**: modules and autograd (chapter 00), float formats (chapter 02).
+A number of 16 bits takes half the memory of one of 32, and hardware that is built for 16-bit numbers multiplies them faster. PyTorch converts a whole model with one call, `model.half()`. One step of
+Adam later, the model below predicts nothing but nan.
 
 **中文**: 本章讲自动混合精度：按算子选择精度的 autocast、三种类型策略、嵌套与禁用区域、float32 主权重、混合精度训练步，以及它何时不划算。
 """
@@ -26,15 +18,19 @@ from helpers import (
     COLORS,
     Check,
     digits,
+    explore_autocast,
     failing,
     hint,
     new_figure,
     play,
+    predict,
+    predictions,
     probes,
     progress,
     recorded,
     saved_bytes,
     show,
+    show_drawing,
     time_ratio,
 )
 
@@ -45,17 +41,7 @@ def name_of(dtype):
     return str(dtype).removeprefix("torch.")
 
 
-# %% [markdown]
-"""
-## A network of halves
-
-A number of 16 bits takes half the memory of one of 32, and hardware that is made for it multiplies it faster. So
-make everything 16 bits wide. PyTorch has a method for this: `model.half()` turns every weight into a float16.
-
-The data: 256 handwritten digits. The model: two layers. The optimizer: Adam, as it comes.
-"""
-
-# %%
+# %% folded="Data, a classifier, and its training"
 digit_images, digit_labels = digits()
 pixels, labels = digit_images.flatten(1)[:256].to(device), digit_labels[:256].to(device)
 
@@ -66,13 +52,16 @@ def make_classifier():
     return torch.nn.Sequential(*layers).to(device)
 
 
-def train_classifier(model, inputs, lower=None, steps=20, eps=1e-8):
-    """Train, in an autocast region if ``lower`` names its dtype, and return the losses."""
+def loss_of(model, inputs):
+    return functional.cross_entropy(model(inputs), labels)
+
+
+def train_classifier(model, inputs, compute_loss=loss_of, steps=20, eps=1e-8):
+    """Train with Adam, and return the loss before each step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=eps)
     losses = []
     for _ in range(steps):
-        with torch.autocast(device, dtype=lower, enabled=lower is not None):
-            loss = functional.cross_entropy(model(inputs), labels)
+        loss = compute_loss(model, inputs)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -80,79 +69,99 @@ def train_classifier(model, inputs, lower=None, steps=20, eps=1e-8):
     return losses
 
 
-losses_of_half = train_classifier(make_classifier().half(), pixels.half())
-print("half by hand:", ", ".join(f"{loss:.1f}" for loss in losses_of_half[:5]))
-
 # %% [markdown]
 """
-One ordinary loss. Then `nan`, for good. Nothing was wrong with the data, the model or the step size:
-here are the same three in float32, and, in the last line, something in between.
+A classifier with two linear layers learns handwritten digits in three ways. The first run is float32. In the second, weights and images are float16. In the third, weights and images are float32, and
+`torch.autocast`, here as a decorator, lets PyTorch choose between float16 and float32 for each operation of the forward pass and the loss.
 """
 
 # %%
-losses_of_float32 = train_classifier(make_classifier(), pixels)
-losses_of_mixed = train_classifier(make_classifier(), pixels, lower=torch.float16)
-print("float32:     ", ", ".join(f"{loss:.1f}" for loss in losses_of_float32[:5]))
-print("autocast:    ", ", ".join(f"{loss:.1f}" for loss in losses_of_mixed[:5]))
+loss_in_autocast = torch.autocast(device, dtype=torch.float16)(loss_of)
+runs = {
+    "float32": train_classifier(make_classifier(), pixels),
+    "all float16": train_classifier(make_classifier().half(), pixels.half()),
+    "autocast": train_classifier(make_classifier(), pixels, loss_in_autocast),
+}
 
-# %% folded="Plot: Float32, and two ways to use float16"
+# %% folded="Predict: the second loss of the float16 model"
+WITHIN, HIGHER, LOST = "within 1 % of float32's loss", "more than 1 % higher", "nan"
+second, reference = runs["all float16"][1], runs["float32"][1]
+predict(
+    "03/half-by-hand",
+    "Weights and images are float16, the optimizer is Adam. What is the loss after one optimizer step?",
+    LOST if math.isnan(second) else WITHIN if abs(second / reference - 1) < 0.01 else HIGHER,
+    "In float16, the small number that keeps Adam's division safe is 0, and so are the squares of small gradients.",
+    choices=[WITHIN, HIGHER, LOST],
+)
+
+# %% folded="Figure 3.1: float32, and two ways to use float16"
 figure, axes = new_figure()
 steps = range(1, 21)
-axes.plot(steps, losses_of_float32, label="float32", linewidth=5, alpha=0.35)
-axes.plot(steps, losses_of_mixed, "--", color=COLORS["black"], label="autocast with float16")
-axes.plot([1], losses_of_half[:1], "o", color=COLORS["vermilion"], label="half by hand")
-axes.axvline(2, color=COLORS["vermilion"], linestyle=":", label="half by hand: nan from here on")
+axes.plot(steps, runs["float32"], label="float32", linewidth=5, alpha=0.35)
+axes.plot(steps, runs["autocast"], "--", color=COLORS["black"], label="autocast with float16")
+axes.plot([1], runs["all float16"][:1], "o", color=COLORS["vermilion"], label="all float16")
+axes.axvline(2, color=COLORS["vermilion"], linestyle=":", label="all float16: nan from here on")
 axes.set(title="Float32, and two ways to use float16", xlabel="training step", ylabel="loss (nats)")
 axes.set_xticks(range(2, 21, 2))
 axes.legend()
 show(
     figure,
+    number="3.1",
+    caption="The model that was converted to float16 has one ordinary loss, then nan. The run with autocast multiplies its matrices in float16, too, and follows the float32 run.",
     alt="Loss against training step. Autocast with float16 and float32 fall together, on one curve. "
-    "The model made half by hand has a single point at step 1 and nan from step 2 on.",
+    "The model made float16 as a whole has a single point at step 1 and nan from step 2 on.",
 )
 
 # %% [markdown]
-r"""
-The dashed line multiplied its matrices in float16 as well. You cannot tell its curve from that of float32.
-
-What broke the first one? Adam divides a running mean of the gradient by the root of a running mean of its
-square, plus a small number $\epsilon$ that keeps the division safe. By default $\epsilon = 10^{-8}$.
+"""
+> **After this chapter, you will be able to**
+>
+> - tell for each operation of a forward pass in which dtype it computes, and measure that on your device;
+> - explain how autocast changes an operation, and what it keeps from one operation to the next;
+> - write a mixed-precision training step, and justify what is inside the region and what is outside;
+> - keep a loss or a module in float32 inside a 16-bit region;
+> - estimate what mixed precision saves, and recognize when it saves nothing.
+>
+> **Time**: 70 minutes to read and run, 115 for the six exercises.
+>
+> **Prerequisites**: modules, autograd and the training loop (chapter 00); float formats and rounding (chapter 02).
 """
 
+# %% [markdown]
+r"""
+## A network of halves
+
+Data, model and learning rate are the same in all three runs, so the loss in float16 must come from the format. Adam divides a running mean of the gradient by the square root of a running mean of its
+square, plus a small number $\epsilon$ that keeps the division safe. By default, $\epsilon = 10^{-8}$.
+"""
 
 # %%
-def after_one_step(model, inputs):
-    train_classifier(model, inputs, steps=1)
-    return model[0].weight.detach()
-
-
 epsilon = torch.tensor(1e-8)
 print("epsilon as float16:", epsilon.half().item())
 print("0 / (0 + epsilon) in float32:", (0 / (0 + epsilon)).item())
 print("0 / (0 + epsilon) in float16:", (0 / (0 + epsilon.half())).item())
-
 for gradient in (0.005, 0.007):
     stored = torch.tensor(0.001 * gradient**2).half().item()
     print(f"a thousandth of {gradient} squared, in float16: {stored:.0g}")
 
+# %% folded="Measure: which weights are lost after one step"
 always_blank = (pixels == 0).all(dim=0)
-first_layer = after_one_step(make_classifier().half(), pixels.half())
-print("pixels that are blank in every picture:", int(always_blank.sum()))
-print("weights behind them, all nan:", bool(first_layer[:, always_blank].isnan().all()))
+stepped = make_classifier().half()
+train_classifier(stepped, pixels.half(), steps=1)
+first_layer = stepped[0].weight.detach()
+print("pixels that are blank in every image:", int(always_blank.sum()))
+print("their weights, all nan after one step:", bool(first_layer[:, always_blank].isnan().all()))
 print("among the other weights, some inf:", bool(first_layer[:, ~always_blank].isinf().any()))
 losses = train_classifier(make_classifier().half(), pixels.half(), eps=1e-4)
 print("with an epsilon of 1e-4, all losses are finite:", all(map(math.isfinite, losses)))
 
 # %% [markdown]
 r"""
-In float16, $10^{-8}$ is 0. A pixel that is always blank gives its weights the gradient 0: Adam computes 0 / 0,
-which is nan. For the other weights it stores a thousandth of the gradient's square. Up to a gradient of 0.005 that is 0 in
-float16, too: Adam computes something / 0, which is inf. One forward pass later everything is nan. Users have met nan from Adam in float16 for years
-([pytorch issue 8860](https://github.com/pytorch/pytorch/issues/8860)), and in other libraries too
-([optax issue 1754](https://github.com/google-deepmind/optax/issues/1754)).
+In float16, $10^{-8}$ is 0. A pixel that is blank in every image gives its weights the gradient 0, so Adam computes 0 / 0, which is nan. For the other weights, Adam's first step stores a thousandth of the
+squared gradient. With a gradient of 0.005, that number is 0 in float16 as well, so Adam divides a nonzero number by 0 and gets inf. After the next forward pass, the loss is nan. This failure was reported to PyTorch in 2018
+([issue 8860](https://github.com/pytorch/pytorch/issues/8860)) and still occurs in other libraries ([optax issue 1754](https://github.com/google-deepmind/optax/issues/1754)).
 
-A larger $\epsilon$ hides it. What comes next is another small number: an update. Weights of about
-0.1 do not see an update of a hundred-thousandth.
+A larger $\epsilon$ removes the nan and leaves a second problem. A weight of 0.1 does not change if the update is 0.00001:
 """
 
 # %%
@@ -163,12 +172,24 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
 
 # %% [markdown]
 """
-So the question is not "how many bits does training need?" A large matrix product is content with 16. An
-update is not. **Each operation needs its own precision**, and a model that was converted as a whole has no choice.
+A matrix product works with 16 bits, as the run with autocast shows. An update does not. **Each operation has its own need for precision**, and converting the model gives them all the same one.
 
-Micikevicius and others made a recipe of it in 2017 (section 3 of their paper): keep the weights in float32 (the *master weights*), multiply in
-16 bits, add up in float32, and scale the loss so that small gradients survive. The scaling is chapter 04. The
-choosing is `torch.autocast`, and this chapter. Look at what the dashed line's model is made of:
+Micikevicius and others (2017, section 3) made a recipe of this observation, **mixed precision**. The optimizer updates **master weights** in float32. Products take 16-bit copies of the weights, and add up in float32. The loss is scaled so that small
+gradients survive; chapter 04 is about the scaling. `torch.autocast` chooses the dtype of each operation.
+"""
+
+# %% folded="Drawing: one step in mixed precision"
+show_drawing(
+    "03/one-step",
+    number="3.2",
+    caption="One step of mixed-precision training. What lasts from one step to the next is float32; the copies of the weights and most of the products are 16 bits wide.",
+    alt="A cycle of boxes. On the left, float32 and kept: weights, optimizer, gradients. On the right, computed in each step: 16-bit copies of the weights, "
+    "the forward pass, a float32 loss, the backward pass. Casts lead from weights to copies, and from the backward pass to the float32 gradients, which the optimizer reads to update the weights.",
+)
+
+# %% [markdown]
+"""
+The lines that autocast acts on are an **autocast region**, or **region** for short: the function under the decorator above, or the block of a `with` statement below.
 """
 
 # %%
@@ -176,24 +197,16 @@ model = make_classifier()
 with torch.autocast(device, dtype=torch.float16):
     logits = model(pixels)
     loss = functional.cross_entropy(logits, labels)
-loss.backward()
-print("weights:  ", name_of(model[0].weight.dtype))
-print("logits:   ", name_of(logits.dtype))
-print("loss:     ", name_of(loss.dtype))
-print("gradients:", name_of(model[0].weight.grad.dtype))
+dtypes = {"weights": model[0].weight, "logits": logits, "loss": loss}
+print({what: name_of(tensor.dtype) for what, tensor in dtypes.items()})
 
 # %% [markdown]
 """
-Weights and gradients are float32, so Adam's epsilon and its small updates are safe. In between the numbers are
-float16. And the loss is float32 again, although nobody asked for it.
-"""
+The weights are float32 and the logits are float16. The loss is float32 again, although no line of the code asks for it.
 
-# %% [markdown]
-"""
 ## Who computes in what
 
-A region, `with torch.autocast(...)`, changes the meaning of some operations. Take sums and products of two
-tensors, one of them float32, the other float32 or float16:
+A region changes some operations and leaves others alone. Here are sums and products of two tensors:
 """
 
 # %%
@@ -207,24 +220,34 @@ with torch.autocast(device, dtype=torch.float16):
 
 # %% [markdown]
 """
-The addition does what it always does: the wider of the two dtypes wins (*type promotion*). The product comes out as float16
-whichever of the two goes in. Outside of a region the last line is an error.
+The addition does what it does without a region: the wider dtype wins (**type promotion**). The product is float16, whether its second argument is float32 or float16. Outside of a region, the last line raises an error.
 
-There are three policies:
+What autocast does to an operation is its **policy**. This chapter distinguishes three:
 
-| policy | what autocast does | the result of float32 | the result of 16 bits |
+| policy | what autocast does | result of float32 | result of 16 bits |
 | --- | --- | --- | --- |
 | **lower** | casts the arguments to the region's dtype | 16 bits | 16 bits |
 | **float32** | casts the arguments to float32 | float32 | float32 |
-| **widest** | leaves the arguments, or brings all of them to the widest one | float32 | 16 bits |
+| **widest** | leaves the arguments alone, or casts them to the widest dtype among them | float32 | 16 bits |
 
-Under *widest* we put every operation that autocast leaves to PyTorch's ordinary rules, too. With arguments of one dtype the
-result is the same. With mixed ones it is the operation's own affair: on a CPU, `add` gives the wider dtype, `layer_norm` that of its
+The policy *widest* includes all operations that autocast does not touch. If all arguments have the same dtype, so does the result. With mixed dtypes, an untouched operation follows its own rules: on a CPU, `add` returns the wider dtype, `layer_norm` returns the dtype of its
 first argument, and `dot` raises an error.
 
-Which operation has which? The documentation has lists, one for each kind of device. Lists grow old, so let us ask the
-machine. Two runs of an operation tell its policy: one with float32 arguments, one with 16 bits.
+The result's dtype reveals the policy: run an operation once on float32 arguments and once on 16-bit arguments. Try it first on a softmax of a product, on the CPU:
 """
+
+# %%
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    softmax = torch.softmax(torch.rand(4, 4) @ torch.rand(4, 4), dim=1)
+
+# %% folded="Predict: the dtype of a softmax"
+predict(
+    "03/softmax-dtype",
+    "In a bfloat16 region on a CPU, what is the dtype of `torch.softmax(x @ w, dim=1)`, if x and w are float32?",
+    name_of(softmax.dtype),
+    "The product is bfloat16. The softmax has the policy float32 on CUDA only; on a CPU, autocast does not touch it.",
+    choices=["float32", "bfloat16"],
+)
 
 # %% tags=["needed"] folded="Measuring tool: measure_policy, and the operations that it tries"
 # Each takes and returns tensors of shape (4, 4), or returns a number.
@@ -273,6 +296,11 @@ def measure_policy(operation, on="cpu", lower=torch.bfloat16):
     return "float32" if from_lower == torch.float32 else "widest"
 
 
+# %% [markdown]
+"""
+The next cell measures the policies of 21 operations on your device.
+"""
+
 # %%
 policies_here = {operation: measure_policy(operation, on=device) for operation in OPERATIONS}
 print(f"measured on {device}:")
@@ -281,22 +309,21 @@ for policy in ("lower", "float32", "widest"):
 
 # %% [markdown]
 """
-Is this also what a GPU does? You do not need one to find out. Autocast decides by the kind of device and by dtypes;
-it never looks at a number. PyTorch has *fake tensors*: they have a shape, a dtype and a device, and no data. So we
-can watch the decisions for CUDA on any machine. (`torch.autocast("cuda")` switches itself off where there is no CUDA. The
-cell sets the two switches that it would set.)
+You can measure CUDA's policies without a GPU, because autocast looks at the kind of device and at dtypes, never at values. PyTorch has **fake tensors**, which have a shape, a dtype and a device, and no data.
+The cell below runs every operation on fake tensors of CUDA.
 """
 
-# %% folded="Measure: the policy for CUDA, without a GPU"
+# %% folded="Measure: the policies of CUDA, without a GPU"
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def measure_cuda_policy(operation, lower=torch.float16):
+    # `torch.autocast("cuda")` switches itself off without a GPU: set what it would set.
     torch.set_autocast_dtype("cuda", lower)
     torch.set_autocast_enabled("cuda", True)
     try:
-        # To choose among its kernels, attention would ask a card; its formula asks nobody.
+        # To choose among its kernels, attention would ask the driver; its formula asks nobody.
         with FakeTensorMode(), sdpa_kernel(SDPBackend.MATH):
             from_float32 = result_dtype(operation, torch.float32, "cuda")
             from_lower = result_dtype(operation, lower, "cuda")
@@ -312,7 +339,7 @@ cuda_policies = {operation: measure_cuda_policy(operation) for operation in OPER
 differing = [name for name in OPERATIONS if cpu_policies[name] != cuda_policies[name]]
 print("float32 on CUDA, widest on the CPU:", ", ".join(differing))
 
-# %% folded="Plot: The policy of each operation, measured"
+# %% folded="Figure 3.3: the policy of each operation, measured"
 figure, axes = new_figure(height=4.6)
 shades = {"lower": COLORS["orange"], "float32": COLORS["blue"], "widest": "#dddddd"}
 order = ("lower", "float32", "widest")
@@ -335,6 +362,8 @@ axes.set(
 )
 show(
     figure,
+    number="3.3",
+    caption="Products are lower and losses are float32 on both. Sums, powers, exponentials and norms are float32 on CUDA, and untouched on the CPU.",
     alt="A table of 21 operations and two kinds of device. matmul, linear, conv1d and attention are "
     "lower on both. cdist, mse_loss, cross_entropy and prod are float32 on both. add, mul, relu, gelu "
     "and mean are widest on both. exp, log, square, sum, cumsum, softmax, layer_norm and vector_norm "
@@ -343,40 +372,133 @@ show(
 
 # %% [markdown]
 r"""
-Three things are worth remembering.
+- **Matrix products are lower on both.** The hardware that the recipe was written for multiplies 16-bit numbers, adds up the products in float32 and rounds once at the end (Micikevicius and others, section 3.3).
+- **The three losses in the table are float32 on both.**
+- **Sums, powers, exponentials and norms are float32 on CUDA only.** The CPU leaves them alone. Nor does CUDA's list contain every reduction: `mean` is not on it.
 
-- **Matrix products are lower, on both.** They hold most of the arithmetic, and bear it best: the hardware multiplies
-  16-bit numbers, adds the products up in float32, and rounds once, at the end (Micikevicius and others, section 3.3).
-- **The usual losses are float32, on both.**
-- **Sums, powers, exponentials and most norms are float32 on CUDA and nothing special on the CPU.** Tutorials
-  say that "reductions run in float32". That is CUDA's list. On a CPU, the softmax of a
-  bfloat16 product stays bfloat16, and so does its sum. Nor are all reductions on CUDA's list: `mean` is not.
+So the same model can round in different places on a CPU and on a GPU. The full lists are in the documentation, under ["Autocast Op Reference"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference).
 
-So autocast is not for GPUs only, and a model that behaves on one device may round elsewhere on
-another. (The lists are in the [documentation](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference),
-"Autocast Op Reference".)
-
-Why does a sum need float32 at all? Its result may leave the range, and it has more digits than its terms:
+Why does a sum need float32 at all? Its result can leave the range of float16, and it can need more digits than its terms have:
 """
 
 # %%
 ones = torch.ones(100_000)
-print("sum of 100,000 ones in float16: ", ones.half().sum().item())
-print("sum of 1,001 ones in bfloat16:  ", ones[:1001].bfloat16().sum().item())
-print("the same, cast to float32 first:", ones[:1001].bfloat16().float().sum().item())
+print("sum of 100,000 ones in float16:", ones.half().sum().item())
+print("sum of 1,001 ones in bfloat16: ", ones[:1001].bfloat16().sum().item())
+print("the same, in float32:          ", ones[:1001].bfloat16().float().sum().item())
+
+# %% [markdown]
+"""
+## Follow the dtypes
+
+Below, each box is an operation of a small network, and the label on an arrow is the dtype of the tensor that flows there. A box says in which dtype it computes; the text on its right lists the casts that autocast makes first. The weights of the two linear layers
+and the target of the loss are float32.
+
+Choose whose policies apply and the dtype of the region. Then draw: take the autocast region or no region, and drag over the fields on the left, or select a field and press Enter.
+
+- Switch from CPU to CUDA. Which two boxes change, and which third box changes because of them?
+- Draw the region around the linear layers only. Where is float32 lost, and where does it return?
+"""
+
+# %%
+explore_autocast()
+
+# %% [markdown]
+"""
+A cast to float32 does not bring back digits that a cast to 16 bits has removed. On CUDA, `layer_norm` computes in float32, and its input has the digits of bfloat16 all the same.
+
+## Bfloat16 first
+
+If you do not name the region's dtype, PyTorch takes float16 on CUDA and bfloat16 on a CPU. The two formats share their 16 bits differently between exponent and fraction:
+"""
+
+# %%
+print("default:", {kind: name_of(torch.get_autocast_dtype(kind)) for kind in ("cuda", "cpu")})
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    info = torch.finfo(dtype)
+    numbers = f"largest {info.max:.1e}, smallest normal {info.tiny:.1e}, epsilon {info.eps:.1e}"
+    print(f"{name_of(dtype):>8}: {numbers}")
+
+# %% [markdown]
+"""
+So a region without `dtype=` behaves differently on a laptop and on a GPU. Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling. Kalamkar and others (2019) trained networks from several domains in
+bfloat16, in as many iterations as in float32 and without a change of hyperparameters. The price is the epsilon, eight times that of float16. Take float16, with the scaler of chapter 04, if a computation needs those three bits, or if the GPU has no fast bfloat16.
+
+A T4, for example, has tensor cores for float16 and none for bfloat16. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts emulation ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)). Ask for hardware with
+`including_emulation=False`. Since PyTorch 2.6, [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html) names the GPU or other accelerator of any maker; its `type` is what `torch.autocast` takes.
+"""
+
+
+# %% tags=["nbval-ignore-output"]
+def choose_dtype(device):
+    """Return bfloat16, or float16 for a GPU that only emulates bfloat16."""
+    if device == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        return torch.float16
+    return torch.bfloat16
+
+
+print("this chapter's device:", device, "- region's dtype:", name_of(choose_dtype(device)))
+if hasattr(torch, "accelerator"):  # since PyTorch 2.6
+    print("an accelerator is available:", torch.accelerator.is_available())
+print("precision of float32 products:", torch.get_float32_matmul_precision())
+
+# %% [markdown]
+"""
+### The same float32, other digits
+
+A region is not the only way to faster products. NVIDIA's tensor cores since Ampere multiply float32 tensors in **TF32**: they read 10 bits of each fraction and keep the 8 bits of exponent. All dtypes stay float32, so nothing in the code shows it. The next cell rounds the factors of a
+product as each format would:
+"""
+
+
+# %% folded="Measure: the error of a product in each format"
+def round_to_tf32(x):
+    """Round the fraction of a float32 tensor to 10 bits, ties to even."""
+    bits = x.view(torch.int32)
+    return ((bits + 0xFFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
+
+
+left, right = torch.randn(2, 256, 256, generator=torch.Generator().manual_seed(0))
+exact = left.double() @ right.double()
+for name, rounded in {
+    "TF32": round_to_tf32,
+    "float16": lambda x: x.half().float(),
+    "bfloat16": lambda x: x.bfloat16().float(),
+}.items():
+    product = rounded(left) @ rounded(right)
+    error = ((product - exact).norm() / exact.norm()).item()
+    print(f"factors rounded to {name:>8}: relative error {error:.0e}, 100,000 becomes", end=" ")
+    print(f"{rounded(torch.tensor(1e5)).item():,.0f}")
+
+# %% [markdown]
+"""
+TF32 has the fraction of float16 and the range of float32. In PyTorch, convolutions use TF32 by default and matrix products do not. Since PyTorch 2.9, `torch.backends.cuda.matmul.fp32_precision = "tf32"` switches it on for products, and `torch.backends.cudnn.conv.fp32_precision = "ieee"` off for
+convolutions; the older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). If you compare mixed precision with float32, say which float32.
+"""
 
 # %% [markdown]
 """
 ## A hook, then a cast
 
-How does a `with` line change what `@` does? Every call of an operation goes through PyTorch's *dispatcher*, which asks
-one layer after another: autocast, then autograd, then the kernel for the device. Outside of a region
-autocast's layer is left out. Inside, it casts the arguments, and calls the operation again without itself.
-
-Below autograd there is a place to listen: a *dispatch mode* sees every call of a kernel. Here is what arrives there.
+How can a `with` line change what `@` does? PyTorch's **dispatcher** passes each call of an operation through layers: autocast, then autograd, then the kernel of the device. Outside of a region, the dispatcher leaves
+the autocast layer out. Inside, the layer casts the arguments and calls the operation again, this time without itself.
 """
 
-# %%
+# %% folded="Drawing: the layers of the dispatcher"
+show_drawing(
+    "03/dispatcher",
+    number="3.4",
+    caption="The same product outside and inside of a region. Autograd is below autocast, so it records the casts like any other operation.",
+    alt="Two columns of boxes. Outside of a region, x @ w skips the autocast layer, is recorded by autograd and runs in float32. Inside a bfloat16 region, the "
+    "autocast layer looks up the policy, casts x and w to bfloat16 and calls again; autograd records casts and product, and the kernels run.",
+)
+
+# %% [markdown]
+"""
+A **dispatch mode** listens below autograd, where kernels are called. The class `Listen`, in the folded cell, keeps a line for each call:
+"""
+
+# %% folded="Measuring tool: Listen, a dispatch mode"
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -396,6 +518,7 @@ class Listen(TorchDispatchMode):
         return result
 
 
+# %%
 x = torch.rand(2, 3, device=device)
 weight = torch.rand(3, 5, device=device, requires_grad=True)
 with Listen() as forward, torch.autocast(device, dtype=torch.bfloat16):
@@ -405,77 +528,9 @@ print(*forward.heard, sep="\n")
 
 # %% [markdown]
 """
-`_to_copy` is a cast. The first product costs two of them: `x` and `weight` are float32 and must be bfloat16. The
-second product costs one. `x` is cast again. `weight` is not: autocast kept the copy.
+`_to_copy` is a cast, and `mm` is the product. The first product costs two casts, because `x` and `weight` are float32. The second product costs one: `x` is cast again, and `weight` is not, because autocast kept its copy.
 
-This is the **cache**. It holds the 16-bit copies of float32 *leaf* tensors that require a gradient: of weights, as a rule.
-A weight that a region uses ten times is cast once. The copies live until the outermost region ends, and
-`cache_enabled=False` does without:
-"""
-
-
-# %%
-def casts_in(uses, cache_enabled):
-    with (
-        Listen() as listening,
-        torch.autocast(device, dtype=torch.bfloat16, cache_enabled=cache_enabled),
-    ):
-        for _ in range(uses):
-            x @ weight
-    return sum(line.startswith("_to_copy") for line in listening.heard)
-
-
-uses = range(1, 9)
-
-# %% folded="Plot: Casts for one input and one weight"
-figure, axes = new_figure(height=2.8)
-for enabled, color, marker in ((False, "vermilion", "o"), (True, "blue", "s")):
-    counts = [casts_in(count, enabled) for count in uses]
-    axes.plot(uses, counts, marker=marker, color=COLORS[color], label=f"cache_enabled={enabled}")
-    print(f"cache_enabled={enabled!s:<5} casts for 1 to 8 uses: {counts}")
-axes.set(
-    title="Casts for one input and one weight",
-    xlabel="uses of the weight in one region",
-    ylabel="casts",
-    yticks=range(0, 17, 4),
-)
-axes.legend()
-show(
-    figure,
-    alt="Casts against the number of uses of one weight in one region. Without the cache two for each "
-    "use, 16 for 8. With the cache one for each use and one more, 9 for 8.",
-)
-
-# %% [markdown]
-"""
-The cache explains two facts.
-
-**Memory.** The float32 weights stay, and the 16-bit copies come beside them. "Mixed precision halves the memory" is
-not true of weights. What it halves you will count below.
-
-**Stale weights.** The cache does not notice that a weight was changed. Change it inside the region, and products
-go on with the old copy:
-"""
-
-# %%
-weight = torch.nn.Parameter(torch.tensor([[1.0]], device=device))
-x = torch.ones(1, 1, device=device)
-with torch.autocast(device, dtype=torch.bfloat16):
-    print("product:                        ", (x @ weight).item())
-    with torch.no_grad():
-        weight.fill_(5.0)
-    print("after the weight was set to 5:  ", (x @ weight).item())
-print("outside of the region:          ", (x @ weight).item())
-
-# %% [markdown]
-"""
-A whole training loop inside one region is such a change, step after step: each forward pass computes with
-the weights of the first. It has happened
-([Flow-Factory pull request 186](https://github.com/X-GenGroup/Flow-Factory/pull/186): a loss that stayed flat). One
-region for each forward pass, and the question does not arise.
-
-What else goes past the layer? In-place variants, calls with `out=`, calls with an explicit `dtype=`, and float64. The
-documentation says so ("Op Eligibility"); ask again.
+Some calls pass the autocast layer unchanged: in-place variants, calls with `out=`, calls with an explicit `dtype=`, and float64 (documentation, ["Op Eligibility"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 """
 
 # %%
@@ -491,10 +546,84 @@ with torch.autocast(device, dtype=torch.bfloat16):
 
 # %% [markdown]
 """
-PyTorch lets you write such a layer in Python. A *torch function mode* sees each call of a function of torch,
-one level above the dispatcher: PyTorch calls the mode's method `__torch_function__` instead. The next class hands
-the function and its arguments on to a method `run`, which a class derived from it defines. What `run` returns is
-the result. While `run` is at work, the mode itself is off: calling `func` there calls the original.
+## The cache of casts
+
+Autocast's **cast cache** holds the 16-bit copies of float32 *leaf* tensors that require a gradient, which in a training loop are the weights. A weight that a region uses ten times is cast once. The copies live until the outermost region ends. `cache_enabled=False` switches the cache off:
+"""
+
+
+# %% folded="Figure 3.5: casts with and without the cache"
+def casts_in(uses, cache_enabled):
+    with (
+        Listen() as listening,
+        torch.autocast(device, dtype=torch.bfloat16, cache_enabled=cache_enabled),
+    ):
+        for _ in range(uses):
+            x @ weight
+    return sum(line.startswith("_to_copy") for line in listening.heard)
+
+
+uses = range(1, 9)
+figure, axes = new_figure(height=2.8)
+for enabled, color, marker in ((False, "vermilion", "o"), (True, "blue", "s")):
+    counts = [casts_in(count, enabled) for count in uses]
+    axes.plot(uses, counts, marker=marker, color=COLORS[color], label=f"cache_enabled={enabled}")
+    print(f"cache_enabled={enabled!s:<5} casts for 1 to 8 uses: {counts}")
+axes.set(
+    title="Casts for one input and one weight",
+    xlabel="uses of the weight in one region",
+    ylabel="casts",
+    yticks=range(0, 17, 4),
+)
+axes.legend()
+show(
+    figure,
+    number="3.5",
+    caption="Without the cache, each use of a weight costs two casts, one for the input and one for the weight. With the cache, the weight is cast once.",
+    alt="Casts against the number of uses of one weight in one region. Without the cache two for each "
+    "use, 16 for 8. With the cache one for each use and one more, 9 for 8.",
+)
+
+# %% [markdown]
+"""
+The cache has two consequences. The first is memory: the 16-bit copies come *in addition to* the float32 weights, so mixed precision does not halve the memory of weights.
+
+The second is a trap. Here a weight changes inside the region, between two products:
+"""
+
+# %%
+weight = torch.nn.Parameter(torch.tensor([[1.0]], device=device))
+x = torch.ones(1, 1, device=device)
+with torch.autocast(device, dtype=torch.bfloat16):
+    products = [(x @ weight).item()]
+    with torch.no_grad():
+        weight.fill_(5.0)
+    products.append((x @ weight).item())
+products.append((x @ weight).item())
+
+# %% folded="Predict: a product after the weight changed"
+predict(
+    "03/stale-weight",
+    "The input is 1. The weight is 1 in the first product and is then set to 5. What is the second product, inside the region?",
+    products[1],
+    "Autocast multiplies by the copy in its cache, which it made before the weight changed.",
+    between=(0, 10),
+)
+
+# %%
+print("first product:                ", products[0])
+print("after the weight was set to 5:", products[1])
+print("after the end of the region:  ", products[2])
+
+# %% [markdown]
+"""
+A training loop inside a single region changes the weights in every step and computes every forward pass with the weights of the first. That happened in Flow-Factory, where the loss stayed flat
+([pull request 186](https://github.com/X-GenGroup/Flow-Factory/pull/186)). Enter a new region for each forward pass.
+
+## Write your own autocast
+
+You can write an autocast layer in Python. A **torch function mode** sees each call of a function of torch, one level above the dispatcher: PyTorch calls the mode's method `__torch_function__` instead of the function. The class below passes the function and its
+arguments to a method `run`, which a derived class defines. What `run` returns is the result of the call. During `run` the mode is off, so calling `func` there calls the original.
 """
 
 # %% tags=["needed"]
@@ -508,20 +637,38 @@ class FunctionMode(TorchFunctionMode):
         return self.run(func, args, kwargs or {})
 
 
+# %% [markdown]
+"""
+A mode that only reports shows what arrives in `run`:
+"""
+
+
+# %%
+class Report(FunctionMode):
+    def run(self, func, args, kwargs):
+        print(f"{func.__name__:<8} {len(args)} positional arguments, keywords {kwargs}")
+        return func(*args, **kwargs)
+
+
+a, b = torch.rand(2, 2), torch.rand(2, 2)
+with Report():
+    torch.softmax(a @ b, dim=1)
+    torch.cat([a, b])
+
 # %% [markdown] exercise="toy-autocast" points=5 minutes=30 difficulty=3
 """
 ### Your own autocast
 
-Write the method `run(self, func, args, kwargs)`, so that `with ToyAutocast(policies, lower):` behaves like a region.
+If you have written an autocast layer once, you know where it looks and what it overlooks. Write the method `run`, so that `with ToyAutocast(policies, lower):` behaves like a region.
 
-- **In**: `self.policies`, a dict from the names of functions (`func.__name__`, such as `"matmul"`) to
-  `"lower"`, `"float32"` or `"widest"`; `self.lower`, a dtype of 16 bits.
-- `"lower"` casts the arguments to `self.lower`, `"float32"` casts them to float32, `"widest"` casts them to float32 if
-  one of them is float32 and leaves them otherwise. A function whose name is not in the dict is called as it is.
-- What is cast: **floating-point tensors** (a `Parameter` is one) among `args` and `kwargs`, also those inside a list or a tuple. What is
-  not: tensors of float64 (whatever stands beside them) and of integers, numbers, and everything else.
-- **Out**: what the function returns for the arguments that were cast. Gradients flow through the casts. The caller's lists stay as they are.
-- Lists inside lists, `out=`, and float16 beside bfloat16 under `"widest"` do not occur. No cache is needed, and no `torch.autocast`.
+`run(self, func, args, kwargs)`
+
+- **In** `self.policies`: a dict from names of functions (`func.__name__`, such as `"matmul"`) to `"lower"`, `"float32"` or `"widest"`. `self.lower`: a 16-bit dtype.
+- **Out**: what `func` returns for the cast arguments. `"lower"` casts to `self.lower`, `"float32"` to float32. `"widest"` casts to float32 if one of the tensors described next is float32, and casts nothing otherwise. A function that is not in the dict is called as it is.
+- **What is cast**: floating-point tensors of any shape, `Parameter`s among them, in `args` and `kwargs`, also inside a list or a tuple there. Never: tensors of float64 or integers, numbers, and everything else. Gradients flow through the casts. The caller's lists stay as they are.
+- **Limits**: no `torch.autocast`. Not needed: a cache, lists inside lists, `out=`, float16 beside bfloat16 under `"widest"`.
+
+With `ToyAutocast({"matmul": "lower"}, torch.bfloat16)`, the product `x @ w` of two float32 tensors has the dtype `torch.bfloat16`.
 
 <!-- hint: Which part is the same for all three policies, and which part differs? -->
 <!-- hint: The part that differs is the dtype to cast to. The part that is the same walks through the arguments: a tensor that qualifies is cast, a list or tuple is walked through in turn, the rest is left alone. A small function that calls itself does this. -->
@@ -698,71 +845,76 @@ check.score()
 """
 ## Regions inside regions
 
-A region can be switched off for a few lines, and one region can stand inside another. The innermost one counts. When
-it ends, the outer one counts again.
+A region can be nested in another, and it can be a **disabled region**. The innermost region counts. When it ends, the outer one counts again.
 """
 
 # %%
 matrix = torch.rand(4, 4, device=device)
 with torch.autocast(device, dtype=torch.bfloat16):
-    print("bfloat16 region:             ", name_of((matrix @ matrix).dtype))
+    print("bfloat16 region:          ", name_of((matrix @ matrix).dtype))
     with torch.autocast(device, dtype=torch.float16):
-        print("a float16 region inside:     ", name_of((matrix @ matrix).dtype))
+        print("a float16 region inside:  ", name_of((matrix @ matrix).dtype))
     with torch.autocast(device, enabled=False):
-        print("a region inside, disabled:   ", name_of((matrix @ matrix).dtype))
-    print("bfloat16 region again:       ", name_of((matrix @ matrix).dtype))
-print("no region:                   ", name_of((matrix @ matrix).dtype))
+        print("a disabled region inside: ", name_of((matrix @ matrix).dtype))
+    print("bfloat16 region again:    ", name_of((matrix @ matrix).dtype))
+print("no region:                ", name_of((matrix @ matrix).dtype))
 
 # %% [markdown]
 """
-A region that is entered twice does no harm. So a model may bring its own, in its `forward`, and still be
-called from a training loop that has one. It has to bring its own where a wrapper starts threads, as `DataParallel` does: each thread has its own
+Entering a region twice does no harm, so a model can enter one in its own `forward` and still be called from a training loop that has one. It *has to* enter its own if a wrapper such as `DataParallel` runs it in other threads, because each thread has its own
 switch ([documentation](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#working-with-multiple-gpus)).
 
-A disabled region disables the *casts*. It casts nothing back. What came out of a product before is 16 bits wide, and
-an operation that wants equal dtypes now says so:
+Now a product comes out of a bfloat16 region and goes into a disabled one, where it meets a float32 matrix:
+"""
+
+
+# %%
+def product_in_disabled_region():
+    with torch.autocast(device, dtype=torch.bfloat16):
+        hidden = matrix @ matrix
+        with torch.autocast(device, enabled=False):
+            return hidden @ matrix
+
+
+try:
+    outcome = f"a {name_of(product_in_disabled_region().dtype)} tensor"
+except RuntimeError:
+    outcome = "RuntimeError"
+
+# %% folded="Predict: a product in a disabled region"
+predict(
+    "03/disabled-region",
+    "What does `hidden @ matrix` give in the disabled region?",
+    outcome,
+    "A disabled region switches the casts off and casts nothing back. The first product is bfloat16, and without casts a matrix product requires equal dtypes.",
+    choices=["a float32 tensor", "a bfloat16 tensor", "RuntimeError"],
+)
+
+# %%
+print("hidden @ matrix in the disabled region:", outcome)
+
+# %% [markdown]
+"""
+To compute in float32 inside a region takes two things: a disabled region, and a cast of every 16-bit tensor that enters it. Neither is enough alone. In the network below, the second linear layer is in a disabled region, and nothing casts its input. Which boxes must join the disabled region so that the error goes away? Does the answer change with the policies of CUDA?
 """
 
 # %%
-with torch.autocast(device, dtype=torch.bfloat16):
-    hidden = matrix @ matrix
-    with torch.autocast(device, enabled=False):
-        try:
-            hidden @ matrix
-        except RuntimeError as error:
-            print("RuntimeError, because of the dtypes:", "dtype" in str(error))
-        print("hidden.float() @ matrix:", name_of((hidden.float() @ matrix).dtype))
-
-# %% [markdown]
-"""
-The two lines that belong together are `with torch.autocast(..., enabled=False):` and, inside, `.float()` on whatever comes
-from outside. Neither does the work alone.
-"""
+explore_autocast(["region", "region", "region", "disabled", "region", "region"])
 
 # %% [markdown] exercise="predict-dtypes" points=4 minutes=20 difficulty=2
 """
 ### Predict the dtypes
 
-Write `predict_dtypes(program, dtypes, policies)`: the dtype of each result of a small program, without running it. A
-program is a list of steps:
+Whoever can predict dtypes finds a lossy product before the code runs. Write a function that finds the dtype of each result of a small program without running it.
 
-| step | meaning |
-| --- | --- |
-| `{"do": "enter", "lower": "bfloat16"}` | a region begins |
-| `{"do": "enter", "lower": None}` | a disabled region begins |
-| `{"do": "leave"}` | the innermost region ends |
-| `{"do": "matmul", "of": ["x", "w"], "to": "y"}` | an operation on two values, its result is called `y` |
+`predict_dtypes(program, dtypes, policies) -> dict`
 
-- **In**: `dtypes`, a dict from the names of the inputs to those of their dtypes (`"float64"`, `"float32"`, `"bfloat16"`,
-  `"float16"`); `policies`, a dict from operations to `"lower"`, `"float32"` or `"widest"`.
-- **Out**: a dict from the name of each result to that of its dtype. A name may be used again: its last dtype counts.
-- Autocast never touches an operation whose arguments are all float64. Float64 beside another dtype occurs only for operations with the
-  policy `"widest"`; the result is then float64.
-- `"widest"` gives the widest of the arguments' dtypes, inside and outside of a region. Float16 and bfloat16 are equally wide: together they
-  give float32.
-- Outside of a region, and in a disabled one, every operation is `"widest"`.
+- **In** `program`: a list of steps. `{"do": "enter", "lower": "bfloat16"}` begins a region, a disabled one if `lower` is None. `{"do": "leave"}` ends the innermost region. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` applies an operation to two values and calls the result `y`.
+- **In** `dtypes`: a dict from the inputs' names to names of dtypes (`"float64"`, `"float32"`, `"bfloat16"`, `"float16"`). `policies`: a dict from operations to `"lower"`, `"float32"` or `"widest"`.
+- **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its last dtype counts.
+- **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. Then the wider dtype wins; float16 and bfloat16 together give float32. Float64 meets another dtype only in `"widest"` operations.
 
-The check runs the program for real, on tensors, where its operations exist, and compares.
+With float32 inputs `x` and `w` and the policy `"lower"` for `matmul`, the program `[{"do": "enter", "lower": "bfloat16"}, {"do": "matmul", "of": ["x", "w"], "to": "y"}, {"do": "leave"}]` gives `{"y": "bfloat16"}`.
 
 <!-- hint: What must you remember besides the dtypes while you go through the steps, and what happens to it at "leave"? -->
 <!-- hint: Keep a list of regions: "enter" appends to it, "leave" takes the last one away, and the last one left counts. For an operation, look up the dtypes of its arguments, decide which policy really applies here, and write down the result's dtype under its name. -->
@@ -979,11 +1131,9 @@ check.score()
 """
 ## A training step
 
-The recipe from the documentation ("Typical Mixed Precision Training"): the forward pass and the loss stand inside
-the region. `backward()` and the optimizer stand outside. Why just so?
+In the documentation's recipe ([Typical Mixed Precision Training](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#typical-mixed-precision-training)), the forward pass and the loss are inside the region; the backward pass and the optimizer are outside. Each of these choices has a reason.
 
-**The loss inside.** You have measured it: losses have the policy float32. Outside, the loss of bfloat16 logits is
-computed in bfloat16, with two or three digits.
+**The loss inside.** You have measured that losses have the policy float32. Outside of the region, the loss of bfloat16 logits is computed in bfloat16, which has two or three decimal digits:
 """
 
 # %%
@@ -997,8 +1147,7 @@ print("they differ by more than 0.001:", (inside - outside).abs().item() > 1e-3)
 
 # %% [markdown]
 """
-**The backward pass outside.** It needs no region. Autograd recorded the casts like any other operation, and each step
-back runs in the dtype of its step forward. Listen:
+**The backward pass outside.** It needs no region. Autograd recorded the casts like any other operation, so each backward operation runs in the dtype of its forward operation:
 """
 
 # %%
@@ -1013,20 +1162,18 @@ print(*(line for line in backward.heard if line.split()[0] in kernels), sep="\n"
 
 # %% [markdown]
 """
-The loss goes back in float32. A cast brings the gradient to bfloat16, the product is computed there, and a last cast makes a float32
-gradient for a float32 weight.
+The gradient of the loss starts in float32, a cast brings it to bfloat16 for the product, and a last cast makes it float32 for the float32 weight.
 
-And inside? There, the operations of the backward pass are cast as well, wherever their policy says so. Those that ran forward in
-float32 on purpose no longer do:
+Inside a region, the policies apply to backward operations as well. A product that ran in float32 on purpose, because it was in a disabled region, then has a backward pass in bfloat16:
 """
 
 
-# %%
-def gradient_error(backward_inside):
-    """Return the relative error of the gradient of a product that was kept in float32."""
+# %% folded="Measure: the gradient of a product that was kept in float32"
+def gradient_error(backward_inside, size):
+    """Return the relative error of the gradient, with backward inside of the region or outside."""
     generator = torch.Generator().manual_seed(0)
-    x, target = torch.randn(2, 64, 32, generator=generator).to(device)
-    weight = torch.randn(32, 32, generator=generator).to(device).requires_grad_(True)
+    x, target = torch.randn(2, 64, size, generator=generator).to(device)
+    weight = torch.randn(size, size, generator=generator).to(device).requires_grad_(True)
     with torch.autocast(device, dtype=torch.bfloat16):
         with torch.autocast(device, enabled=False):
             loss = ((x @ weight - target) ** 2).mean()
@@ -1039,35 +1186,53 @@ def gradient_error(backward_inside):
     return ((weight.grad - true_gradient).norm() / true_gradient.norm()).item()
 
 
-for place, backward_inside in (("outside", False), ("inside", True)):
-    power_of_ten = round(math.log10(gradient_error(backward_inside)))
-    print(f"backward {place + ':':<8} relative error about 1e{power_of_ten}")
+sizes = [8, 16, 32, 64, 128]
+errors = {inside: [gradient_error(inside, size) for size in sizes] for inside in (False, True)}
+
+# %% folded="Figure 3.6: a backward pass inside the region"
+figure, axes = new_figure(height=2.8)
+for inside, color, label in (
+    (True, "vermilion", "backward inside the region"),
+    (False, "blue", "backward outside"),
+):
+    axes.loglog(sizes, errors[inside], "o-", color=COLORS[color], label=label)
+axes.set_xticks(sizes, [str(size) for size in sizes])
+axes.minorticks_off()
+axes.set_ylim(1e-8, 1)
+axes.set(title="Gradient of a float32 product", xlabel="rows of the weight")
+axes.set_ylabel("relative error")
+axes.legend()
+show(
+    figure,
+    number="3.6",
+    caption="The forward pass is float32 in both cases. With the backward pass inside the region, the gradient has the error of bfloat16.",
+    alt="Relative error of the gradient against the size of the weight, both axes logarithmic. With the backward pass "
+    "outside of the region the error is about a ten-millionth. With the backward pass inside it is a few thousandths, at all sizes.",
+)
 
 # %% [markdown]
 """
-Forward, the product was computed in float32. Backward, inside the region, it was computed in bfloat16, and the gradient lost
-four digits. No warning came. The documentation of `torch.autocast` says that backward passes under autocast "are not recommended".
+PyTorch gives no warning. The documentation of `torch.autocast` says that backward passes under autocast "are not recommended".
 
-**The optimizer outside.** You know this one: the cache would not see the new weights. And its arithmetic is
-float32 anyway, since weights and gradients are.
+**The optimizer outside.** If the weights change while the region goes on, its cache is stale. And weights and gradients are float32, so an update has nothing to gain from a region.
 
-With float16 there is one more thing to do, between loss and step: small gradients are 0 there. That is the `GradScaler`, and
-chapter 04. Bfloat16 has float32's range and needs none.
+With float16, one more thing belongs between the loss and the step: the loss scaling of chapter 04, which keeps small gradients from becoming 0.
 """
 
 # %% [markdown] exercise="mixed-step" points=4 minutes=15 difficulty=1
 """
 ### A mixed-precision training step
 
-Write `train_step(model, optimizer, loss_function, inputs, targets)`: one step of training in bfloat16 autocast.
+A region around one line too many costs digits without an error message. Write one training step in bfloat16 autocast.
 
-- **In**: a module with float32 weights; an optimizer of its parameters; `loss_function(outputs, targets)`, which returns a tensor without
-  dimensions; a batch. Whatever is in `.grad` at the start does not count.
-- **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step.
-- Forward pass and loss are computed in a bfloat16 autocast region on the device of `inputs`. (The loss function may hold a product, too.) The
-  weights stay float32.
-- The model runs once, in the mode (training or evaluation) that it is in, on `inputs` as they are.
-- The model may hold parts that leave the region on purpose. Their gradients keep float32's digits.
+`train_step(model, optimizer, loss_function, inputs, targets) -> float`
+
+- **In** `model`: a module with float32 weights, in training or evaluation mode. `optimizer`: updates its parameters. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. Gradients stored before the call are discarded.
+- **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step, and the weights are still float32.
+- **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may be in a disabled region; their gradients keep float32's digits, and `inputs` reach them as they are.
+- **Limits**: one forward pass, in the mode that the model is in.
+
+If the loss is 2.0 at first and 1.5 after one step, two calls on the same batch return `2.0` and `1.5`.
 
 <!-- hint: Five things happen: old gradients go, forward, loss, backward, step. Which of them stand inside the region? -->
 <!-- hint: Only two do. Everything that runs in the dtype in which it ran forward, or on float32 weights, stands outside. -->
@@ -1265,19 +1430,18 @@ check.score()
 r"""
 ## What a cast cannot give back
 
-Autocast knows operations. It does not know what you compute with them. Take a loss that compares two views of the
-same things: one half of CLIP's. (CLIP averages it over the rows and over the columns; here it is the rows.) Each row of $a$ belongs to the same row of $b$.
-Similarities are cosines, divided by a small temperature $T$, and each row of $a$ should find its partner:
+Autocast knows operations. It does not know what you compute with them. Take a loss that compares two views of the same things, as one half of CLIP's loss does. Each row of $a$ belongs to the same row of $b$.
+The similarity of two rows is their cosine divided by a small temperature $T$, and each row of $a$ should be most similar to its partner:
 
 $$s_{ij} = \frac{1}{T} \, \frac{a_i \cdot b_j}{\lVert a_i \rVert \lVert b_j \rVert} \qquad\qquad
 \text{loss} = \frac{1}{n} \sum_i \Big( \log \sum_j e^{s_{ij}} - s_{ii} \Big)$$
 
-All the cosines at once are one matrix product. Two ways to write it, to be called in a region:
+All cosines together are one matrix product. Here are two ways to write the loss for use in a region:
 """
 
 
 # %%
-def loss_as_it_comes(a, b, temperature):
+def plain_loss(a, b, temperature):
     a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
     return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a), device=a.device))
 
@@ -1288,47 +1452,57 @@ def loss_with_float(a, b, temperature):
     return functional.cross_entropy(logits, torch.arange(len(a), device=a.device))
 
 
+# %% folded="Measure: the error of the loss in a region"
 def relative_error(loss_function, temperature, lower=torch.bfloat16):
     generator = torch.Generator().manual_seed(0)
     noise_a, noise_b = 0.05 * torch.randn(2, 64, 48, generator=generator)
     common = torch.randn(48, generator=generator)
     own = 0.1 * torch.randn(64, 48, generator=generator)
     a, b = (common + own + noise_a).to(device), (common + own + noise_b).to(device)
-    true_loss = loss_as_it_comes(a.double(), b.double(), temperature)
+    true_loss = plain_loss(a.double(), b.double(), temperature)
     with torch.autocast(device, dtype=lower, enabled=lower is not None):
         loss = loss_function(a, b, temperature)
     return (loss / true_loss - 1).abs().item()
 
 
+plain, with_float = (relative_error(f, 0.005) for f in (plain_loss, loss_with_float))
+without_region = relative_error(plain_loss, 0.005, lower=None)
+
+# %% folded="Predict: .float() in front of a product"
+EXACT, BETTER, SAME = "as in float32", "smaller, and far from float32's", "as without `.float()`"
+predict(
+    "03/float-in-front",
+    "In a bfloat16 region at T = 0.005, how large is the error of `loss_with_float`?",
+    EXACT if with_float < 10 * without_region else BETTER if with_float < plain / 2 else SAME,
+    "The product casts its arguments down again, so the cosines have the digits of bfloat16. Only the division by the temperature is float32 now.",
+    choices=[EXACT, BETTER, SAME],
+)
+
+# %%
 print("relative error, to one digit, at a temperature of 0.005:")
-print(f"  as it comes:            {relative_error(loss_as_it_comes, 0.005):.1g}")
-print(f"  .float() all over:      {relative_error(loss_with_float, 0.005):.1g}")
-without_region = relative_error(loss_as_it_comes, 0.005, lower=None)
-print("  outside of the region:  below 1e-5:", without_region < 1e-5)
+print(f"  plain loss in the region:  {plain:.1g}")
+print(f"  with .float() everywhere:  {with_float:.1g}")
+print("  outside of the region:     below 1e-5:", without_region < 1e-5)
 with torch.autocast(device, dtype=torch.bfloat16):
     print("dtype of a.float() @ b.float():", name_of((matrix.float() @ matrix.float()).dtype))
 
 # %% [markdown]
 r"""
-The second function says `.float()` wherever it can. It is several times better, since it divides by the temperature in float32, and
-still far off. The last line shows why: **`.float()` in front of a product is undone by the product.** The policy *lower* casts what it gets. And a
-`.float()` behind it makes 32 bits out of 8 right ones.
+The last line gives the reason: **a product undoes the `.float()` in front of it**, because the policy *lower* casts whatever arrives. A `.float()` behind the product stores 8 significant bits in 32.
 
-How wrong? The cosines are close to 1, where the numbers of bfloat16 are 1/256 apart (below 1) and the error of a rounding is up to
-1/512. That error is divided by $T$, so it grows: at $T = 0.01$ it becomes 0.2 in an exponent. As it comes, the quotient is rounded once more:
-near 100 the numbers of bfloat16 are 1/2 apart.
+The size of the error follows from the format. The cosines are close to 1, where neighboring numbers of bfloat16 are 1/256 apart (below 1), so rounding is off by up to 1/512. Dividing by $T = 0.01$ makes that 0.2, in an exponent. The plain loss rounds the quotient once more: near 100, neighboring numbers of bfloat16 are 1/2 apart.
 """
 
-# %% folded="Plot: What a bfloat16 region does to the loss"
+# %% folded="Figure 3.7: the error of the loss grows as the temperature falls"
 temperatures = [0.7**k for k in range(16)]
 figure, axes = new_figure()
 for loss_function, lower, label, color, style in (
-    (loss_as_it_comes, torch.bfloat16, "in the region, as it comes", "orange", "-"),
-    (loss_with_float, torch.bfloat16, "in the region, .float() all over", "vermilion", "--"),
-    (loss_as_it_comes, None, "outside of the region", "blue", "-"),
+    (plain_loss, torch.bfloat16, "in the region, plain", "orange", "-"),
+    (loss_with_float, torch.bfloat16, "in the region, .float() everywhere", "vermilion", "--"),
+    (plain_loss, None, "outside of the region", "blue", "-"),
 ):
-    errors = [max(relative_error(loss_function, t, lower), 1e-8) for t in temperatures]
-    axes.loglog(temperatures, errors, style, marker="o", ms=4, color=COLORS[color], label=label)
+    found = [max(relative_error(loss_function, t, lower), 1e-8) for t in temperatures]
+    axes.loglog(temperatures, found, style, marker="o", ms=4, color=COLORS[color], label=label)
 axes.set(
     title="What a bfloat16 region does to the loss",
     xlabel="temperature (no unit)",
@@ -1337,8 +1511,10 @@ axes.set(
 axes.legend()
 show(
     figure,
-    alt="Relative error of the loss against the temperature, both axes logarithmic. As it comes the "
-    "error grows as the temperature falls, to about ten percent. With float all over it grows to about four "
+    number="3.7",
+    caption="At small temperatures, the loss in the region is off by several percent. Casts to float32 around the product reduce the error and do not remove it.",
+    alt="Relative error of the loss against the temperature, both axes logarithmic. The plain loss's "
+    "error grows as the temperature falls, to about ten percent. With float everywhere it grows to about four "
     "percent, and is mostly several times smaller. Outside of the region the error stays below a hundred-thousandth.",
 )
 
@@ -1346,15 +1522,15 @@ show(
 r"""
 ### A loss that is safe under autocast
 
-Write `matching_loss(a, b, temperature)`, the loss of the formula above, so that it can be called anywhere.
+A training loop calls its loss inside a region, so a loss that divides by a small temperature has to protect itself. Write the loss of the formula above.
 
-- **In**: `a` and `b`, of shape (rows, features), float32, bfloat16 or float16, the two not always the same; `temperature`, a Python float of
-  0.01 or more. Entries may be as large as float16 allows. No row is all zeros.
-- **Out**: a float32 tensor without dimensions, with float32's digits, whether it is called outside of a region or in a
-  bfloat16 or float16 region. (What came in as 16 bits was rounded before; that is not your fault.)
-- When it returns, the region is what it was.
-- Autograd must be able to go through it, and each gradient has the dtype of its argument.
-- All of torch is **allowed**. (Float64 too: autocast leaves it alone. It takes twice the bytes of float32.)
+`matching_loss(a, b, temperature) -> Tensor`
+
+- **In** `a` and `b`: tensors of shape (rows, features), float32, bfloat16 or float16, not necessarily the same. Entries may be as large as float16 allows; no row is all zeros. `temperature`: a Python float of 0.01 or more.
+- **Out**: a zero-dimensional float32 tensor with float32's digits, computed from the values that were passed, outside of a region as well as in a bfloat16 or float16 region. After the call, the region is what it was.
+- Gradients flow to `a` and `b`, each in the dtype of its argument.
+
+With `a = b = torch.eye(2)` and the temperature 1.0, `matching_loss(a, b, 1.0)` returns `0.3133` (rounded).
 
 <!-- hint: Which operation of the three lines has the policy "lower"? What keeps autocast from casting its arguments, and what must be true of the arguments then? -->
 <!-- hint: A disabled region inside the function, and in it every tensor from outside is cast up before anything is computed with it. The norm belongs inside as well: in float16 the square of 300 is inf. -->
@@ -1464,16 +1640,14 @@ check.score()
 
 # %% [markdown]
 r"""
-### Islands
+## Islands
 
-The same happens in the middle of a network. A norm divides by the root of a mean of squares:
-$x / \sqrt{\text{mean}(x^2) + \epsilon}$. The result is of size 1 whatever the size of $x$. But on the way there is a square.
-On CUDA `pow` has the policy float32, which is why a norm that is written as `x**2` is safe there. On a CPU it is not,
-and `x * x` is safe nowhere. Slide the size of the activations:
+The same can happen in the middle of a network. A norm divides by the root of a mean of squares: $x / \sqrt{\text{mean}(x^2) + \epsilon}$. The result has size 1 whatever the size of $x$, but a square is computed on the way.
+On CUDA, `pow` has the policy float32, so a norm written with `x**2` is safe there. On a CPU it is not, and `x * x` is safe on neither. Move the slider from 50 to 300:
 """
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 pattern = torch.tensor([0.5, -1.5, 1.0, -0.25, 1.25, -1.0])
 
 
@@ -1481,7 +1655,7 @@ def root_mean_square_norm(x):
     return x * ((x * x).mean() + 1e-6).rsqrt()
 
 
-# %% tags=["nbval-ignore-output"] folded="Plot: Size of the result"
+# %% folded="Figure 3.8: a norm in three formats"
 def draw_norm(size):
     sizes = [2.0 ** (k / 4) for k in range(-8, 57)]
     figure, (left, right) = new_figure(1, 2, width_ratios=(1.4, 1))
@@ -1518,35 +1692,39 @@ play(
     label="size of the activations",
     values=[0.5, 1, 10, 50, 100, 150, 170, 180, 200, 250, 300, 1000, 10000],
     start=200,
+    number="3.8",
+    caption="In float16, the norm returns zeros as soon as the square of the largest entry overflows. The other two formats have the range for it.",
     alt="Left: the size of a normalized vector against that of its input. In float32 and bfloat16 it is 1 "
     "throughout. In float16 it is 1 and falls to 0 at about 171. Right: at size 200 the six results are "
     "all 0 in float16, and between minus 1.5 and 1.3 in float32.",
 )
 
+# %%
+for size in (170.0, 180.0):
+    result = root_mean_square_norm((size * pattern).half())
+    print(f"size {size:.0f}: largest square {(1.5 * size) ** 2:.0f}, results", result.tolist())
+
 # %% [markdown]
 r"""
-At 170 all is well. At 180 the largest entry, 1.5 times that, has a square above 65504. It becomes inf, the root is inf,
-and $x / \infty$ is **0**. No nan, no warning: the layer's output is gone, and so is its gradient. A network that
-is made of many such layers does not even look broken.
+At 180, the largest square is above 65,504, the largest number of float16. It becomes inf, the root is inf, and $x / \infty$ is **0**. No nan appears: the layer's output is gone, and its gradient with it.
 
-The cure is an *island*: a part of the network that leaves the region and computes in float32. Its output is float32,
-and the next product casts it down again, as it casts everything. Where a part holds no product, casts by hand do: the norm of
-[Llama in transformers](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py)
-casts up, and back down at its end. Its rotary embedding, in the same file, holds a product, and is an island.
+The cure is a **float32 island**, a part of the network that leaves the region and computes in float32. Its output is float32, and the next product casts it down again. If a part contains no product, casts are enough: the norm of
+[Llama in transformers](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py) casts its input up and its result back down.
 """
 
 # %% [markdown] exercise="float32-island" points=4 minutes=15 difficulty=2
 """
 ### A float32 island
 
-Complete `Float32Island(inner)`: a module that runs `inner`, a module with float32 weights, in float32, whatever region it is called in.
+A library layer that needs float32 should not have to be rewritten. Complete a module that wraps any module and runs it in float32, whatever region it is called in.
 
-- **In** (of `forward`): one or more tensors. Floating-point ones are float32, bfloat16 or float16 and reach `inner` as float32; integers
-  reach it as they are.
-- **Out**: what `inner` returns for these inputs outside of any region: a float32 tensor with float32's digits.
-- When it returns, the region is what it was.
-- Autograd goes through it. Gradients by the weights of `inner` are those of a float32 computation, and each floating-point input gets one of its
-  own dtype.
+`Float32Island(inner)`, with the method `forward(self, *inputs)`
+
+- **In** `inner`: a module with float32 weights. `inputs`: one or more tensors; floating-point ones are float32, bfloat16 or float16, and reach `inner` as float32. Integers reach it as they are.
+- **Out**: what `inner` returns for these inputs outside of any region, a float32 tensor with float32's digits. After the call, the region is what it was.
+- Gradients with respect to the weights of `inner` are those of a float32 computation, and each floating-point input gets one of its own dtype. `inner` stays in its mode, and runs once.
+
+In a bfloat16 region, `Float32Island(torch.nn.Linear(4, 2))(x).dtype` is `torch.float32`, also if `x` is bfloat16.
 
 <!-- hint: Two things lie between the inputs and the weights that can turn a float32 product into a 16-bit one. Which of them does `.float()` stop? -->
 <!-- hint: Both lines that belong together: a disabled region, and a cast of whatever comes from outside. Integers are indices or masks: what would an embedding say to a float? -->
@@ -1697,12 +1875,10 @@ check.score()
 """
 ## A checkerboard, twice
 
-Now a whole network. It gets the two coordinates of a point and shall say whether the point lies on a black or a white
-square: four layers, with 48 channels and batch norm between them. One network is trained in float32, the other in a bfloat16 region, from the
-same weights, for 160 steps each.
+Now a whole network. Its input is the two coordinates of a point, and its output should tell whether the point lies on a black or a white square. It has four convolutions with 48 channels and BatchNorm between them. Two copies train for 160 steps from the same weights, one in float32, one in a bfloat16 region.
 """
 
-# %%
+# %% folded="Train: the painter, in float32 and in a region"
 SIDE, SQUARES, WIDTH, STEPS = 40, 4, 48, 160
 line = (torch.arange(SIDE, device=device) + 0.5) / SIDE
 points = torch.stack(torch.meshgrid(line, line, indexing="ij")).unsqueeze(0)
@@ -1746,7 +1922,7 @@ last_float32, last_mixed = sum(painter_float32[-20:]) / 20, sum(painter_mixed[-2
 print("the mean of the last 20 losses is below 0.08 in float32:", last_float32 < 0.08)
 print("the two means are within a factor of 1.5:", 2 / 3 < last_mixed / last_float32 < 1.5)
 
-# %% tags=["nbval-ignore-output"] folded="Plot: the board, and what both networks drew"
+# %% tags=["nbval-ignore-output"] folded="Figure 3.9: the board, and what both networks drew"
 figure, grid = new_figure(1, 3, height=2.9, sharey=True)
 for axes, picture, title in zip(
     grid,
@@ -1760,12 +1936,14 @@ for axes, picture, title in zip(
 grid[0].set_ylabel("y (side of the board)")
 show(
     figure,
+    number="3.9",
+    caption="The board, and the two drawings after 160 steps. The losses are means over the last 20 steps; their last digits differ between machines.",
     alt="Three pictures side by side: a board of four by four squares, what the float32 network drew, and "
     "what the network in the bfloat16 region drew. The two drawings are alike: all squares are there, with "
     "soft edges.",
 )
 
-# %% tags=["nbval-ignore-output"] folded="Plot: Learning a checkerboard"
+# %% tags=["nbval-ignore-output"] folded="Figure 3.10: the loss of both runs"
 figure, axes = new_figure(height=2.8)
 axes.semilogy(painter_float32, color=COLORS["blue"], label="float32")
 axes.semilogy(painter_mixed, "--", color=COLORS["orange"], label="bfloat16 region")
@@ -1773,22 +1951,20 @@ axes.set(title="Learning a checkerboard", xlabel="training step", ylabel="mean s
 axes.legend()
 show(
     figure,
+    number="3.10",
+    caption="Single steps differ, because training amplifies rounding errors. The two runs take the same course.",
     alt="Mean squared error against training step, logarithmic. Both curves start at about 0.3 or above and "
     "fall together to about 0.04 at step 160.",
 )
 
 # %% [markdown]
 """
-Step by step the losses differ; training enlarges each rounding. As a whole they tell the same story, and the pictures
-could be swapped. (The losses in the titles are means over the last 20 steps; on your machine the last digits will be others.)
+## What it saves
 
-### What it saves
-
-Count the bytes. The weights are float32 in both, and so are their gradients and Adam's two running means. What autograd keeps for the
-way back, the *activations*, is counted as it is saved.
+Count the bytes of one training step. Weights, gradients and Adam's two running means are float32 in both runs. The **activations**, which autograd keeps for the backward pass, are counted as they are saved.
 """
 
-# %%
+# %% folded="Measure: the bytes of one training step"
 painter = make_painter()
 weights = list(painter.parameters())
 count = sum(weight.numel() for weight in weights)
@@ -1808,12 +1984,25 @@ rows = {
     "Adam's two means": (8 * count, 8 * count),
     "activations": (activations[False], activations[True]),
 }
+bytes_float32, bytes_mixed = (sum(sizes[k] for sizes in rows.values()) for k in (0, 1))
+
+# %% folded="Predict: the memory of a step"
+predict(
+    "03/bytes-of-a-step",
+    "Weights, copies, gradients, Adam's means and activations: how much of float32's memory does the bfloat16 run need?",
+    100 * bytes_mixed / bytes_float32,
+    "The activations are nearly everything here, and autocast halves them. What belongs to the weights does not shrink.",
+    between=(0, 200),
+    unit="%",
+)
+
+# %%
 print(f"{'KiB':<26}{'float32':>10}{'mixed':>10}")
 for name, (in_float32, in_mixed) in rows.items():
     print(f"{name:<26}{in_float32 / 1024:>10.0f}{in_mixed / 1024:>10.0f}")
 print(f"activations, float32 to mixed: {activations[False] / activations[True]:.1f} to 1")
 
-# %% folded="Plot: Bytes of one training step"
+# %% folded="Figure 3.11: the bytes of one training step"
 figure, axes = new_figure(height=3.0)
 palette = ("blue", "vermilion", "green", "purple", "orange")
 starts = [0.0, 0.0]
@@ -1828,6 +2017,8 @@ axes.set(title="Bytes of one training step", xlabel="MiB", ylabel="precision")
 figure.legend(loc="outside lower center", ncols=3, frameon=False)
 show(
     figure,
+    number="3.11",
+    caption="This network has few weights and many activations, so mixed precision nearly halves its memory.",
     alt="Two bars of bytes. In float32 about 1.9 MiB, nearly all of it activations. Mixed about 1.0 MiB: "
     "the activations are halved, the weights and the optimizer are as large as before, and a thin slice of "
     "16-bit copies is added.",
@@ -1835,108 +2026,193 @@ show(
 
 # %% [markdown]
 r"""
-The activations are halved. (That is the best case: where a network computes in float32 inside the region, it keeps float32.) Everything
-that belongs to the weights is as large as before, plus the copies. So mixed precision saves
-much where activations are many: large batches, large pictures, long texts.
+Autocast halves these activations. An operation that computes in float32 inside the region keeps float32 activations, so half is the best case. What belongs to the weights is as large as before, and the copies are added. Mixed precision saves much if there are many activations: large batches, large images, long texts.
 
-It can also cost memory. With $n$ weights and activations of $A$ bytes, the table's columns are $16n + A$ and, if all weights are
-copied and all activations halved, $18n + A/2$. The second is smaller only if $A > 4n$: if the activations take more memory than the weights alone.
+It can also cost memory. With $n$ weights and activations of $A$ bytes, the columns add up to $16n + A$ for float32 and, if all weights are copied and all activations halved, to $18n + A/2$. The second is smaller only if $A > 4n$, that is, if the activations need more memory than the weights.
 
-### What it costs, and when it does not pay
+## What it costs, and when it does not pay
 
-Time is a matter of the machine. The next cell measures yours: one product of two square matrices in float32, against the same
-product in a bfloat16 region, casts included. (On a CPU, on one of its threads: how well threads share the work would be
-measured as well.)
+How much faster a region is depends on the machine. The next cell measures yours (a CPU with one thread): a product of two square matrices in float32, against the same product in a region, casts included. It stops at sizes that would take too long.
 """
 
 
-# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: how much faster a bfloat16 region is"
-def times_faster(size, lower, seconds=0.4):
-    """Return how many times faster a product is in a region than in float32."""
-    left, right = torch.randn(2, size, size, device=device)
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: how much faster a product is in a region"
+import time
 
-    def in_region():
-        with torch.autocast(device, dtype=lower):
-            return left @ right
+machine = torch.backends.cpu.get_cpu_capability()
+machine = torch.cuda.get_device_name() if device == "cuda" else f"CPU, {machine}"
 
-    return time_ratio(lambda: left @ right, in_region, pairs=5, seconds=seconds)
+
+def product_in_region(left, right, lower):
+    with torch.autocast(device, dtype=lower):
+        return left @ right
+
+
+def times_faster(lower, longest=0.2):
+    """Return by size how many times faster a product is, as far as both take ``longest`` seconds."""
+    found, seconds, last = {}, 0.0, 1
+    for size in (8, 32, 128, 256, 512, 768, 2048, 4096):
+        if seconds * (size / last) ** 3 > longest:
+            break
+        both = torch.randn(2, size, size, device=device)
+        run = (
+            (lambda both=both: both[0] @ both[1]),
+            lambda both=both: product_in_region(*both, lower),
+        )
+        found[size] = time_ratio(*run, pairs=5, seconds=0.4)
+        begin = time.perf_counter()
+        sum(compute().sum().item() for compute in run)  # a number waits for the device
+        seconds, last = time.perf_counter() - begin, size
+    return found
 
 
 torch.set_num_threads(1)
-sizes = [8, 32, 128, 256, 512, 768]
-ratios = [times_faster(size, torch.bfloat16) for size in sizes]
-small_half = times_faster(96, torch.float16)
-one_step = time_ratio(lambda: paint(painter, False), lambda: paint(painter, True), pairs=5)
+faster = {name_of(lower): times_faster(lower) for lower in (torch.bfloat16, torch.float16)}
 torch.set_num_threads(threads)
-print(
-    f"torch {torch.__version__} on {device}, CPU capability",
-    torch.backends.cpu.get_cpu_capability(),
-)
-print(f"float32 takes, against a bfloat16 region, product of size {sizes[0]}: {ratios[0]}")
-print(f"the same, size {sizes[-1]}: {ratios[-1]}")
-print(f"float32 takes, against a float16 region, size 96: {small_half}")
-print(f"float32 takes, against a bfloat16 region, the painter's forward pass: {one_step}")
+print(f"torch {torch.__version__} on {machine}: float32 takes, against a region,")
+for name, ratios in faster.items():
+    for size in (min(ratios), max(ratios)):
+        print(f"{name:>8}, product of size {size:>4}: {ratios[size]}")
 recorded("bfloat16-region")
 
+# %% tags=["nbval-ignore-output"] folded="Figure 3.12: what a region gains, by the size of the product"
 figure, axes = new_figure()
-axes.fill_between(
-    sizes,
-    [r.smallest for r in ratios],
-    [r.largest for r in ratios],
-    alpha=0.25,
-    color=COLORS["blue"],
-)
-axes.loglog(sizes, [r.median for r in ratios], "o-", color=COLORS["blue"], label="median of 5")
+for (name, ratios), color in zip(faster.items(), ("blue", "vermilion"), strict=True):
+    sizes = list(ratios)
+    bounds = [r.smallest for r in ratios.values()], [r.largest for r in ratios.values()]
+    axes.fill_between(sizes, *bounds, alpha=0.25, color=COLORS[color])
+    medians = [r.median for r in ratios.values()]
+    axes.loglog(sizes, medians, "o-", color=COLORS[color], label=f"{name}, median of 5")
 axes.axhline(1, color=COLORS["black"], linestyle=":", label="as fast as float32")
-axes.set_xticks(sizes, [str(size) for size in sizes])
+axes.set_xticks(sizes := list(faster["bfloat16"]), [str(size) for size in sizes])
 axes.minorticks_off()
 axes.set(
-    title=f"What a bfloat16 region gains, on this {device.upper()}",
+    title=f"What a region gains on this machine ({machine})",
     xlabel="rows and columns of both matrices",
     ylabel="time in float32 / time in the region",
 )
 axes.legend()
 show(
     figure,
-    alt="Ratio of the time of a float32 product to that of the same product in a bfloat16 region, against "
-    "the size of the matrices, measured on the machine that ran this. Below one for small matrices; for "
-    "large ones it depends on the processor whether it rises above one or falls further.",
+    number="3.12",
+    caption="Below the dotted line, the region makes the product slower. Small products lose everywhere; whether large ones gain depends on the processor and the format.",
+    alt="Ratio of the time of a float32 product to that of the same product in a region, against "
+    "the size of the matrices, for bfloat16 and float16, measured on the machine that ran this. Below one for small matrices; for "
+    "large ones it depends on the processor and the format whether it rises above one or falls further.",
 )
 
 # %% [markdown]
 """
-Read the picture at its left end first. There the region *loses*: the casts and the region itself cost more
-than a small product, whatever the processor. At the right end it depends on what the processor has. With instructions for bfloat16 (AVX-512 BF16 or AMX on
-x86, tensor cores on a GPU) large products gain, and the curve rises above 1. Without them a large product in bfloat16 can take ten or a hundred times as long as in
-float32: the curve falls to the right. So it is with float16 on most CPUs; the printed line for size 96 tells what yours does.
+At the left end the region loses, because casts and dispatcher cost more than a small product. On a GPU, sizes up to 768 mostly measure the launch of kernels, so look at 2048 and 4096 there. At the right end, the processor decides. With instructions for bfloat16 (AVX-512 BF16 or AMX on x86, tensor cores on a
+GPU) large products gain. Without them, PyTorch still computes the product, and the curve falls. The float16 curve on a CPU shows how far.
 
-So measure before you believe a factor, also one from a paper. A small network, or one whose time goes into loading data or
-starting kernels, gains nothing. A network that is made of large products gains most.
+### The whole step, and memory bandwidth
+
+Training is more than products. An optimizer step is float32 in both cases, and operations such as ReLU do so little arithmetic that moving the numbers takes most of their time. For these, 16 bits help in another way: there are half as many bytes to move. (They gain only if their input is 16 bits already.) The next cell
+measures three operations of that kind, and whole training steps of the painter and of a network with wider layers.
+"""
+
+
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: bandwidth, and whole training steps"
+def make_wide():
+    layers = [torch.nn.Linear(64, 512), torch.nn.ReLU()]
+    for _ in range(3):
+        layers += [torch.nn.Linear(512, 512), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(512, 10)).to(device)
+
+
+def wide_loss(model, mixed):
+    with torch.autocast(device, dtype=torch.bfloat16, enabled=mixed):
+        return functional.cross_entropy(model(pixels), labels)
+
+
+def make_step(make_model, compute_loss, mixed):
+    model = make_model()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+
+    def step():
+        optimizer.zero_grad()
+        compute_loss(model, mixed).backward()
+        optimizer.step()
+
+    return step
+
+
+torch.set_num_threads(1)
+print(f"torch {torch.__version__} on {machine}: float32 takes, against bfloat16,")
+many = torch.randn(2**22, device=device)
+for name, operation in (
+    ("copy", torch.clone),
+    ("relu", functional.relu),
+    ("gelu", functional.gelu),
+):
+    run = (lambda o=operation: o(many)), lambda o=operation, low=many.bfloat16(): o(low)
+    print(f"{name} of 4 million numbers: {time_ratio(*run, pairs=5, seconds=0.4)}")
+for name, make_model, compute_loss in (
+    ("painter", make_painter, lambda model, mixed: paint(model, mixed)[1]),
+    ("wide network", make_wide, wide_loss),
+):
+    model = make_model()
+    run = [lambda k=k, f=compute_loss, m=model: f(m, k) for k in (False, True)]
+    print(f"{name}, forward pass and loss: {time_ratio(*run, pairs=3, seconds=0.5)}")
+    run = [make_step(make_model, compute_loss, k) for k in (False, True)]
+    print(f"{name}, whole training step: {time_ratio(*run, pairs=3, seconds=0.8)}")
+    for mixed in (False, True) if device == "cuda" else ():
+        step = make_step(make_model, compute_loss, mixed)
+        step()
+        torch.cuda.reset_peak_memory_stats()
+        step()
+        peak = torch.cuda.max_memory_allocated() / 2**20
+        print(f"{name}, {'mixed' if mixed else 'float32'}: peak of the allocator {peak:.1f} MiB")
+torch.set_num_threads(threads)
+recorded("mixed-steps")
+del many, model, run
+
+# %% [markdown]
+"""
+Compare the forward pass of a network with its whole step before you believe a factor, also one from a paper or the "2 to 8 times" of a slide: both the hardware and the share of large products in *your* step decide. A small network, or one whose time goes into loading data or launching kernels, gains nothing. A network made of
+large products gains most.
 """
 
 # %% [markdown]
 """
 ## Bug hunt: the positions that fell together
 
-A transformer that uses rotary embeddings turns each query and key by angles: the position in the text, times a frequency.
-All angles at once are a product of a column and a row. The author knew that angles need digits, and wrote `.float()` in front of both.
-The model was trained in a bfloat16 region. On short texts nobody noticed anything. On long ones it mixed up neighbors.
+A transformer with rotary embeddings turns each query and key by angles that depend on the position in the text: each angle is the position times a frequency. The function below computes all angles of a text. Its author tested it in float32 and on short texts. In a bfloat16 region, on long texts, the model mixed up neighboring tokens.
 """
 
 
 # %%
-def angles_from_the_wild(positions, frequencies):
-    return positions.float()[:, None] @ frequencies.float()[None, :]
+def angles_from_the_wild(positions, dimensions=8, base=100.0):
+    exponents = torch.arange(0, dimensions, 2).float() / dimensions
+    frequencies = base**-exponents
+    return positions.float()[:, None] @ frequencies[None, :]
 
 
-frequencies = 100.0 ** -torch.linspace(0, 1, 4)
+def different_rows(start, lower=torch.bfloat16):
+    positions = torch.arange(start, start + 40)
+    with torch.autocast("cpu", dtype=lower, enabled=lower is not None):
+        return len(angles_from_the_wild(positions).unique(dim=0))
+
+
+# %% folded="Predict: how many positions can be told apart"
+predict(
+    "03/distinct-positions",
+    "40 neighboring positions, from 1000 on, go into the function in a bfloat16 region. How many different rows of angles come out?",
+    different_rows(1000),
+    "Find out below why several neighbors get the same angles.",
+    between=(1, 40),
+)
+
+# %%
+print("positions 0 to 39, bfloat16 region:     ", different_rows(0), "different rows")
+print("positions 1000 to 1039, bfloat16 region:", different_rows(1000), "different rows")
+print("positions 1000 to 1039, no region:      ", different_rows(1000, None), "different rows")
+
+# %% folded="Figure 3.13: the fastest angle"
 positions = torch.arange(1000, 1040)
 with torch.autocast("cpu", dtype=torch.bfloat16):
-    angles = angles_from_the_wild(positions, frequencies).float()
-print("positions:              ", len(positions))
-print("different rows of angles:", len(angles.unique(dim=0)))
-
-# %% folded="Plot: The fastest angle"
+    angles = angles_from_the_wild(positions).float()
 figure, axes = new_figure(height=2.8)
 # The fastest frequency is 1, so its angles are the positions themselves.
 axes.plot(positions, positions, color=COLORS["blue"], label="position × frequency")
@@ -1947,6 +2223,8 @@ axes.set(title="The fastest angle", xlabel="position in the text", ylabel="angle
 axes.legend()
 show(
     figure,
+    number="3.13",
+    caption="The fastest frequency is 1, so the angle should equal the position. The function returns a staircase.",
     alt="Angle against position from 1000 to 1040. The true angle is a straight line of slope one. What the "
     "function gave is a staircase with steps of four, and of eight beyond 1024.",
 )
@@ -1955,15 +2233,17 @@ show(
 """
 ### Bug hunt: angles for long texts
 
-Find out, in cells of your own, which operation loses the digits, and why `.float()` does not help. Then write
-`position_angles(positions, frequencies)`, which can be called in any region.
+Models with rotary embeddings are trained in regions, and their texts get longer. Find out, in cells of your own, where the angles go wrong and why short texts hide it. Then write a function that can be called in any region.
 
-- **In**: `positions`, integers (int64) or float32, of shape (n,), from 0 to a million; `frequencies`, float32, of shape (m,).
-- **Out**: a float32 tensor of shape (n, m): each position times each frequency, exact to float32's rounding, in a region and outside.
-- Autograd must be able to go to the frequencies.
-- After the call the region is what it was.
+`position_angles(positions, frequencies) -> Tensor`
 
-<!-- hint: Look at the dtype of what the function returned inside of the region. Which policy does that operation have? -->
+- **In** `positions`: int64 or float32, of shape (n,), from 0 to a million. `frequencies`: float32, of shape (m,).
+- **Out**: a float32 tensor of shape (n, m), each position times each frequency, exact to float32's rounding, in a region and outside. After the call, the region is what it was.
+- Gradients flow to the frequencies.
+
+In a bfloat16 region, `position_angles(torch.tensor([1000, 1001]), torch.ones(1))` returns `[[1000.0], [1001.0]]`.
+
+<!-- hint: Look at the dtype of what the function returned inside of the region. Which line gives that dtype, and which policy does its operation have? -->
 <!-- hint: There are two ways out: take the operation out of the region, or write the same numbers with an operation that has another policy. -->
 <!-- hint: A column times a row needs no matrix product: the element-wise product of shapes (n, 1) and (1, m) broadcasts to (n, m), and its policy is "widest". -->
 """
@@ -2057,73 +2337,75 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>The bug (open this once you have found it)</summary>
 
-`@` has the policy *lower*. It casts both factors to bfloat16, also those that were just cast to float32. Between 1024 and 2048
-the numbers of bfloat16 are 8 apart, so eight neighbors share one angle. Up to 256 every whole number has its own, so
-in short texts neighbors stayed apart.
+`@` has the policy *lower*, so it casts both factors to bfloat16, also the positions that were just cast to float32. From 1024 to 2048, neighboring numbers of bfloat16 are 8 apart, so eight neighbors share an angle. Up to 256, bfloat16 holds every integer, so short texts hide the bug.
+
+Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)); their angles are computed in a disabled region now. In 2026, an image model of diffusers whose positions begin at 65,536 drew a single flat color in a bfloat16 region
+([issue 13920](https://github.com/huggingface/diffusers/issues/13920)). At that size, neighboring numbers are 512 apart, so all positions of an image were one.
 </details>
-
-It was found in the Llama and Gemma of transformers in 2024
-([pull request 29285](https://github.com/huggingface/transformers/pull/29285)); since then the angles are computed in a disabled region. It
-came back elsewhere: in 2026 an image model of diffusers, whose positions begin at 65536, drew one flat color in a bfloat16 region
-([issue 13920](https://github.com/huggingface/diffusers/issues/13920)). There the step is 512, and all positions of a picture were one.
 """
 
 # %% [markdown]
 """
 ## In the wild
 
-| what | where it is settled |
+| where | what it is called |
 | --- | --- |
-| regions | [`torch.autocast`](https://docs.pytorch.org/docs/stable/amp.html#autocasting)`(device_type, dtype=, enabled=, cache_enabled=)`. The older `torch.cuda.amp.autocast` is deprecated and warns |
-| a layer of your own | [`torch.amp.custom_fwd` and `custom_bwd`](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#autocast-and-custom-autograd-functions) give a custom autograd function the region of its forward pass, on the way back too |
-| forbidden | `binary_cross_entropy` raises an error in a CUDA region: use `binary_cross_entropy_with_logits` ([documentation](https://docs.pytorch.org/docs/stable/amp.html#prefer-binary-cross-entropy-with-logits-over-binary-cross-entropy)) |
+| PyTorch | [`torch.autocast`](https://docs.pytorch.org/docs/stable/amp.html#autocasting)`(device_type, dtype=, enabled=, cache_enabled=)`. The older `torch.cuda.amp.autocast` is deprecated and warns |
+| custom autograd functions | [`torch.amp.custom_fwd` and `custom_bwd`](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#autocast-and-custom-autograd-functions): the backward pass gets the region of the forward pass |
+| an operation that raises | `binary_cross_entropy` raises an error in a CUDA region: use `binary_cross_entropy_with_logits` ([documentation](https://docs.pytorch.org/docs/stable/amp.html#prefer-binary-cross-entropy-with-logits-over-binary-cross-entropy)) |
 | transformers, Accelerate | `TrainingArguments(bf16=True)` or `fp16=True` ([Trainer](https://huggingface.co/docs/transformers/main_classes/trainer)); [`Accelerator(mixed_precision="bf16")`](https://huggingface.co/docs/accelerate/usage_guides/mixed_precision) |
 | Lightning | `Trainer(precision="bf16-mixed")` is a region; `"bf16-true"` converts the whole model ([precision](https://lightning.ai/docs/pytorch/stable/common/precision_basic.html)) |
-| sharded training | [`MixedPrecisionPolicy(param_dtype=, reduce_dtype=)`](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html): casts by module, not by operation |
+| FSDP | [`fully_shard`](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html)`(module, mp_policy=MixedPrecisionPolicy(param_dtype=, reduce_dtype=))`: casts by module, not by operation |
 | Keras | [`keras.mixed_precision.set_global_policy("mixed_bfloat16")`](https://keras.io/api/mixed_precision/): casts by layer |
 | JAX | no regions: [Flax](https://flax.readthedocs.io/en/latest/api_reference/flax.linen/layers.html) modules take `dtype=` for computing and `param_dtype=` for storing |
-| other hardware | [`torch.autocast("mps")`, `"xpu"`](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference): same idea, lists of their own |
+| other hardware | [`torch.autocast("mps")`, `"xpu"`](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference): the same idea with other lists |
+
+Every library that computes inside a region gets 16-bit tensors from its products. If a library has no 16-bit version of an operation, the call fails; a float32 island around it is the way out.
 """
 
 # %% [markdown]
 """
 ## Recap
 
-1. `.half()` gives every number 16 bits, small constants, updates and squares included; autocast keeps the weights in float32 and gives
-   each operation what it needs.
-2. There are three policies, lower, float32 and widest; which operation has which depends on the kind of device, and two runs tell it.
-3. Autocast is a layer of the dispatcher that casts the arguments of one call; it keeps the 16-bit copies of weights until the
-   outermost region ends, and does not notice when the weights change.
-4. Forward pass and loss stand inside the region, backward and optimizer outside.
-5. `.float()` does not protect a product: it takes a disabled region and a cast up, together.
+1. `.half()` makes everything 16 bits wide, including small constants, squares and updates. Autocast keeps the weights in float32 and chooses a dtype for each operation.
+2. There are three policies, lower, float32 and widest. Which operation has which depends on the kind of device, and two runs reveal it.
+3. Autocast is a layer of the dispatcher that casts the arguments of one call. It keeps 16-bit copies of weights until the outermost region ends, and does not notice if a weight changes.
+4. The forward pass and the loss belong inside the region, the backward pass and the optimizer outside.
+5. A product undoes a `.float()` in front of it. To compute in float32 inside a region takes a disabled region and a cast, together.
+6. Try bfloat16 first, name the dtype, and measure a whole training step before you believe a speedup.
 
 ### Test yourself
 
 <details><summary>1. A model was converted with .half(). Its loss is fine in step 1 and nan in step 2. Name a reason that has nothing to do with the loss.</summary>
 
-Adam's epsilon of 1e-8 is 0 in float16, and so is a thousandth of a small gradient's square. The update is something / 0, or 0 / 0 where the gradient is exactly 0.
+Adam's epsilon of 1e-8 is 0 in float16, and so is a thousandth of a small gradient's square. The update is a nonzero number divided by 0, or 0 / 0 where the gradient is exactly 0.
 </details>
 
-<details><summary>2. In a bfloat16 region on a CPU, what is the dtype of softmax(x @ w), and what on CUDA?</summary>
+<details><summary>2. In a bfloat16 region on a CPU, what is the dtype of softmax(x @ w), and what is it on CUDA?</summary>
 
-Bfloat16 on the CPU, where softmax has no entry in autocast's lists; float32 on CUDA.
+Bfloat16 on the CPU, where autocast does not touch softmax; float32 on CUDA.
 </details>
 
-<details><summary>3. The forward pass, the backward pass and the optimizer of all steps stand in one region. The loss does not move. Why?</summary>
+<details><summary>3. The forward pass, the backward pass and the optimizer of all steps are in one region. The loss does not move. Why?</summary>
 
-The cache holds the 16-bit copies of the weights of the first step until the region ends. Every later forward pass uses them.
+The cache holds the 16-bit copies of the first step's weights until the region ends, and every later forward pass uses them.
 </details>
 
-<details><summary>4. Inside a region somebody writes (a.float() @ b.float()).float(). How many digits has the result?</summary>
+<details><summary>4. Inside a bfloat16 region, somebody writes (a.float() @ b.float()).float(). How many digits does the result have?</summary>
 
-Those of the region's dtype, two to three in bfloat16: the product casts its arguments down, whatever was done to them, and the last cast only makes the number wider.
+Two to three decimal digits, those of bfloat16. The product casts its arguments down, and the last cast only stores the number in a wider format.
 </details>
 
-<details><summary>5. A model has a billion weights, and its batch is one short text. How much memory will autocast save?</summary>
+<details><summary>5. A model has a billion weights, and its batch is one short text. How much memory does autocast save?</summary>
 
 Little or none. It halves activations, of which there are few here, and adds 16-bit copies of the weights.
+</details>
+
+<details><summary>6. On a T4, torch.cuda.is_bf16_supported() returns True. Should you train in bfloat16 there?</summary>
+
+Not for speed. The answer counts emulation; with `including_emulation=False` it is False. Use float16 with a scaler, or float32.
 </details>
 
 ### References
@@ -2131,6 +2413,7 @@ Little or none. It halves activations, of which there are few here, and adds 16-
 - PyTorch documentation, ["Automatic Mixed Precision package"](https://docs.pytorch.org/docs/stable/amp.html): `torch.autocast`, "Op Eligibility", "Autocast Op Reference".
 - PyTorch documentation, ["Automatic Mixed Precision examples"](https://docs.pytorch.org/docs/stable/notes/amp_examples.html): "Typical Mixed Precision Training".
 - PyTorch documentation, ["Fake tensor"](https://docs.pytorch.org/docs/stable/torch.compiler_fake_tensor.html), and ["Extending PyTorch"](https://docs.pytorch.org/docs/stable/notes/extending.html): torch function modes and dispatch modes.
+- PyTorch documentation, ["CUDA semantics"](https://docs.pytorch.org/docs/stable/notes/cuda.html): TF32 and its switches.
 - P. Micikevicius and others, "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), ICLR 2018, section 3.
 - D. Kalamkar and others, "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
 - A. Radford and others, "Learning Transferable Visual Models From Natural Language Supervision", [arXiv:2103.00020](https://arxiv.org/abs/2103.00020), 2021, section 2.3 (the matching loss and its temperature).
@@ -2146,9 +2429,12 @@ Little or none. It halves activations, of which there are few here, and adds 16-
 | policy | 转换策略 | what autocast does to an operation: lower, float32 or widest |
 | half precision | 半精度 | float16, 5 bits of exponent and 10 of fraction |
 | bfloat16 | 脑浮点格式 | float32's 8 bits of exponent, and 7 of fraction |
+| TF32 | TF32 格式 | float32's 8 bits of exponent and float16's 10 of fraction, inside a product of float32 tensors |
 | master weights | 主权重 | the float32 weights that the optimizer updates |
 | type promotion | 类型提升 | the rule by which mixed dtypes give the wider one |
-| dispatcher | 调度器 | the part of PyTorch that hands each call from layer to layer |
+| dispatcher | 调度器 | the part of PyTorch that passes each call from layer to layer |
+| dispatch mode | 分发模式 | Python code that sees each call of a kernel |
+| torch function mode | torch 函数模式 | Python code that sees each call of a function of torch |
 | fake tensor | 伪张量 | a tensor with shape, dtype and device, and no data |
 | cast cache | 转换缓存 | the 16-bit copies of weights that a region keeps |
 | disabled region | 禁用区域 | a region inside another in which nothing is cast |
@@ -2156,6 +2442,14 @@ Little or none. It halves activations, of which there are few here, and adds 16-
 | activation | 激活值 | an intermediate result that is kept for the backward pass |
 | rotary embedding | 旋转位置编码 | position as an angle by which queries and keys are turned |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("03")
 
 # %%
 progress("03")
