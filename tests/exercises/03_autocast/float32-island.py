@@ -330,3 +330,34 @@ class Float32Island(torch.nn.Module):
         cast = [x.float() if x.is_floating_point() else x for x in inputs]
         with torch.autocast(next(self.inner.parameters()).device.type, enabled=False):
             return self.inner(*cast)
+
+
+# %% wrong: runs the module inside twice, once for its dtype
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            kind = self.inner(*cast).dtype
+            return self.inner(*cast).to(kind)
+
+
+# %% wrong: runs the module inside in training mode
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner.train()(*cast)

@@ -292,3 +292,23 @@ def matching_loss(a, b, temperature):
     torch.set_autocast_enabled("cpu", enabled)
     torch.set_autocast_dtype("cpu", torch.bfloat16)
     return loss
+
+
+# %% wrong: casts up only where both views are 16 bits wide
+def matching_loss(a, b, temperature):
+    low = (torch.float16, torch.bfloat16)
+    if a.dtype in low and b.dtype in low:
+        a, b = a.float(), b.float()
+    with torch.autocast(a.device.type, enabled=False):
+        units_a, units_b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
+        kind = torch.promote_types(a.dtype, b.dtype)
+        logits = (units_a.to(kind) @ units_b.to(kind).T).float() / temperature
+        return functional.cross_entropy(logits, torch.arange(len(a)))
+
+
+# %% wrong: both views in the dtype of the first, before anything else
+def matching_loss(a, b, temperature):
+    b = b.to(a.dtype)
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
