@@ -2,8 +2,8 @@
 """
 # 03 · Autocast
 
-A number of 16 bits takes half the memory of one of 32, and hardware that is built for 16-bit numbers multiplies them faster. PyTorch converts a whole model with one call, `model.half()`. One step of
-Adam later, the model below predicts nothing but nan.
+A number of 16 bits takes half the memory of one of 32, and hardware that is built for 16-bit numbers multiplies them faster. PyTorch converts a whole model with one call, `model.half()`.
+Here is what becomes of the training of a model that was converted like this.
 
 **中文**: 本章讲自动混合精度：按算子选择精度的 autocast、三种类型策略、嵌套与禁用区域、float32 主权重、混合精度训练步，以及它何时不划算。
 """
@@ -131,7 +131,7 @@ show(
 r"""
 ## A network of halves
 
-Data, model and learning rate are the same in all three runs, so the loss in float16 must come from the format. Adam divides a running mean of the gradient by the square root of a running mean of its
+Data, model and learning rate are the same in all three runs, so the nan must come from the format. Adam divides a running mean of the gradient by the square root of a running mean of its
 square, plus a small number $\epsilon$ that keeps the division safe. By default, $\epsilon = 10^{-8}$.
 """
 
@@ -230,8 +230,7 @@ What autocast does to an operation is its **policy**. This chapter distinguishes
 | **float32** | casts the arguments to float32 | float32 | float32 |
 | **widest** | leaves the arguments alone, or casts them to the widest dtype among them | float32 | 16 bits |
 
-The policy *widest* includes all operations that autocast does not touch. If all arguments have the same dtype, so does the result. With mixed dtypes, an untouched operation follows its own rules: on a CPU, `add` returns the wider dtype, `layer_norm` returns the dtype of its
-first argument, and `dot` raises an error.
+The policy *widest* includes all operations that autocast does not touch. If all arguments have the same dtype, so does the result. With mixed dtypes, an untouched operation follows its own rules: `add` returns the wider dtype, and `dot` raises an error.
 
 The result's dtype reveals the policy: run an operation once on float32 arguments and once on 16-bit arguments. Try it first on a softmax of a product, on the CPU:
 """
@@ -394,10 +393,10 @@ print("the same, in float32:          ", ones[:1001].bfloat16().float().sum().it
 Below, each box is an operation of a small network, and the label on an arrow is the dtype of the tensor that flows there. A box says in which dtype it computes; the text on its right lists the casts that autocast makes first. The weights of the two linear layers
 and the target of the loss are float32.
 
-Choose whose policies apply and the dtype of the region. Then draw: take the autocast region or no region, and drag over the fields on the left, or select a field and press Enter.
+Choose whose policies apply and the dtype of the region. Then choose what to draw and drag over the fields on the left, or move to a field with the Tab key and press Enter.
 
 - Switch from CPU to CUDA. Which two boxes change, and which third box changes because of them?
-- Draw the region around the linear layers only. Where is float32 lost, and where does it return?
+- Clear the region, and draw a new one around the two linear layers only. Why is the loss float32 all the same?
 """
 
 # %%
@@ -405,7 +404,7 @@ explore_autocast()
 
 # %% [markdown]
 """
-A cast to float32 does not bring back digits that a cast to 16 bits has removed. On CUDA, `layer_norm` computes in float32, and its input has the digits of bfloat16 all the same.
+A cast to float32 does not bring back digits that a cast to 16 bits has removed. On CUDA, `layer_norm` computes in float32, but its input has only the digits of bfloat16. With a region around the linear layers only, the loss is float32 by type promotion, because its target is float32.
 
 ## Bfloat16 first
 
@@ -424,7 +423,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 So a region without `dtype=` behaves differently on a laptop and on a GPU. Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling. Kalamkar and others (2019) trained networks from several domains in
 bfloat16, in as many iterations as in float32 and without a change of hyperparameters. The price is the epsilon, eight times that of float16. Take float16, with the scaler of chapter 04, if a computation needs those three bits, or if the GPU has no fast bfloat16.
 
-A T4, for example, has tensor cores for float16 and none for bfloat16. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts emulation ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)). Ask for hardware with
+A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/), for example, has tensor cores for float16 and none for bfloat16. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts emulation ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)). Ask for hardware with
 `including_emulation=False`. Since PyTorch 2.6, [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html) names the GPU or other accelerator of any maker; its `type` is what `torch.autocast` takes.
 """
 
@@ -446,7 +445,7 @@ print("precision of float32 products:", torch.get_float32_matmul_precision())
 """
 ### The same float32, other digits
 
-A region is not the only way to faster products. NVIDIA's tensor cores since Ampere multiply float32 tensors in **TF32**: they read 10 bits of each fraction and keep the 8 bits of exponent. All dtypes stay float32, so nothing in the code shows it. The next cell rounds the factors of a
+A region is not the only way to faster products. NVIDIA's tensor cores since Ampere multiply float32 tensors in **TF32**: they read 10 bits of each fraction and keep the 8 bits of exponent. All tensors stay float32, so no dtype shows it. The next cell rounds the factors of a
 product as each format would:
 """
 
@@ -473,7 +472,7 @@ for name, rounded in {
 # %% [markdown]
 """
 TF32 has the fraction of float16 and the range of float32. In PyTorch, convolutions use TF32 by default and matrix products do not. Since PyTorch 2.9, `torch.backends.cuda.matmul.fp32_precision = "tf32"` switches it on for products, and `torch.backends.cudnn.conv.fp32_precision = "ieee"` off for
-convolutions; the older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). If you compare mixed precision with float32, say which float32.
+convolutions; the older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). If you compare mixed precision with float32, say whether that float32 includes TF32.
 """
 
 # %% [markdown]
@@ -911,7 +910,7 @@ explore_autocast(["region", "region", "region", "disabled", "region", "region"])
 """
 ### Predict the dtypes
 
-Whoever can predict dtypes finds a lossy product before the code runs. Write a function that finds the dtype of each result of a small program without running it.
+If you can predict dtypes, you find a lossy product before the code runs. Write a function that finds the dtype of each result of a small program without running it.
 
 `predict_dtypes(program, dtypes, policies) -> dict`
 
@@ -1139,7 +1138,7 @@ check.score()
 
 In the documentation's recipe ([Typical Mixed Precision Training](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#typical-mixed-precision-training)), the forward pass and the loss are inside the region; the backward pass and the optimizer are outside. Each of these choices has a reason.
 
-**The loss inside.** You have measured that losses have the policy float32. Outside of the region, the loss of bfloat16 logits is computed in bfloat16, which has two or three decimal digits:
+**The loss inside.** You have measured that `cross_entropy` has the policy float32. Outside of the region, the loss of bfloat16 logits is computed in bfloat16, which has two or three decimal digits:
 """
 
 # %%
@@ -1629,9 +1628,9 @@ with check.property("entries as large as float16 allows, in either argument"):
     keeps_digits(b, a, 0.02, None)
 with check.property("float32 in one argument, 16 bits in the other"):
     a, b = draw_views(13, 8)
-    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", with_respect_to=0)
-    keeps_digits(a.half(), b, 0.02, "float16", with_respect_to=0)
-    keeps_digits(a.half(), b, 0.02, None, with_respect_to=1)
+    keeps_digits(a, b.bfloat16(), 0.01, "bfloat16", with_respect_to=0)
+    keeps_digits(a.bfloat16(), b, 0.01, "float16", with_respect_to=1)
+    keeps_digits(a.half(), b, 0.01, None, with_respect_to=0)
 with check.property("the region is what it was afterwards"):
     for lower in ("bfloat16", "float16", None):
         rows = check.draw.integer(10, 18)
@@ -1653,7 +1652,7 @@ check.score()
 r"""
 ## Islands
 
-The same can happen in the middle of a network. A norm divides by the root of a mean of squares: $x / \sqrt{\text{mean}(x^2) + \epsilon}$. The result has size 1 whatever the size of $x$, but a square is computed on the way.
+Overflow does its damage in the middle of a network, too. A norm divides by the root of a mean of squares: $x / \sqrt{\text{mean}(x^2) + \epsilon}$. The result has size 1 whatever the size of $x$, but a square is computed on the way.
 On CUDA, `pow` has the policy float32, so a norm written with `x**2` is safe there. On a CPU it is not, and `x * x` is safe on neither. Move the slider from 50 to 300:
 """
 
@@ -1712,12 +1711,16 @@ play(
 
 # %%
 for size in (170.0, 180.0):
-    result = root_mean_square_norm((size * pattern).half())
-    print(f"size {size:.0f}: largest square {(1.5 * size) ** 2:.0f}, results", result.tolist())
+    x = (size * pattern).half().requires_grad_(True)
+    normed = root_mean_square_norm(x)
+    (gradient,) = torch.autograd.grad(normed[0], [x])
+    print(f"size {size:.0f}: largest square {(1.5 * size) ** 2:.0f}, ", end="")
+    print(f"results {[round(entry, 1) for entry in normed.tolist()]}, ", end="")
+    print(f"gradient all 0: {not gradient.any()}")
 
 # %% [markdown]
 r"""
-At 180, the largest square is above 65,504, the largest number of float16. It becomes inf, the root is inf, and $x / \infty$ is **0**. No nan appears: the layer's output is gone, and its gradient with it.
+At 180, the largest square is above 65,504, the largest number of float16. It becomes inf, the root is inf, and $x / \infty$ is **0**. No nan appears: the layer's output is gone, and so is its gradient.
 
 The cure is a **float32 island**, a part of the network that leaves the region and computes in float32. Its output is float32, and the next product casts it down again. If a part contains no product, casts are enough: the norm of
 [Llama in transformers](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py) casts its input up and its result back down.
@@ -1901,7 +1904,7 @@ check.score()
 """
 ## A checkerboard, twice
 
-Now a whole network. Its input is the two coordinates of a point, and its output should tell whether the point lies on a black or a white square. It has four convolutions with 48 channels and BatchNorm between them. Two copies train for 160 steps from the same weights, one in float32, one in a bfloat16 region.
+Now train a whole network. Its input is the two coordinates of a point, and its output should tell whether the point lies on a black or a white square. It has four convolutions with 48 channels and BatchNorm between them. Two copies train for 160 steps from the same weights, one in float32, one in a bfloat16 region.
 """
 
 # %% folded="Train: the painter, in float32 and in a region"
@@ -1957,7 +1960,7 @@ for axes, picture, title in zip(
     strict=True,
 ):
     axes.imshow(picture, cmap="gray", vmin=0, vmax=1, extent=(0, 1, 0, 1), origin="lower")
-    axes.set(title=title, xlabel="x (side of the board)")
+    axes.set(title=title, xlabel="x (side of the board)", xticks=(0, 0.5, 1))
     axes.grid(False)
 grid[0].set_ylabel("y (side of the board)")
 show(
@@ -2121,7 +2124,7 @@ axes.legend()
 show(
     figure,
     number="3.12",
-    caption="Below the dotted line, the region makes the product slower. Small products lose everywhere; whether large ones gain depends on the processor and the format.",
+    caption="Below the dotted line, the region makes the product slower. The smallest products lose; whether large ones gain depends on the processor and the format.",
     alt="Ratio of the time of a float32 product to that of the same product in a region, against "
     "the size of the matrices, for bfloat16 and float16, measured on the machine that ran this. Below one for small matrices; for "
     "large ones it depends on the processor and the format whether it rises above one or falls further.",
@@ -2129,13 +2132,13 @@ show(
 
 # %% [markdown]
 """
-At the left end the region loses, because casts and dispatcher cost more than a small product. On a GPU, sizes up to 768 mostly measure the launch of kernels, so look at 2048 and 4096 there. At the right end, the processor decides. With instructions for bfloat16 (AVX-512 BF16 or AMX on x86, tensor cores on a
-GPU) large products gain. Without them, PyTorch still computes the product, and the curve falls. The float16 curve on a CPU shows how far.
+At the left end the region loses, because the casts cost more than a small product. On a GPU, sizes up to 768 mainly measure the time to launch kernels, so look at 2048 and 4096 there. At the right end, the processor decides. With instructions for a format (AVX-512 BF16 or AMX on x86, tensor cores on a
+GPU), large products gain. Without them, PyTorch still computes the product and takes longer than in float32; compare the two curves above.
 
 ### The whole step, and memory bandwidth
 
-Training is more than products. An optimizer step is float32 in both cases, and operations such as ReLU do so little arithmetic that moving the numbers takes most of their time. For these, 16 bits help in another way: there are half as many bytes to move. (They gain only if their input is 16 bits already.) The next cell
-measures three operations of that kind, and whole training steps of the painter and of a network with wider layers.
+Training is more than products. The optimizer works in float32 in both cases. And operations such as ReLU do so little arithmetic that the speed of memory can limit them. If their input is 16 bits wide already, they have half as many bytes to move, so 16 bits can help where products decide nothing. The next cell
+measures three such operations, and whole training steps of the painter and of a network with wider layers.
 """
 
 
@@ -2197,8 +2200,7 @@ del many, many_low, model, run
 
 # %% [markdown]
 """
-Compare the forward pass of a network with its whole step before you believe a factor, also one from a paper or the "2 to 8 times" of a slide: both the hardware and the share of large products in *your* step decide. A small network, or one whose time goes into loading data or launching kernels, gains nothing. A network made of
-large products gains most.
+Micikevicius and others (section 1) report that GPUs of their time did 2 to 8 times as much arithmetic per second in float16 as in float32. Such a factor is about arithmetic. Your training step has other parts, so measure the whole step before you expect that factor from it. A network of small layers can even lose. A run that waits for its data, or for kernels to be launched, is not limited by arithmetic, so faster arithmetic does not shorten it.
 """
 
 # %% [markdown]

@@ -294,18 +294,6 @@ def matching_loss(a, b, temperature):
     return loss
 
 
-# %% wrong: casts up only where both views are 16 bits wide
-def matching_loss(a, b, temperature):
-    low = (torch.float16, torch.bfloat16)
-    if a.dtype in low and b.dtype in low:
-        a, b = a.float(), b.float()
-    with torch.autocast(a.device.type, enabled=False):
-        units_a, units_b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
-        kind = torch.promote_types(a.dtype, b.dtype)
-        logits = (units_a.to(kind) @ units_b.to(kind).T).float() / temperature
-        return functional.cross_entropy(logits, torch.arange(len(a)))
-
-
 # %% wrong: both views in the dtype of the first, before anything else
 def matching_loss(a, b, temperature):
     b = b.to(a.dtype)
