@@ -910,7 +910,7 @@ explore_autocast(["region", "region", "region", "disabled", "region", "region"])
 """
 ### Predict the dtypes
 
-If you can predict dtypes, you find a lossy product before the code runs. Write a function that finds the dtype of each result of a small program without running it.
+If you can predict dtypes, you find a product with too few digits before the code runs. Write a function that finds the dtype of each result of a small program without running it.
 
 `predict_dtypes(program, dtypes, policies) -> dict`
 

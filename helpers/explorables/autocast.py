@@ -57,8 +57,8 @@ def explore_autocast(
     Args:
         marks: for each operation "region", if it is in an autocast region, "disabled", if it is
             in a disabled region, or "none".
-        device: whose policies hold, "cpu" or "cuda".
-        lower: the dtype of the region, "bfloat16" or "float16".
+        device: whose policies hold, ``"cpu"`` or ``"cuda"``.
+        lower: the dtype of the region, ``"bfloat16"`` or ``"float16"``.
 
     Raises:
         ValueError: if there are not as many marks as operations, or a word is none of these.

@@ -21,6 +21,7 @@ FAULTS = (
         "digit_labels[:256].to(device)",
         "digit_labels[:256]",
         _TWO_DEVICES,
+        shows_in="loss_in_autocast = torch.autocast(",
     ),
     Fault(
         "03-autocast",
