@@ -744,12 +744,14 @@ with check.property('"widest" is float32 if an argument is, and 16 bits otherwis
     a, b = check.draw.normal(6), check.draw.normal(6, dtype=torch.bfloat16)
     steps = [("mixed", "dot", ("a", "b")), ("named", "dot", ("b",), {"tensor": "a"})]
     steps += [("narrow", "dot", ("b", "b")), ("scaled", "mul", ("b", "scalar"))]
-    scalar = check.draw.normal(1)[0]
-    got = run_in_toy(steps, a=a, b=b, scalar=scalar)
+    steps += [("half", "dot", ("h", "h"))]
+    scalar, h = check.draw.normal(1)[0], check.draw.normal(5, dtype=torch.float16)
+    got = run_in_toy(steps, a=a, b=b, scalar=scalar, h=h)
     expected = (a.double() @ b.double()).float()
     check.close(got["mixed"], expected, atol=1e-5, what="float32 · bfloat16")
     check.close(got["named"], expected, atol=1e-5, what="bfloat16 · float32 as tensor=")
     check.close(got["narrow"], (b.double() @ b.double()).bfloat16(), what="bfloat16 · bfloat16")
+    check.close(got["half"], (h.double() @ h.double()).half(), what="float16 · float16")
     expected = (b.double() * scalar.double()).float()
     check.close(got["scaled"], expected, what="bfloat16 · a float32 tensor without dimensions")
 with check.property("functions that are not in the dict run as ever"):
@@ -991,7 +993,7 @@ cpu_lists = {operation: measure_policy(operation) for operation in TAKE_TWO}
 lowered = ("matmul", "linear", "conv1d", "attention")
 raised = ("mse_loss", "cdist")
 kept = ("add", "mul")
-inputs = {"x": "float32", "w": "float32", "h": "bfloat16"}
+inputs = {"x": "float32", "w": "float32", "h": "bfloat16", "g": "float16"}
 
 with check.property("one region: products, losses, sums"):
     program = [
@@ -1009,11 +1011,15 @@ with check.property("outside of a region nothing is cast, before it and after it
     program = [
         apply(one_of(*lowered), "x", "w", "a"),
         apply(one_of(*lowered), "h", "h", "b"),
+        apply("mse_loss", "h", "b", "f"),
+        apply(one_of(*kept), "g", "h", "i"),
         enter("bfloat16"),
         apply(one_of(*lowered), "x", "a", "c"),
         leave,
         apply(one_of(*lowered), "x", "w", "d"),
         apply(one_of(*kept), "c", "h", "e"),
+        apply("mse_loss", "c", "h", "j"),
+        apply(one_of(*kept), "h", "g", "k"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
     check.equal(got, run_for_real(program, inputs))
@@ -1027,6 +1033,8 @@ with check.property(
         apply(one_of(*lowered), "x", "w", "b"),
         apply(one_of(*lowered), "a", "a", "c"),
         apply(one_of(*kept), "a", "b", "d"),
+        apply("mse_loss", "c", "a", "j"),
+        apply(one_of(*kept), "c", "g", "i"),
         leave,
         apply(one_of(*lowered), "b", "d", "e"),
         leave,
@@ -1622,6 +1630,8 @@ with check.property("16-bit inputs give a float32 loss, in a region and outside"
     a, b = (view.bfloat16() for view in draw_views(11, 9))
     keeps_digits(a, b, 0.01, "bfloat16", with_respect_to=0)
     keeps_digits(a, b, 0.01, None, with_respect_to=0)
+    a, b = (view.half() for view in draw_views(9, 12))
+    keeps_digits(a, b, 0.01, "float16", with_respect_to=1)
 with check.property("entries as large as float16 allows, in either argument"):
     a, b = ((60_000 / view.abs().max() * view).half() for view in draw_views(12, 7))
     keeps_digits(a, b, 0.02, None)

@@ -146,3 +146,24 @@ def position_angles(positions, frequencies):
         return torch.outer(positions.float(), frequencies)
     finally:
         torch.set_autocast_enabled("cpu", enabled)
+
+
+# %% wrong: switches autocast on afterwards, where it was not
+def position_angles(positions, frequencies):
+    torch.set_autocast_enabled("cpu", False)
+    angles = positions.float()[:, None] @ frequencies[None, :]
+    torch.set_autocast_enabled("cpu", True)
+    return angles
+
+
+# %% wrong: positions in float16, whose integers end at 2048
+def position_angles(positions, frequencies):
+    return positions.half().float()[:, None] * frequencies
+
+
+# %% wrong: by way of NumPy, which autograd does not see
+def position_angles(positions, frequencies):
+    import numpy
+
+    angles = numpy.outer(positions.numpy(), frequencies.detach().numpy())
+    return torch.from_numpy(angles.astype("float32"))

@@ -361,3 +361,50 @@ class Float32Island(torch.nn.Module):
         cast = [x.float() if x.is_floating_point() else x for x in inputs]
         with torch.autocast(inputs[0].device.type, enabled=False):
             return self.inner.train()(*cast)
+
+
+# %% wrong: leaves the region only where an input is 16 bits wide
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        if any(x.dtype in (torch.float16, torch.bfloat16) for x in inputs):
+            cast = [x.float() if x.is_floating_point() else x for x in inputs]
+            with torch.autocast(inputs[0].device.type, enabled=False):
+                return self.inner(*cast)
+        return self.inner(*inputs)
+
+
+# %% wrong: makes the module inside float64 for good
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.double() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner.double()(*cast).float()
+
+
+# %% wrong: the weights inside learn nothing
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner.requires_grad_(False)
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)

@@ -300,3 +300,12 @@ def matching_loss(a, b, temperature):
     with torch.autocast(a.device.type, enabled=False):
         a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
         return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: a product of float16 views is rounded to float16
+def matching_loss(a, b, temperature):
+    kind = torch.float16 if a.dtype == b.dtype == torch.float16 else torch.float32
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        scores = (a @ b.T / temperature).to(kind).float()
+        return functional.cross_entropy(scores, torch.arange(len(a)))

@@ -803,3 +803,56 @@ class ToyAutocast(FunctionMode):
         if target is not None:
             given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
         return func(*given[0], **given[1])
+
+
+# %% wrong: "widest" without float32 casts to the region's dtype
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest":
+            target = torch.float32 if wide else self.lower
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: casts the result as well, whatever the function returns
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is None:
+            return func(*args, **kwargs)
+        given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1]).to(target)
