@@ -167,3 +167,23 @@ def position_angles(positions, frequencies):
 
     angles = numpy.outer(positions.numpy(), frequencies.detach().numpy())
     return torch.from_numpy(angles.astype("float32"))
+
+
+# %% wrong: drops axes of size 1
+def position_angles(positions, frequencies):
+    return (positions.float()[:, None] * frequencies).squeeze()
+
+
+# %% wrong: positions without their fraction
+def position_angles(positions, frequencies):
+    return positions.long()[:, None] * frequencies
+
+
+# %% wrong: the first position is 1
+def position_angles(positions, frequencies):
+    return positions.float().clamp(min=1)[:, None] * frequencies
+
+
+# %% wrong: frequencies without their sign
+def position_angles(positions, frequencies):
+    return positions.float()[:, None] * frequencies.abs()

@@ -408,3 +408,49 @@ class Float32Island(torch.nn.Module):
         cast = [x.float() if x.is_floating_point() else x for x in inputs]
         with torch.autocast(inputs[0].device.type, enabled=False):
             return self.inner(*cast)
+
+
+# %% wrong: casts the first two inputs only
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        first = [x.float() if x.is_floating_point() else x for x in inputs[:2]]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*first, *inputs[2:])
+
+
+# %% wrong: looks at the dtype of the first input only
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        floats = inputs[0].is_floating_point()
+        cast = [x.float() if floats else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% wrong: clips what goes in
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float().clamp(-100, 100) if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
