@@ -22,6 +22,7 @@ _MODULES = {
     "by_value": "processes",
     "digits": "data",
     "explore_addition": "explorables.addition",
+    "explore_autocast": "explorables.autocast",
     "explore_bits": "explorables.bits",
     "explore_norms": "explorables.norms",
     "explore_steps": "explorables.steps",

@@ -59,6 +59,7 @@ def wrapped_in_autocast(
     state: dict[str, torch.Tensor],
     factors: tuple[torch.Tensor, torch.Tensor],
     lower: str | None = "bfloat16",
+    training: bool = True,
 ) -> dict[str, Any]:
     """Wrap a module, and run the wrapper inside an autocast region of the CPU and back.
 
@@ -69,14 +70,15 @@ def wrapped_in_autocast(
         state: the state dict of what is wrapped.
         factors: as ``in_autocast`` has them.
         lower: the name of the region's dtype; no region if None.
+        training: the mode of what is wrapped.
 
     Returns:
-        ``{"output", "product", "gradients", "by_inputs"}``: the product of the factors, and the
-        gradients of the output's sum, by the wrapped parameters' names inside, and one for each
-        input; None where there is none.
+        ``{"output", "product", "gradients", "by_inputs", "state"}``: the product of the factors,
+        the gradients of the output's sum, by the wrapped parameters' names inside, and one for each
+        input, None where there is none; and what is wrapped has as its state dict afterwards.
     """
     inner = build(layers)
-    inner.load_state_dict(state)
+    inner.train(training).load_state_dict(state)
     outer = factory(inner)
     given = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in inputs]
     with _region(lower):
@@ -88,6 +90,7 @@ def wrapped_in_autocast(
         "product": product,
         "gradients": {name: parameter.grad for name, parameter in inner.named_parameters()},
         "by_inputs": [x.grad for x in given],
+        "state": {name: value.clone() for name, value in inner.state_dict().items()},
     }
 
 

@@ -21,6 +21,7 @@ FAULTS = (
         "digit_labels[:256].to(device)",
         "digit_labels[:256]",
         _TWO_DEVICES,
+        shows_in="loss_in_autocast = torch.autocast(",
     ),
     Fault(
         "03-autocast",
@@ -32,8 +33,8 @@ FAULTS = (
     Fault(
         "03-autocast",
         "a CPU generator draws for the device",
-        "weight = torch.randn(32, 32, generator=generator).to(device)",
-        "weight = torch.randn(32, 32, generator=generator, device=device)",
+        "weight = torch.randn(size, size, generator=generator).to(device)",
+        "weight = torch.randn(size, size, generator=generator, device=device)",
         _GENERATOR,
         shows_in="def gradient_error(",
     ),

@@ -146,3 +146,44 @@ def position_angles(positions, frequencies):
         return torch.outer(positions.float(), frequencies)
     finally:
         torch.set_autocast_enabled("cpu", enabled)
+
+
+# %% wrong: switches autocast on afterwards, where it was not
+def position_angles(positions, frequencies):
+    torch.set_autocast_enabled("cpu", False)
+    angles = positions.float()[:, None] @ frequencies[None, :]
+    torch.set_autocast_enabled("cpu", True)
+    return angles
+
+
+# %% wrong: positions in float16, whose integers end at 2048
+def position_angles(positions, frequencies):
+    return positions.half().float()[:, None] * frequencies
+
+
+# %% wrong: by way of NumPy, which autograd does not see
+def position_angles(positions, frequencies):
+    import numpy
+
+    angles = numpy.outer(positions.numpy(), frequencies.detach().numpy())
+    return torch.from_numpy(angles.astype("float32"))
+
+
+# %% wrong: drops axes of size 1
+def position_angles(positions, frequencies):
+    return (positions.float()[:, None] * frequencies).squeeze()
+
+
+# %% wrong: positions without their fraction
+def position_angles(positions, frequencies):
+    return positions.long()[:, None] * frequencies
+
+
+# %% wrong: the first position is 1
+def position_angles(positions, frequencies):
+    return positions.float().clamp(min=1)[:, None] * frequencies
+
+
+# %% wrong: frequencies without their sign
+def position_angles(positions, frequencies):
+    return positions.float()[:, None] * frequencies.abs()

@@ -330,3 +330,127 @@ class Float32Island(torch.nn.Module):
         cast = [x.float() if x.is_floating_point() else x for x in inputs]
         with torch.autocast(next(self.inner.parameters()).device.type, enabled=False):
             return self.inner(*cast)
+
+
+# %% wrong: runs the module inside twice, once for its dtype
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            kind = self.inner(*cast).dtype
+            return self.inner(*cast).to(kind)
+
+
+# %% wrong: runs the module inside in training mode
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner.train()(*cast)
+
+
+# %% wrong: leaves the region only where an input is 16 bits wide
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        if any(x.dtype in (torch.float16, torch.bfloat16) for x in inputs):
+            cast = [x.float() if x.is_floating_point() else x for x in inputs]
+            with torch.autocast(inputs[0].device.type, enabled=False):
+                return self.inner(*cast)
+        return self.inner(*inputs)
+
+
+# %% wrong: makes the module inside float64 for good
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.double() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner.double()(*cast).float()
+
+
+# %% wrong: the weights inside learn nothing
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner.requires_grad_(False)
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% wrong: casts the first two inputs only
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        first = [x.float() if x.is_floating_point() else x for x in inputs[:2]]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*first, *inputs[2:])
+
+
+# %% wrong: looks at the dtype of the first input only
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        floats = inputs[0].is_floating_point()
+        cast = [x.float() if floats else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% wrong: clips what goes in
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float().clamp(-100, 100) if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)

@@ -292,3 +292,53 @@ def matching_loss(a, b, temperature):
     torch.set_autocast_enabled("cpu", enabled)
     torch.set_autocast_dtype("cpu", torch.bfloat16)
     return loss
+
+
+# %% wrong: both views in the dtype of the first, before anything else
+def matching_loss(a, b, temperature):
+    b = b.to(a.dtype)
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: a product of float16 views is rounded to float16
+def matching_loss(a, b, temperature):
+    kind = torch.float16 if a.dtype == b.dtype == torch.float16 else torch.float32
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        scores = (a @ b.T / temperature).to(kind).float()
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: a temperature that is never above 0.1
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        scores = a @ b.T / min(temperature, 0.1)
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: cosines below 0 count as 0
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        scores = (a @ b.T).clamp(min=0) / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: adds a thousandth to each norm
+def matching_loss(a, b, temperature):
+    import torch
+    from torch.nn import functional
+
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = (x / (x.norm(dim=1, keepdim=True) + 1e-3) for x in (a, b))
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))

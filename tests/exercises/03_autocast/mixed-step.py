@@ -284,3 +284,40 @@ def train_step(model, optimizer, loss_function, inputs, targets):
             loss.backward()
             optimizer.step()
     return loss.item()
+
+
+# %% wrong: updates by hand, with the learning rate of some other optimizer
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight -= 0.01 * weight.grad
+    return loss.item()
+
+
+# %% wrong: evaluates for the loss, and puts the mode back
+def train_step(model, optimizer, loss_function, inputs, targets):
+    was_training = model.training
+    model.eval()
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    model.train(was_training)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% right: a closure for the optimizer
+def train_step(model, optimizer, loss_function, inputs, targets):
+    def compute_loss():
+        optimizer.zero_grad()
+        with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+            loss = loss_function(model(inputs), targets)
+        loss.backward()
+        return loss
+
+    return optimizer.step(compute_loss).item()

@@ -419,3 +419,112 @@ def predict_dtypes(program, dtypes, policies):
                 result = regions[-1] if policy == "lower" else "float32"
             known[step["to"]] = results[step["to"]] = result
     return results
+
+
+# %% wrong: float16 and bfloat16 give float32 in a region only
+def predict_dtypes(program, dtypes, policies):
+    order = ["float16", "bfloat16", "float32", "float64"]
+    known, results, regions = dict(dtypes), {}, []
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = [known[name] for name in step["of"]]
+            policy, lower = policies[step["do"]], regions[-1] if regions else None
+            result = max(given, key=order.index)
+            if lower and set(given) == {"float16", "bfloat16"}:
+                result = "float32"
+            if lower and set(given) != {"float64"} and policy != "widest":
+                result = lower if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: the policy float32 holds outside of regions, too
+def predict_dtypes(program, dtypes, policies):
+    order = ["float16", "bfloat16", "float32", "float64"]
+    known, results, regions = dict(dtypes), {}, []
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = [known[name] for name in step["of"]]
+            policy, lower = policies[step["do"]], regions[-1] if regions else None
+            result = max(given, key=order.index)
+            if set(given) == {"float16", "bfloat16"}:
+                result = "float32"
+            if set(given) != {"float64"} and policy == "float32":
+                result = "float32"
+            elif lower and set(given) != {"float64"} and policy == "lower":
+                result = lower
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: the policy float32 holds in a disabled region, too
+def predict_dtypes(program, dtypes, policies):
+    order = ["float16", "bfloat16", "float32", "float64"]
+    known, results, regions = dict(dtypes), {}, []
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = [known[name] for name in step["of"]]
+            policy, lower = policies[step["do"]], regions[-1] if regions else None
+            result = max(given, key=order.index)
+            if set(given) == {"float16", "bfloat16"}:
+                result = "float32"
+            if regions and set(given) != {"float64"} and policy == "float32":
+                result = "float32"
+            elif lower and set(given) != {"float64"} and policy == "lower":
+                result = lower
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% right: asks the first argument alone for float64, which is enough by the card
+def predict_dtypes(program, dtypes, policies):
+    order = ["float16", "bfloat16", "float32", "float64"]
+    known, results, regions = dict(dtypes), {}, []
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = [known[name] for name in step["of"]]
+            policy, lower = policies[step["do"]], regions[-1] if regions else None
+            result = max(given, key=order.index)
+            if set(given) == {"float16", "bfloat16"}:
+                result = "float32"
+            if lower and given[0] != "float64" and policy != "widest":
+                result = {"lower": lower, "float32": "float32"}[policy]
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: a name that is used again keeps its first dtype as an argument
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = "float32" if len(given) > 1 else next(iter(given))
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            results[step["to"]] = result
+            known.setdefault(step["to"], result)
+    return results

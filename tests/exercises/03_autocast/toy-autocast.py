@@ -777,3 +777,222 @@ class ToyAutocast(FunctionMode):
         if target is not None:
             given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
         return func(*given[0], **given[1])
+
+
+# %% wrong: passes over tensors without dimensions, as type promotion does
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64 and leaf.dim() > 0
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: "widest" without float32 casts to the region's dtype
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest":
+            target = torch.float32 if wide else self.lower
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: casts the result as well, whatever the function returns
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is None:
+            return func(*args, **kwargs)
+        given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1]).to(target)
+
+
+# %% wrong: casts the first two arguments only
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **kwargs)
+        seen = []
+
+        def walk(x, visit, inside=False):
+            if isinstance(x, list | tuple):
+                return type(x)(walk(i, visit, True) for i in x)
+            if isinstance(x, dict):
+                return {k: walk(v, visit) for k, v in x.items()}
+            if isinstance(x, torch.Tensor) and x.is_floating_point() and x.dtype != torch.float64:
+                return visit(x)
+            return x
+
+        walk(args, lambda x: seen.append(x.dtype))
+        walk(kwargs, lambda x: seen.append(x.dtype))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and torch.float32 in seen:
+            target = torch.float32
+        if target is not None:
+            args = tuple(walk(x, lambda t: t.to(target)) for x in args)[:2] + args[2:]
+            kwargs = walk(kwargs, lambda t: t.to(target))
+        return func(*args, **kwargs)
+
+
+# %% wrong: casts the first two of a list only
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **kwargs)
+        seen = []
+
+        def walk(x, visit, inside=False):
+            if isinstance(x, list | tuple):
+                return type(x)(walk(i, visit) if k < 2 else i for k, i in enumerate(x))
+            if isinstance(x, dict):
+                return {k: walk(v, visit) for k, v in x.items()}
+            if isinstance(x, torch.Tensor) and x.is_floating_point() and x.dtype != torch.float64:
+                return visit(x)
+            return x
+
+        walk(args, lambda x: seen.append(x.dtype))
+        walk(kwargs, lambda x: seen.append(x.dtype))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and torch.float32 in seen:
+            target = torch.float32
+        if target is not None:
+            args = tuple(walk(x, lambda t: t.to(target)) for x in args)
+            kwargs = walk(kwargs, lambda t: t.to(target))
+        return func(*args, **kwargs)
+
+
+# %% wrong: detaches what stands in a list
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **kwargs)
+        seen = []
+
+        def walk(x, visit, inside=False):
+            if isinstance(x, list | tuple):
+                return type(x)(walk(i, visit, True) for i in x)
+            if isinstance(x, dict):
+                return {k: walk(v, visit) for k, v in x.items()}
+            if isinstance(x, torch.Tensor) and x.is_floating_point() and x.dtype != torch.float64:
+                return visit(x.detach() if inside else x)
+            return x
+
+        walk(args, lambda x: seen.append(x.dtype))
+        walk(kwargs, lambda x: seen.append(x.dtype))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and torch.float32 in seen:
+            target = torch.float32
+        if target is not None:
+            args = tuple(walk(x, lambda t: t.to(target)) for x in args)
+            kwargs = walk(kwargs, lambda t: t.to(target))
+        return func(*args, **kwargs)
+
+
+# %% wrong: casts no tensor of more than two dimensions
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **kwargs)
+        seen = []
+
+        def walk(x, visit, inside=False):
+            if isinstance(x, list | tuple):
+                return type(x)(walk(i, visit, True) for i in x)
+            if isinstance(x, dict):
+                return {k: walk(v, visit) for k, v in x.items()}
+            if isinstance(x, torch.Tensor) and x.is_floating_point() and x.dtype != torch.float64:
+                return visit(x) if x.dim() <= 2 else x
+            return x
+
+        walk(args, lambda x: seen.append(x.dtype))
+        walk(kwargs, lambda x: seen.append(x.dtype))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and torch.float32 in seen:
+            target = torch.float32
+        if target is not None:
+            args = tuple(walk(x, lambda t: t.to(target)) for x in args)
+            kwargs = walk(kwargs, lambda t: t.to(target))
+        return func(*args, **kwargs)
