@@ -1676,12 +1676,14 @@ with check.property("16-bit inputs give a float32 loss, in a region and outside"
     a, b = (view.bfloat16() for view in draw_views(11, 9))
     keeps_digits(a, b, 0.01, "bfloat16", with_respect_to=0)
     keeps_digits(a, b, 0.01, None, with_respect_to=0)
-    a, b = (view.half() for view in draw_views(9, 12))
-    keeps_digits(a, b, 0.01, "float16", with_respect_to=1)
+    for _ in range(4):  # one loss may happen to survive scores that are rounded
+        a, b = (view.half() for view in draw_views(9, 12))
+        keeps_digits(a, b, 0.01, "float16", with_respect_to=1)
 with check.property("entries as large as float16 allows, in either argument"):
-    a, b = ((60_000 / view.abs().max() * view).half() for view in draw_views(12, 7))
-    keeps_digits(a, b, 0.02, None)
-    keeps_digits(b, a, 0.02, None)
+    for _ in range(4):
+        a, b = ((60_000 / view.abs().max() * view).half() for view in draw_views(12, 7))
+        keeps_digits(a, b, 0.02, None)
+        keeps_digits(b, a, 0.02, None)
 with check.property("float32 in one argument, 16 bits in the other"):
     a, b = draw_views(13, 8)
     keeps_digits(a, b.bfloat16(), 0.01, "bfloat16", with_respect_to=0)
