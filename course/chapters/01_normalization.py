@@ -1797,7 +1797,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan does not fit into memory, so training uses **patches**, pieces cut out of the scan. Memory can go to larger patches or to more patches per batch. The next cells count the bytes that autograd
+Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan does not fit into memory, so training uses **patches**, pieces cut out of the scan. Memory can pay for a larger patch size or for a larger batch size. The next cells count the bytes that autograd
 saves for a small block: two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
