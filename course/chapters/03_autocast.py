@@ -935,7 +935,7 @@ check.score()
 
 # %% [markdown]
 """
-## Write your own autocast
+## A region of your own
 
 You can write an autocast layer in Python. A **torch function mode** intercepts every call to a torch function, one level above the dispatcher: PyTorch calls the mode's method `__torch_function__` instead of the function. The class below passes the function and its
 arguments to a method `run`, which a subclass defines. What `run` returns is the result of the call. During `run` the mode is off, so calling `func` there calls the original.
