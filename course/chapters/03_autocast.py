@@ -482,7 +482,7 @@ convolutions. The older `allow_tf32` is being deprecated ([CUDA semantics](https
 
 # %% [markdown]
 """
-## How autocast intercepts a call
+## The layers of the dispatcher
 
 How can a `with` line change what `@` does? PyTorch's **dispatcher** passes each call of an operation through layers: autocast, then autograd, then the kernel of the device. Outside a region, the dispatcher
 skips the autocast layer. Inside one, that layer casts the arguments and dispatches the call again with itself disabled.
