@@ -1,17 +1,3 @@
-# %% wrong: updates the 16-bit parameters themselves
-class MasterSGD:
-    def __init__(self, parameters, learning_rate):
-        self.parameters, self.learning_rate = list(parameters), learning_rate
-
-    def step(self):
-        import torch
-
-        with torch.no_grad():
-            for parameter in self.parameters:
-                if parameter.grad is not None:
-                    parameter -= self.learning_rate * parameter.grad
-
-
 # %% wrong: makes the float32 copy anew in each step, from the rounded parameter
 class MasterSGD:
     def __init__(self, parameters, learning_rate):

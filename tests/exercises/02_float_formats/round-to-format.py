@@ -305,20 +305,3 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     if x.dtype == torch.float64:
         wide = wide.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
     return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
-
-
-# %% wrong: very small numbers are flushed to zero
-def round_to(x, exponent_bits, fraction_bits, largest):
-    import math
-
-    import torch
-
-    wide = x.double()
-    lowest = 2 - 2 ** (exponent_bits - 1)
-    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
-    step = torch.exp2((exponent - fraction_bits).double())
-    rounded = torch.round(wide / step) * step
-    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
-    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
-    rounded = torch.where(rounded.abs() < 2.0**-140, 0 * rounded, rounded)
-    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
