@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from run_folder import sole_process
 
 from helpers.authoring.book import build
 from helpers.explorables.stage import find_explorables
@@ -46,8 +46,7 @@ def real_book(run_folder: Path) -> Path:
     """Return the folder of the built book; whoever uses it only reads."""
     book = run_folder / "real-book"
     built = run_folder / "real-book-is-built"
-    with (run_folder / "real-book.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with sole_process(run_folder / "real-book.lock"):
         if not built.exists():
             build(ROOT, book)
             built.touch()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from course_files import COURSE
+from run_folder import sole_process
 
 from helpers.files import write_atomically
 from helpers.grading.assignment import Assignment
@@ -45,11 +44,3 @@ def register_in(course: Path, chapter: str) -> Assignment:
     shutil.copytree(COURSE.source(chapter).parent, course / "source" / chapter)
     shutil.copy(COURSE.config_file, course)
     return register(course, chapter)
-
-
-@contextlib.contextmanager
-def sole_process(file: Path) -> Iterator[None]:
-    """Wait until no other process of the run is in this block with the same ``file``."""
-    with file.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

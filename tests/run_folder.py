@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,3 +17,11 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.getbasetemp()
     # Every process of a run has a folder of its own below the run's.
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@contextlib.contextmanager
+def sole_process(file: Path) -> Iterator[None]:
+    """Wait until no other process of the run is in this block with the same ``file``."""
+    with file.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

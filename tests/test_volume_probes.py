@@ -120,14 +120,6 @@ def test_patches_are_multiplied_and_watched() -> None:
         assert (seen["with_graph"], seen["keeps_graph"]) == (has_graph, has_graph)
 
 
-def test_what_a_call_leaves_in_its_arguments_shows_in_a_second_one() -> None:
-    volume = torch.ones(2)
-    first, second = probes.joined_twice(lambda predict, v: predict(v), lambda v: v + 1, volume)
-    assert first.tolist() == second.tolist() == [2.0, 2.0]
-    first, second = probes.joined_twice(lambda predict, v: predict(v.mul_(2)) + 0, abs, volume)
-    assert (first.tolist(), second.tolist()) == ([2.0, 2.0], [4.0, 4.0])
-
-
 class Counter:
     """A segmenter that counts the volumes it was given, and holds one tensor meanwhile."""
 

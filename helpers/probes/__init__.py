@@ -57,7 +57,6 @@ from helpers.probes.volumes import (
     budget_kept,
     gradients_in_budget,
     joined_patches,
-    joined_twice,
     segmenter_peaks,
     segmenter_steps,
 )
@@ -87,7 +86,6 @@ __all__ = [
     "in_function_mode",
     "is_none",
     "joined_patches",
-    "joined_twice",
     "loader_run",
     "module",
     "network",

@@ -19,13 +19,6 @@ from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
 
-def joined_twice(function: Callable[..., Any], *args: Any) -> list[Any]:
-    """Return what two calls of ``function(*args)`` gave, both with the very same arguments: what
-    the first one leaves in them shows in the second.
-    """
-    return [function(*args) for _ in range(2)]
-
-
 @testimony
 def joined_patches(
     function: Callable[..., Any],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
+
+from run_folder import sole_process
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent.parent / "build" / "pretended_device"
@@ -42,8 +43,7 @@ def build_library() -> Path:
         digest.update((HERE / name).read_bytes())
     library = CACHE / f"{digest.hexdigest()[:16]}.so"
     CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with sole_process(CACHE / "lock"):
         if not library.exists():
             _compile(torch, library)
     return library
