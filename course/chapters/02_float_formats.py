@@ -68,7 +68,7 @@ show(
 r"""
 > **After this chapter, you will be able to**
 >
-> - read the bits of a float, special values included;
+> - read the bits of a float;
 > - compute a format's range and spacing from its two widths;
 > - round a number to any format, including ties, subnormal numbers and overflow;
 > - explain why a sum or a weight stops changing, and choose among three remedies;
@@ -83,7 +83,7 @@ r"""
 r"""
 ## Counting by ones
 
-Wider formats have the same limit: a float32 counter that grows by 1 stops at $2^{24}$.
+Wider formats have such a limit, too. A float32 counter that grows by 1 stops at $2^{24}$:
 """
 
 # %%
@@ -99,9 +99,9 @@ COUNTERS = {
 # %% folded="Predict: a counter in bfloat16"
 predict(
     "02/counter",
-    "A bfloat16 number has 8 significant bits, a float32 number 24. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
+    "bfloat16 has 8 significant bits, float32 24. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
     COUNTERS["bfloat16"][-1],
-    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway between the two and is rounded back to 256, for a reason that the section on ties gives.",
+    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway and is rounded back to 256; the section on ties says why.",
     between=(0, 4096),
 )
 
@@ -122,7 +122,7 @@ show(
 
 # %% [markdown]
 r"""
-The counters stop at $2^8$, $2^{11}$ and, in float32, $2^{24}$. The exponents 8, 11 and 24 are the numbers of significant bits, the leading 1 included.
+bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. The exponents are the numbers of significant bits, the leading 1 included.
 
 ## Sign, exponent, fraction
 
@@ -157,7 +157,8 @@ for value in (1.0, 2.0, 0.5, 1.5, -1.25, 0.1):
 
 # %% [markdown]
 r"""
-The exponent is stored with an offset, the **bias** $2^{e-1} - 1$, so that the field needs no sign. In float16 the bias is 15, so the exponent 0, that of 1, is stored as `01111`. The leading 1, with which every number other than 0 starts in base two, is not stored. With $E$ and $F$ for the exponent and fraction fields, read as integers:
+The exponent is stored with an offset, the **bias** $2^{e-1} - 1$, so that the field needs no sign. In float16 the bias is 15, and the exponent of 1, which is 0, is stored as `01111`.
+The leading 1 is not stored, because in base two every number other than 0 starts with it. With $E$ and $F$ for the exponent and fraction fields, read as integers:
 
 $$\text{value} = (-1)^{\text{sign}} \cdot \left(1 + \frac{F}{2^m}\right) \cdot 2^{\,E - \text{bias}}$$
 
@@ -174,14 +175,14 @@ No binary format contains 0.1, because one tenth has infinitely many digits in b
 Two values of the exponent field are special (IEEE 754-2019, section 3.4):
 
 - **All zeros**: the leading digit is 0 instead of 1, and the exponent is the lowest one, $1 - \text{bias}$. The value is
-  $(-1)^{\text{sign}} \cdot \frac{F}{2^m} \cdot 2^{\,1 - \text{bias}}$: zero with either sign if $F = 0$, otherwise a **subnormal** number, below the smallest **normal number**.
+  $(-1)^{\text{sign}} \cdot \frac{F}{2^m} \cdot 2^{\,1 - \text{bias}}$. With $F = 0$ it is zero, with either sign. The other numbers are **subnormal**; they fill the gap between zero and the smallest **normal number**.
 - **All ones**: with $F = 0$ the value is infinity, otherwise it is **nan**, "not a number".
 
-Toggle bits below, store a value, or change the format. What does the last bit change? Which single bit turns 1 into infinity? What is one step up from 0?
+Toggle bits below, store a value, or change the format. Which single bit turns 1 into infinity? What is one step up from 0?
 
 <details><summary>What you should have seen, in float16</summary>
 
-The last bit moves the number to its neighbor; at 1, that is a change of $2^{-10}$. In 1, only the highest exponent bit is 0; setting it makes the exponent all ones, which with a fraction of 0 means infinity. One step up from 0 is $2^{-24}$.
+In 1, only the highest exponent bit is 0; setting it makes the exponent all ones, which with a fraction of 0 means infinity. One step up from 0 is $2^{-24}$.
 </details>
 """
 
@@ -192,7 +193,7 @@ explore_bits(0.1, "float16", beside=True)
 r"""
 ### Decode any format
 
-PyTorch has no dtype with, say, 3 exponent and 4 fraction bits; it reads a file in such a format as integers. Write the function that decodes them.
+PyTorch has no dtype with, say, 3 exponent bits and 4 fraction bits, so a file in such a format is read as integers. Write the function that decodes them.
 
 `decode_bits(bits, exponent_bits, fraction_bits) -> Tensor`
 
@@ -431,20 +432,20 @@ axes.legend(loc="lower right")
 show(
     figure,
     number="2.4",
-    caption="The exponent bits decide how long the blue part of a bar is. For normal numbers, bfloat16 has nearly the range of float32; float16 has less than a sixth of it, counted in powers of two.",
-    alt="Horizontal bars for the absolute values that each format can store, on a logarithmic axis. float32, tf32 and "
+    caption="The exponent bits decide how long the blue part of a bar is. For normal numbers, bfloat16 has nearly the range of float32.",
+    alt="Horizontal bars for the absolute values of each format, on a logarithmic axis. float32, tf32 and "
     "bfloat16 reach from about 2 to the minus 126 to 2 to the 128, float16 and e5m2 from 2 to the "
     "minus 14 to 2 to the 16, e4m3 from 2 to the minus 6 to just under 2 to the 9. Below each "
-    "normal range is a short subnormal range, as many powers of two wide as the format has fraction bits.",
+    "normal range is a shorter subnormal range.",
 )
 
 # %% [markdown]
 r"""
 - **bfloat16** ("bf16") is float32 without its last 16 bits, so it has the same exponents, but only two to three decimal digits. float16 is also called "fp16".
 - **There are two smallest numbers.** 1.18e-38 is the smallest *normal* number of float32, but 5.96e-8 is the smallest *subnormal* one of float16.
-- **tf32** is not a dtype: some NVIDIA GPUs read the float32 factors of a matrix product with these 19 bits ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
-- **float8 e4m3** breaks the rule for exponents of ones, because reserving one exponent out of 16 for infinity and nan is expensive. PyTorch's `float8_e4m3fn` ("finite" and "nan") has no infinity, and one nan for each sign, with all other bits set.
-  The remaining patterns with this exponent are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). Under the rule, the largest number would be 240.
+- **tf32** is not a dtype: some NVIDIA GPUs read the float32 factors of a matrix product in this format of 19 bits ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
+- **float8 e4m3** breaks the rule for exponents of ones, because reserving one exponent out of 16 for infinity and nan is expensive. PyTorch's `float8_e4m3fn` ("finite" and "nan") has no infinity, and one nan for each sign, with all exponent and fraction bits set.
+  The other patterns whose exponent is all ones are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). Under the rule, the largest number would be 240.
 
 ## The spacing of the numbers
 
@@ -473,9 +474,9 @@ show(
     figure,
     number="2.5",
     caption="The spacing doubles at each power of two. Near zero it stops shrinking.",
-    alt="Two number lines with a stroke for every number of a toy format. The upper one reaches to 14: "
-    "there are four strokes from each power of two to the next, and the distance between them doubles there. The lower one is near zero: "
-    "below a quarter, the subnormal numbers are as far apart as the smallest normal ones.",
+    alt="Two number lines with a stroke for every number of a toy format. The upper one reaches to 14; "
+    "the distance between strokes doubles at each power of two. The lower one shows that below a quarter, "
+    "the subnormal numbers are as far apart as the smallest normal ones.",
 )
 
 # %% [markdown]
@@ -517,7 +518,7 @@ for dtype in (torch.float16, torch.bfloat16):
 r"""
 Keep positions, token numbers and counts in integer dtypes. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
 
-The result of `log2` is rounded: just below a power of two, it can be the exponent of that power. `torch.frexp` splits a number without rounding into a factor in $[\frac12, 1)$, its *mantissa*, and an exponent; `torch.ldexp` combines the two again. That exponent is 1 more than $k$ in $2^k \le |x| < 2^{k+1}$, and it is 0 for the number 0:
+The result of `log2` is rounded: just below a power of two, it can be the exponent of that power. `torch.frexp` splits a number without rounding into a factor in $[\frac12, 1)$, its *mantissa*, and an exponent; `torch.ldexp` combines the two again. The exponent from `frexp` is 1 more than $k$ in $2^k \le |x| < 2^{k+1}$, and it is 0 for the number 0:
 """
 
 # %%
@@ -721,7 +722,7 @@ show(
 
 # %% [markdown]
 r"""
-**Loss scaling** (chapter 04) multiplies the loss, and with it every gradient, by a large number such as 65536. A power of two moves a gradient to the right in the figure, which gains nothing on the flat part of the line. Only a gradient that was subnormal or became 0 gains bits; the machine epsilon never changes.
+**Loss scaling** (chapter 04) multiplies the loss, and with it every gradient, by a large number such as 65536. Scaling by a power of two moves a gradient to the right in the figure. On the flat part of the line, that gains nothing. Only a gradient that was subnormal or became 0 gains bits, and the machine epsilon never changes.
 
 Does such a scale make bfloat16 gradients overflow?
 """
@@ -732,14 +733,14 @@ for name in ("float16", "bfloat16"):
 
 # %% [markdown]
 r"""
-bfloat16's normal numbers begin at 1.2e-38, so any gradient above that gains nothing from the scale.
+In bfloat16, no gradient below 5e33 overflows. But its normal numbers begin at 1.2e-38, so a gradient above that gains nothing from the scale.
 """
 
 # %% [markdown]
 r"""
 ## Rounding to nearest, ties to even
 
-Addition, multiplication, division and conversion replace the exact result by the nearest number of the format, as long as the result lies within its range. If two numbers are equally near, which is called a **tie**, they choose the one whose last bit is 0. This is **round to nearest, ties to even**, the default of IEEE 754 (section 4.3.1). Functions such as `exp` need not return the nearest number.
+Addition, multiplication, division and conversion replace the exact result by the nearest number of the format, as long as the result lies within its range. If two numbers are equally near, which is called a **tie**, the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default of IEEE 754 (section 4.3.1). Functions such as `exp` need not return the nearest number.
 """
 
 # %% folded="Drawing: three ties in float16"
@@ -774,7 +775,7 @@ r"""
 Just above a tie, b moves a; just below, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. There is one exception: if a is a power of two and b has the opposite sign, half an ulp of a is a whole step on that side of a.
 </details>
 
-A format rounds as if it had larger numbers too; a result that would round to one of them becomes infinity. A result of at most half the smallest subnormal number becomes 0:
+A format rounds as if there were numbers beyond its largest one; a result that would round to one of them becomes infinity. A result of at most half the smallest subnormal number becomes 0:
 """
 
 # %%
@@ -794,7 +795,7 @@ predict(
 r"""
 For a number that is too large for e4m3, the OFP8 specification allows two results: nan, or, with a **saturating** cast, the largest number
 ([OFP8 specification 1.0](https://www.opencompute.org/documents/ocp-8-bit-floating-point-specification-ofp8-revision-1-0-2023-12-01-pdf-1), on conversion).
-PyTorch's cast to e4m3 has given one or the other, depending on version and device ([pull request 178817](https://github.com/pytorch/pytorch/pull/178817)). If you clamp before casting, the result does not depend on them.
+PyTorch's cast to e4m3 has given one or the other, depending on version and device ([pull request 178817](https://github.com/pytorch/pytorch/pull/178817)). If you clamp before casting, the result depends on neither.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -805,7 +806,7 @@ print(f"torch {torch.__version__}:", large.to(torch.float8_e4m3fn).float().tolis
 r"""
 464 is a tie between 448 and 480, the next number if there were one, and goes to 448. Only 500 is too large.
 
-`torch.round` rounds to integers, ties to even. This is enough for a **fixed-point** format, whose numbers are the multiples of one step. From each power of two to the next, a float format is fixed point, too; its step is the ulp.
+`torch.round` rounds to integers, ties to even. This is enough for a **fixed-point** format, whose numbers are the multiples of one step. From each power of two to the next, a float format is fixed point, with the ulp as its step.
 """
 
 # %%
@@ -818,13 +819,13 @@ print("fixed point:", (torch.round(x / step) * step).tolist())
 r"""
 ### Round to any format
 
-To try a format before hardware has it, researchers round every float32 result. Write the function that rounds.
+To try a format before any hardware has it, researchers compute in float32 and round every result. Write the function that rounds.
 
 `round_to(x, exponent_bits, fraction_bits, largest) -> Tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: a Python float, the format's largest number (448 for e4m3), which the widths do not always determine.
 - **Out**: a tensor of the same shape and dtype, with each number replaced by the nearest number of the format, subnormal ones included, ties to even.
-  A number that would round to more than `largest` becomes infinity, even for e4m3, which has none. Infinity and nan stay. Every number keeps its sign, even as zero.
+  A number that would round to more than `largest` becomes infinity, even for e4m3, which has no infinity. Infinity and nan stay. Every number keeps its sign, even if it becomes zero.
 - **Limits**: `x` does not change. All of PyTorch is allowed.
 
 `round_to(torch.tensor([1.1, -9.0, 0.09375, 15.0]), 3, 2, 14.0)` returns `tensor([1.0, -8.0, 0.125, inf])`.
@@ -1052,7 +1053,7 @@ except NotImplementedError:
 r"""
 ### The first number that overflows
 
-To count the entries of a tensor that a cast would turn into infinity, you need to know where overflow begins.
+To count the entries that a cast would turn into infinity, you need to know where overflow begins.
 
 `first_overflow(fraction_bits, largest) -> float`
 
@@ -1210,7 +1211,7 @@ show(
 r"""
 Even the float32 total is off by about 0.1: ten thousand small rounding errors have added up.
 
-`torch.sum` sums blocks and then adds up the block sums (**pairwise summation**; Higham 2002, section 4.2), so it adds numbers of similar magnitude. A matrix product of 16-bit factors can keep its total in float32; the table at the end of the chapter names exceptions.
+`torch.sum` sums blocks and then adds up the block sums (**pairwise summation**; Higham 2002, section 4.2), so it adds numbers of similar magnitude. A matrix product of 16-bit factors can keep its total in float32; the table at the end of the chapter names the exceptions.
 """
 
 # %%
@@ -1221,7 +1222,7 @@ print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one after another:
 
 # %% [markdown]
 r"""
-Where numbers arrive one at a time, as in a weight or a running mean, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition. The only error then comes from rounding the sum of the next number and the rest, which is small.
+Where numbers arrive one at a time, as in a weight or a running mean, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition. The only error is then that of rounding the sum of the next number and the rest.
 
 For example, add 1.5 to a float16 total of 2048, where the ulp is 2. The total becomes 2050, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum.
 """
@@ -1241,8 +1242,8 @@ show(
     figure,
     number="2.10",
     caption="The total moves in steps of 2. The rest leads from the total to the exact sum, up or down.",
-    alt="The sum against the number of additions, from 2048 to 2066. The exact sum is a dotted line. The total in float16 is a staircase with steps of 2 around that line. "
-    "At each addition a short bar, the rest, connects the staircase with the line.",
+    alt="The sum against the number of additions, from 2048 to 2066. The exact sum is a dotted line, the float16 total a staircase with steps of 2 around it. "
+    "At each addition a short bar, the rest, connects the two.",
 )
 
 # %% [markdown] exercise="kahan-add" points=4 minutes=20 difficulty=2
@@ -1363,7 +1364,7 @@ check.score()
 r"""
 ## Stochastic rounding
 
-When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** goes up with probability $\frac14$ and down with probability $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors. Each single result is off, but its expected value is exact.
+When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** goes up with probability $\frac14$ and down with probability $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors, so the expected value is exact.
 """
 
 # %% folded="Figure 2.11: updates of a quarter of an ulp"
@@ -1392,19 +1393,19 @@ print(f"standard deviation {ends.std():.1f}; sqrt(400 * 1/4 * 3/4) = {math.sqrt(
 
 # %% [markdown]
 r"""
-The price is noise: the standard deviation, $\sqrt{n \cdot \frac14 \cdot \frac34}$ ulps after $n$ such updates, is that of a binomial distribution. With stochastic rounding, Gupta et al. (2015) trained networks in 16-bit fixed point with little or no loss of accuracy.
+The price is noise. After $n$ such updates its standard deviation is $\sqrt{n \cdot \frac14 \cdot \frac34}$ ulps, that of a binomial distribution. With stochastic rounding, Gupta et al. (2015) trained networks in 16-bit fixed point with little or no loss of accuracy.
 """
 
 # %% [markdown] exercise="stochastic-rounding" points=4 minutes=20 difficulty=2
 r"""
 ### Stochastic rounding
 
-An optimizer that rounds stochastically can keep its weights in 16 bits. Write its rounding, with the random numbers passed in so that it can be tested.
+An optimizer that rounds stochastically can keep its weights in 16 bits. Write its rounding; random numbers come from outside, so that you can test it.
 
 `round_stochastically(x, fraction_bits, noise) -> Tensor`
 
 - **In** `x`: a float32 tensor of any shape, contiguous or not, absolute values from $2^{-100}$ to $2^{100}$. `fraction_bits`: 1 to 20. `noise`: a float32 tensor of the same shape, uniformly distributed, at least 0 and less than 1.
-- **Out**: a float32 tensor of the same shape. Each number becomes one of its neighbors with `fraction_bits` fraction bits; the exponent is not limited. A number that lies 30% of the way from its smaller neighbor to its larger one, the one closer to $+\infty$, becomes the larger one for 30% of all noise values: the lowest 30% or the highest, as you prefer.
+- **Out**: a float32 tensor of the same shape. Each number becomes one of its neighbors with `fraction_bits` fraction bits; the exponent is not limited. A number that lies 30% of the way from its smaller neighbor to its larger one (closer to $+\infty$) becomes the larger one for 30% of all noise values: the lowest 30% or the highest, as you prefer.
   A number that has no more than `fraction_bits` fraction bits stays, whatever the noise.
 - **Limits**: the same noise gives the same result. `x` and `noise` do not change.
 
@@ -1567,7 +1568,7 @@ check.score()
 r"""
 ## Training with 16-bit weights
 
-Compensated summation and stochastic rounding are two remedies. To see what they have to mend, train a small linear classifier on handwritten digits with `torch.optim.SGD`. The loss, the cross entropy, is always computed in float32; the two runs differ in the dtype in which the weights and their gradients are stored.
+Compensated summation and stochastic rounding are two remedies. To show what they have to mend, the next cell trains a small linear classifier on handwritten digits with `torch.optim.SGD`. The loss, the cross entropy, is always computed in float32; the two runs differ in the dtype in which the weights and their gradients are stored.
 """
 
 # %% folded="Train: a linear classifier whose weights are stored in a given dtype"
@@ -1625,7 +1626,7 @@ show(
     figure,
     number="2.12",
     caption="The two runs begin alike. As the gradients shrink, more and more bfloat16 weights stay where they are, and the loss stops falling.",
-    alt="Two plots against the training step. Left, the loss: both runs fall together at first; the float32 run keeps falling to below 0.5, the bfloat16 run becomes flat near 0.9. "
+    alt="Two plots against the training step. Left, the loss: the float32 run falls to below 0.5, the bfloat16 run becomes flat near 0.9. "
     "Right, the percentage of weights that a step leaves unchanged: near 0 in float32; in bfloat16 it rises from 30 to nearly 100.",
 )
 
@@ -1636,7 +1637,7 @@ print(f"another 400 steps lower the bfloat16 loss by {change:.2f}")
 
 # %% [markdown]
 r"""
-The third remedy is **master weights** (Micikevicius et al. 2018, section 3.1). The optimizer keeps a float32 copy of each weight and updates this copy, in which small updates add up. The model computes with 16-bit weights, which are rounded from the copy after each step.
+The third remedy is **master weights** (Micikevicius et al. 2018, section 3.1). The optimizer updates a float32 copy of each weight, in which small updates add up. After each step, it rounds the copy to the 16-bit weight with which the model computes.
 """
 
 # %% folded="Drawing: one step with a master weight"
@@ -1655,7 +1656,7 @@ print("bytes per weight, bfloat16 with master:", size[torch.bfloat16] + size[tor
 
 # %% [markdown]
 r"""
-With masters, training in **mixed precision**, that is, in more than one format, needs more memory for the weights than float32 does. It can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
+With masters, training in **mixed precision**, that is, in more than one format, needs more memory for the weights than float32 does. Mixed precision can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
 """
 
 # %% [markdown] exercise="master-weights" points=5 minutes=25 difficulty=2
@@ -1843,7 +1844,7 @@ show(
 
 # %% [markdown]
 r"""
-To compare the remedies with your functions, a thousand bfloat16 weights receive 500 updates of about an eighth of an ulp.
+The next cell applies 500 updates of about an eighth of an ulp to a thousand bfloat16 weights, with no remedy and with each of yours.
 """
 
 
@@ -1888,7 +1889,7 @@ r"""
 
 ## Scales for eight bits
 
-Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. These are too few for the gradient of the digits loss with respect to the logits: the loss is a mean over 599 images, so no entry exceeds 1/599 in absolute value, and the smallest positive number of e4m3 is 1/512.
+Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. These are too few for the gradient of the digits model's loss with respect to the logits: the loss is a mean over 599 images, so no entry exceeds 1/599 in absolute value, and the smallest positive number of e4m3 is 1/512.
 """
 
 # %% folded="A gradient, and the product in which it is used"
@@ -1920,7 +1921,7 @@ print(f"survivors that belong to the right class: {100 * share:.0f}%")
 
 # %% [markdown]
 r"""
-The entry of the right class is negative. The nine others, which are positive and balance it, are lost, and all that is left of the negative entries is −1/512 or 0. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
+Each image has one negative entry, that of the right class. The nine positive entries that balance it are lost, and all that is left of the negative ones is −1/512 or 0. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
 
 $$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
 """
@@ -1989,7 +1990,7 @@ predict(
     "02/outlier",
     "4,095 normally distributed numbers and the number 1,000,000 share one scale in e4m3. What percentage of the 4,095 become 0?",
     100 * (one_scale(with_outlier(1e6))[1:] == 0).float().mean().item(),
-    "Multiplied by the scale 448/1,000,000, every number below 2.18 in absolute value is less than half the smallest subnormal number of e4m3.",
+    "With the scale 448/1,000,000, every number below 2.18 in absolute value becomes less than half the smallest subnormal number of e4m3.",
     between=(0, 100),
     unit="%",
 )
@@ -2036,11 +2037,11 @@ show(
 
 # %% [markdown]
 r"""
-e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and become 0 in blocks that are too small for that range.
+e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and they become 0 in blocks that are too small for that range.
 
 ## Where a format pays
 
-A billion numbers take less memory in fewer bits:
+A billion numbers take this much memory:
 """
 
 # %%
@@ -2049,7 +2050,7 @@ for name, bits in (("float32", 32), ("bfloat16", 16), ("MXFP8", 8 + 8 / 32), ("N
 
 # %% [markdown]
 r"""
-You can calculate how much memory a format saves, but you have to measure how much *time* it saves. The bytes that move bound an addition of long vectors; a large matrix product depends on whether the hardware has fast instructions for the format. The range in parentheses shows how much individual runs differ.
+You can calculate how much memory a format saves, but you have to measure how much *time* it saves. An addition of long vectors is limited by the bytes that it moves; the speed of a large matrix product depends on whether the hardware has fast instructions for the format. The range in parentheses shows how much individual runs differ.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: matrix products and additions in three formats"
@@ -2072,7 +2073,7 @@ del matrix, vector, small_matrix, small_vector
 r"""
 ## Bug hunt: from float32 to bfloat16
 
-A logger stores losses as bfloat16 to save space. It takes the 32 bits of a float32 number as an integer, adds an amount that carries into the upper bits exactly when the number must be rounded up, and shifts the lower bits out (for bfloat16, the lower half). The same code serves every format with float32's exponent.
+A logger stores losses as bfloat16 to save space. It takes the 32 bits of a float32 number as an integer, adds an amount that carries into the upper bits exactly when the number must be rounded up, and shifts the lower bits out.
 """
 
 
@@ -2086,7 +2087,7 @@ def pack_quickly(x, fraction_bits):
 
 # %% [markdown]
 r"""
-Its author compared it with PyTorch's cast. If both conversions are monotonic, each can switch only once while the lower half of the bits grows, so six lower halves decide for each upper half:
+The author compared it with PyTorch's cast. If both conversions are monotonic, each can switch only once while the lower half of the bits grows, so six lower halves decide for each upper half:
 """
 
 
@@ -2124,7 +2125,7 @@ Find out what becomes of the last loss, `0x7fffffff`, and of a loss with the bit
 - **Out**: an int64 tensor of the same shape. Each entry is a pattern of `1 + 8 + fraction_bits` bits, read as an integer of at least 0, that stands for the entry of `x`: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
 - **Limits**: `x` does not change, to the last bit. All of PyTorch is allowed.
 
-`pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([0x3f80, 0xbfc0])`.
+`pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([16256, 49088])`, that is, `0x3f80` and `0xbfc0`.
 
 <!-- hint: Write the 32 bits of the lost value down. What does the addition do to them? And which bits of 0x7f800001 are left after the shift? -->
 <!-- hint: A nan needs no rounding. Decide by `x.isnan()`, not by the bits after the addition. -->
@@ -2263,7 +2264,7 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-Rounding up can cause a carry. In a number, the carry goes from the fraction into the exponent, as it should, and turns the largest number into infinity. `0x7fffffff` is a nan, and its carry runs through the exponent into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only set fraction bit is shifted out, which leaves infinity. The author tried finite numbers only.
+Rounding up can cause a carry. In a number, the carry goes from the fraction into the exponent, as it should, and turns the largest number into infinity. `0x7fffffff` is a nan, and its carry runs into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only set fraction bit is shifted out, which leaves infinity. The author's test had no nans.
 
 Nearly $2^{24}$ patterns of float32 are nans. Where a CPU writes `0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). So nans computed on a CPU hide the bug.
 
@@ -2280,7 +2281,7 @@ r"""
 | limits of a dtype | [`torch.finfo`](https://docs.pytorch.org/docs/stable/type_info.html), [`numpy.finfo`](https://numpy.org/doc/stable/reference/generated/numpy.finfo.html); the ulp: [`math.ulp`](https://docs.python.org/3/library/math.html#math.ulp), [`numpy.spacing`](https://numpy.org/doc/stable/reference/generated/numpy.spacing.html); the next number: [`torch.nextafter`](https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html) |
 | small formats outside PyTorch | [ml_dtypes](https://github.com/jax-ml/ml_dtypes) for NumPy and JAX |
 | tf32 | [`torch.set_float32_matmul_precision`](https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html): `"highest"`, `"high"`, `"medium"` |
-| fp8 training | [Transformer Engine](https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/index.html): `Format.HYBRID` is e4m3 in the forward pass, e5m2 for gradients; [torchao](https://github.com/pytorch/ao)'s `float8` |
+| fp8 training | [Transformer Engine](https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/index.html): `Format.HYBRID` has e4m3 in the forward pass, e5m2 for gradients; [torchao](https://github.com/pytorch/ao)'s `float8` |
 | block scales | [torchao's `mx_formats`](https://github.com/pytorch/ao/tree/main/torchao/prototype/mx_formats): MXFP8, MXFP4 and NVFP4 |
 | master weights | NVIDIA's Apex called it `master_weights`; [DeepSpeed](https://www.deepspeed.ai/docs/config-json/) keeps them with `"bf16": {"enabled": true}`; under [autocast](https://docs.pytorch.org/docs/stable/amp.html) the parameters themselves stay float32 |
 | stochastic rounding | torchao's low-bit optimizers have [`bf16_stochastic_round=True`](https://github.com/pytorch/ao/tree/main/torchao/optim); oneDNN has a [rounding mode](https://oneapi-src.github.io/oneDNN/dev_guide_attributes_rounding_mode.html) `stochastic` |
@@ -2296,27 +2297,22 @@ r"""
 2. The ulp doubles at each power of two, so the bound on the relative error is the same for all normal numbers.
 3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0.
 4. An update smaller than half an ulp of the number is lost (at a power of two, a decrease is lost only if it is smaller than a quarter of an ulp).
-5. Three remedies: keep the rest (Kahan), round stochastically, or hold the total in a wider format (master weights).
+5. Three remedies are to keep the rest (Kahan), to round stochastically, or to hold the total in a wider format (master weights).
 6. Formats of 8 and 4 bits need scales. A scale per block limits what an outlier can ruin.
 
 ### Test yourself
 
-<details><summary>1. Why does a bfloat16 counter stop at 256 and a float16 counter at 2048?</summary>
-
-With $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. One more is a tie there, and the even neighbor is the old number.
-</details>
-
-<details><summary>2. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
+<details><summary>1. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
 
 For 0.01 nothing: it is normal before and after. 1e-7 is subnormal and would have an error of 19%; afterwards it is normal.
 </details>
 
-<details><summary>3. Updates are too small for bfloat16 weights. Which remedies need 2, 4 and 6 bytes per weight, and what is the disadvantage of each?</summary>
+<details><summary>2. Updates are too small for bfloat16 weights. Which remedies need 2, 4 and 6 bytes per weight, and what is the disadvantage of each?</summary>
 
 2: stochastic rounding, which adds noise. 4: compensated summation, for which the optimizer must be written. 6: float32 masters, which need more memory than float32 weights.
 </details>
 
-<details><summary>4. How many bytes do 1,024 numbers need in MXFP8, and how many in NVFP4?</summary>
+<details><summary>3. How many bytes do 1,024 numbers need in MXFP8, and how many in NVFP4?</summary>
 
 MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales of one byte and 4 bytes for the tensor, 580.
 </details>
