@@ -2,7 +2,7 @@
 r"""
 # 02 · Float formats
 
-A weight starts at $2^{-3} = 0.125$, and each of a thousand training steps adds $2^{-14}$ to it. At the end it should be about 0.186. Stored in float16, the weight is still 0.125, and PyTorch raises no exception.
+A weight starts at $2^{-3} = 0.125$, and each of a thousand training steps adds $2^{-14}$ to it. It should end at about 0.186. In float16 it is still 0.125, and PyTorch raises no exception.
 
 **中文**: 本章讲浮点格式：符号位、指数与尾数，正规数与次正规数，fp16、bf16 与 fp8 的表示范围，舍入到最近偶数、随机舍入、Kahan 求和、float32 主权重，以及 fp8 的缩放因子。
 """
@@ -65,14 +65,14 @@ show(
 )
 
 # %% [markdown]
-"""
+r"""
 > **After this chapter, you will be able to**
 >
-> - read the bits of a float: sign, exponent and fraction, and the special values at both ends;
-> - compute the range and the spacing of a format from its two widths, and say what bfloat16 gives up and what it gains;
-> - round a number to any format as the hardware does, including ties, subnormal numbers and overflow;
+> - read the bits of a float;
+> - compute a format's range and spacing from its two widths;
+> - round a number to any format, including ties, subnormal numbers and overflow;
 > - explain why a sum or a weight stops changing, and choose among three remedies;
-> - choose scales for 8-bit and 4-bit formats, and count what they cost.
+> - choose scales for 8-bit and 4-bit formats.
 >
 > **Time**: 80 minutes to read and run, 165 for the eight exercises.
 >
@@ -83,7 +83,7 @@ show(
 r"""
 ## Counting by ones
 
-The frozen weight is not a peculiarity of 16-bit formats. A float32 counter that grows by 1 stops at $2^{24}$:
+Wider formats have such a limit, too. A float32 counter that grows by 1 stops at $2^{24}$:
 """
 
 # %%
@@ -99,9 +99,9 @@ COUNTERS = {
 # %% folded="Predict: a counter in bfloat16"
 predict(
     "02/counter",
-    "A bfloat16 number has 8 significant bits, a float32 number 24. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
+    "bfloat16 has 8 significant bits, float32 24. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
     COUNTERS["bfloat16"][-1],
-    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway between the two and is rounded back to 256, for a reason that the section on ties gives.",
+    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway and is rounded back to 256; the section on ties says why.",
     between=(0, 4096),
 )
 
@@ -116,13 +116,13 @@ axes.legend()
 show(
     figure,
     number="2.2",
-    caption="Each format counts correctly up to a power of two of its own and stays there. float32 would continue to 16,777,216.",
+    caption="Each format counts correctly up to a power of two of its own. float32 would continue to 16,777,216.",
     alt="The counter against the number of ones added, from 0 to 4096. float32 follows the diagonal to the end. float16 follows it to 2048 and stays there, bfloat16 follows it to 256 and stays there.",
 )
 
 # %% [markdown]
 r"""
-bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. 8, 11 and 24 are the numbers of significant bits in the three formats, the leading 1 included.
+bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. The exponents are the numbers of significant bits, the leading 1 included.
 
 ## Sign, exponent, fraction
 
@@ -157,12 +157,12 @@ for value in (1.0, 2.0, 0.5, 1.5, -1.25, 0.1):
 
 # %% [markdown]
 r"""
-The exponent is stored with an offset, the **bias** $2^{e-1} - 1$, so that the field needs no sign of its own. In float16 the bias is 15, and the exponent of 1, which is 0, is stored as `01111`. Doubling a number adds 1 to its exponent field, as long as the number is normal (see below) and the result does not overflow.
-The leading 1 is not stored, because in base two the first digit of every number other than 0 is 1. With $E$ and $F$ for the exponent and fraction fields, read as integers:
+The exponent is stored with an offset, the **bias** $2^{e-1} - 1$, so that the field needs no sign. In float16 the bias is 15, and the exponent of 1, which is 0, is stored as `01111`.
+The leading 1 is not stored, because in base two every number other than 0 starts with it. With $E$ and $F$ for the exponent and fraction fields, read as integers:
 
 $$\text{value} = (-1)^{\text{sign}} \cdot \left(1 + \frac{F}{2^m}\right) \cdot 2^{\,E - \text{bias}}$$
 
-For 0.1, the last line above, the sign is 0, $E$ is 11 and $F$ is 614:
+For 0.1, the last line above, $E$ is 11 and $F$ is 614:
 """
 
 # %%
@@ -170,7 +170,7 @@ print((1 + 614 / 2**10) * 2.0 ** (11 - 15), "=", torch.tensor(0.1, dtype=torch.f
 
 # %% [markdown]
 r"""
-So float16 does not contain 0.1. No binary format does, because one tenth has infinitely many digits in base two; a format stores the nearest number that it has.
+No binary format contains 0.1, because one tenth has infinitely many digits in base two. The format stores the nearest number that it has.
 
 Two values of the exponent field are special (IEEE 754-2019, section 3.4):
 
@@ -178,11 +178,11 @@ Two values of the exponent field are special (IEEE 754-2019, section 3.4):
   $(-1)^{\text{sign}} \cdot \frac{F}{2^m} \cdot 2^{\,1 - \text{bias}}$. With $F = 0$ it is zero, with either sign. The other numbers are **subnormal**; they fill the gap between zero and the smallest **normal number**.
 - **All ones**: with $F = 0$ the value is infinity, otherwise it is **nan**, "not a number".
 
-Toggle bits below, type a value and store it, or change the format. What does the last bit of the fraction change? Which single bit turns 1 into infinity? What is one step up from 0?
+Toggle bits below, store a value, or change the format. Which single bit turns 1 into infinity? What is one step up from 0?
 
 <details><summary>What you should have seen, in float16</summary>
 
-The last bit moves the number to its neighbor; at 1, that is a change of $2^{-10}$. In 1, the highest bit of the exponent is the only exponent bit that is 0. Setting it makes the exponent all ones, and with a fraction of 0 that is infinity. One step up from 0 is $2^{-24}$, about 5.96e-8, the smallest subnormal number.
+In 1, only the highest exponent bit is 0; setting it makes the exponent all ones, which with a fraction of 0 means infinity. One step up from 0 is $2^{-24}$.
 </details>
 """
 
@@ -193,20 +193,20 @@ explore_bits(0.1, "float16", beside=True)
 r"""
 ### Decode any format
 
-No dtype of PyTorch has, say, 3 exponent bits and 4 fraction bits, so a file in such a format is only a list of integers. Write a function that reads it.
+PyTorch has no dtype with, say, 3 exponent bits and 4 fraction bits, so a file in such a format is read as integers. Write the function that decodes them.
 
 `decode_bits(bits, exponent_bits, fraction_bits) -> Tensor`
 
-- **In** `bits`: an int64 tensor of any shape. Each entry is a pattern of `1 + exponent_bits + fraction_bits` bits, read as an integer of at least 0, with the sign as its highest bit and the last bit of the fraction as its lowest.
-  `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. The format follows the rules above, including those for subnormal numbers, infinity and nan.
-- **Out**: the values, a float64 tensor of the same shape, in which all of them fit exactly. Zeros and infinities have their sign; the sign of a nan does not matter.
+- **In** `bits`: an int64 tensor of any shape, contiguous or not. Each entry is a pattern of `1 + exponent_bits + fraction_bits` bits, read as an integer of at least 0: from the highest bit down, sign, exponent and fraction.
+  `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. The format follows the rules above, including those for special values.
+- **Out**: the exact values, a float64 tensor of the same shape. Zeros and infinities have their sign; the sign of a nan does not matter.
 - **Limits**: `bits` does not change. All of PyTorch is allowed.
 
-With 3 exponent bits and 4 fraction bits, `decode_bits(torch.tensor([0b0_011_1000, 0b1_000_0001]), 3, 4)` returns `tensor([1.5, -0.015625])` in float64.
+`decode_bits(torch.tensor([0b0_011_1000, 0b1_000_0001]), 3, 4)` returns `tensor([1.5, -0.015625])` in float64.
 
-<!-- hint: Three integers are packed into one. Which operations take bits out of the middle of an integer? And what do the formulas for all-zero and ordinary exponents have in common? -->
-<!-- hint: Shift right by the number of bits behind a field, then keep as many bits as the field has with `&` and a mask of ones. For a subnormal number the hidden digit is 0 instead of 1, and the exponent counts as if it were 1. -->
-<!-- hint: Compute the value of all entries by one formula, with `torch.where` for the hidden digit and the exponent. Then replace it where the exponent field is all ones. Apply the sign last, by multiplying: that makes -0 and -inf as well. -->
+<!-- hint: Which operations take bits out of the middle of an integer? What do the formulas for all-zero and ordinary exponents have in common? -->
+<!-- hint: Shift right by the number of bits behind a field, then keep the field with `&` and a mask of ones. For a subnormal number the hidden digit is 0, and the exponent counts as if it were 1. -->
+<!-- hint: Use one formula, with `torch.where` for the hidden digit and the exponent. Replace the result where the exponent field is all ones. Multiply by the sign last: that makes -0 and -inf as well. -->
 """
 
 
@@ -309,6 +309,15 @@ with check.property("bits does not change"):
     check.close(seen["output"], read_by_torch(bits, torch.float16), atol=0.0)
     check.equal(seen["arguments"][0], bits, what="bits after the call")
 
+with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+    for bits in (
+        torch.tensor(0b1_10010_1010000000),
+        torch.zeros(0, 3, dtype=torch.int64),
+        torch.tensor([[0x3C00, 0xC500, 0x0001], [0x7C00, 0x3555, 0x83FF]]).T,
+    ):
+        got = check.call(decode_bits, bits, 5, 10)
+        check.close(got, read_by_torch(bits, torch.float16), atol=0.0)
+
 
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -362,7 +371,7 @@ check.score()
 r"""
 ## What two widths decide
 
-For a format that follows the rules above, the widths $e$ and $m$ decide everything. The largest number has the largest ordinary exponent and a fraction of ones. The smallest normal number has the lowest exponent and the fraction 0, and the smallest subnormal number has a single 1 in its last place. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
+For a format that follows the rules above, the widths $e$ and $m$ decide everything: the largest number has the largest ordinary exponent and a fraction of ones, and the smallest subnormal number has only its last bit set. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
 """
 
 # %% tags=["needed"] folded="Seven formats, and their limits computed from the two widths"
@@ -423,24 +432,24 @@ axes.legend(loc="lower right")
 show(
     figure,
     number="2.4",
-    caption="The exponent bits decide how long the blue part of a bar is. For normal numbers, bfloat16 has nearly the range of float32; float16 has less than a sixth of it, counted in powers of two.",
-    alt="Horizontal bars for the absolute values that each format can store, on a logarithmic axis. float32, tf32 and "
+    caption="The exponent bits decide how long the blue part of a bar is. For normal numbers, bfloat16 has nearly the range of float32.",
+    alt="Horizontal bars for the absolute values of each format, on a logarithmic axis. float32, tf32 and "
     "bfloat16 reach from about 2 to the minus 126 to 2 to the 128, float16 and e5m2 from 2 to the "
     "minus 14 to 2 to the 16, e4m3 from 2 to the minus 6 to just under 2 to the 9. Below each "
-    "normal range is a short subnormal range, as many powers of two wide as the format has fraction bits.",
+    "normal range is a shorter subnormal range.",
 )
 
 # %% [markdown]
 r"""
-- **float16 and bfloat16** both have 16 bits; "fp16" and "bf16" are their short names. float16 has more fraction bits, bfloat16 more exponent bits. bfloat16 is float32 without its last 16 bits, so it has the same exponents, but its epsilon is 0.0078: two to three decimal digits.
-- **There are two smallest numbers.** Comparing 1.18e-38 for float32 with 5.96e-8 for float16 compares a smallest *normal* number with a smallest *subnormal* one. For float16 the two are 6.1e-5 and 5.96e-8, for float32 1.18e-38 and 1.4e-45.
-- **tf32** is not a dtype. Some NVIDIA GPUs read the float32 factors of a matrix product in this format: the exponent of float32, the fraction of float16, 19 bits in all, stored in 32 ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
-- **float8 e4m3** breaks the rule for exponents of ones, because reserving a whole exponent out of 16 for infinity and nan is expensive. PyTorch's `float8_e4m3fn` has no infinity. It has one nan for each sign, the pattern in which all exponent and fraction bits are set.
-  The other patterns whose exponent is all ones are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). Under the rule, the largest number would be $1.875 \cdot 2^7 = 240$. The letters `fn` stand for "finite" and "nan".
+- **bfloat16** ("bf16") is float32 without its last 16 bits, so it has the same exponents, but only two to three decimal digits. float16 is also called "fp16".
+- **There are two smallest numbers.** 1.18e-38 is the smallest *normal* number of float32, but 5.96e-8 is the smallest *subnormal* one of float16.
+- **tf32** is not a dtype: some NVIDIA GPUs read the float32 factors of a matrix product in this format of 19 bits ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
+- **float8 e4m3** breaks the rule for exponents of ones, because reserving one exponent out of 16 for infinity and nan is expensive. PyTorch's `float8_e4m3fn` ("finite" and "nan") has no infinity, and one nan for each sign, with all exponent and fraction bits set.
+  The other patterns whose exponent is all ones are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). Under the rule, the largest number would be 240.
 
 ## The spacing of the numbers
 
-A format has as many numbers between 1 and 2 as between 2 and 4 or between 4 and 8: one for each fraction. So the distance between neighbors doubles at each power of two. A toy format with 3 exponent bits and 2 fraction bits shows it:
+A format has as many numbers between 1 and 2 as between 2 and 4: one for each fraction. So the distance between neighbors doubles at each power of two.
 """
 
 # %% folded="Figure 2.5: every number of a toy format"
@@ -464,15 +473,15 @@ whole.legend(loc="upper right", ncols=2)
 show(
     figure,
     number="2.5",
-    caption="The spacing doubles at each power of two. Near zero it stops shrinking: subnormal numbers are as far apart as the smallest normal ones.",
-    alt="Two number lines with a stroke for every number of a toy format. The upper one reaches to 14: "
-    "there are four strokes from each power of two to the next, and the distance between them doubles there. The lower one is near zero: "
-    "below a quarter, the subnormal numbers are as far apart as the smallest normal ones.",
+    caption="The spacing doubles at each power of two. Near zero it stops shrinking.",
+    alt="Two number lines with a stroke for every number of a toy format. The upper one reaches to 14; "
+    "the distance between strokes doubles at each power of two. The lower one shows that below a quarter, "
+    "the subnormal numbers are as far apart as the smallest normal ones.",
 )
 
 # %% [markdown]
 r"""
-The distance from one number to the next is the **ulp**, the unit in the last place. For a normal number $x$ with $2^k \le |x| < 2^{k+1}$ it is $2^{k-m}$. Below the smallest normal number, the ulp no longer shrinks: it equals the ulp of the smallest normal number.
+The distance from one number to the next is the **ulp**, the unit in the last place. For a normal number $x$ with $2^k \le |x| < 2^{k+1}$ it is $2^{k-m}$; for a subnormal number it is the ulp of the smallest normal number.
 """
 
 # %% folded="Figure 2.6: the spacing of three formats"
@@ -490,14 +499,14 @@ axes.legend()
 show(
     figure,
     number="2.6",
-    caption="The ulp grows with the number. A counter stops where its format's line reaches an ulp of 2: at 256, 2048 and 16,777,216.",
+    caption="A counter stops where its format's line reaches an ulp of 2: at 256, 2048 and 16,777,216.",
     alt="Log2 of the ulp against log2 of the number, from minus 30 to 24. Three staircases that rise by one at each power of two: bfloat16 highest, then float16, then float32. "
     "That of float16 is flat below minus 14 and ends at 16. A dotted line marks an ulp of 2; the staircases reach it at 8, 11 and 24.",
 )
 
 # %% [markdown]
 r"""
-This explains the counters: with $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. Up to that point the format contains every integer; beyond it, only some. A table of token positions that is converted to 16 bits together with a model's weights runs into this limit:
+With $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. Beyond that point the format lacks some integers. A table of token positions that is converted to 16 bits with a model's weights runs into this limit:
 """
 
 # %%
@@ -507,9 +516,9 @@ for dtype in (torch.float16, torch.bfloat16):
 
 # %% [markdown]
 r"""
-Keep positions, token numbers and counts in integer dtypes, or in a format that has all the integers you need. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
+Keep positions, token numbers and counts in integer dtypes. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
 
-To find the exponent of a number, `log2` is the wrong tool, because its result is rounded: just below a power of two, it can return the exponent of that power. Without rounding, `torch.frexp` splits a number into a factor in $[\frac12, 1)$, its *mantissa*, and an exponent; `torch.ldexp` combines the two again. The exponent that `frexp` returns is 1 more than $k$ in $2^k \le |x| < 2^{k+1}$, and it is 0 for the number 0:
+The result of `log2` is rounded: just below a power of two, it can be the exponent of that power. `torch.frexp` splits a number without rounding into a factor in $[\frac12, 1)$, its *mantissa*, and an exponent; `torch.ldexp` combines the two again. The exponent from `frexp` is 1 more than $k$ in $2^k \le |x| < 2^{k+1}$, and it is 0 for the number 0:
 """
 
 # %%
@@ -523,20 +532,20 @@ print("ldexp gives the numbers back:", torch.equal(torch.ldexp(mantissa, exponen
 r"""
 ### The unit in the last place
 
-Errors counted in ulps can be compared between formats. Python's `math.ulp` handles only float64. Write a version for tensors.
+Errors counted in ulps can be compared between formats, but Python's `math.ulp` handles only float64. Write a version for tensors.
 
 `ulp(x) -> Tensor`
 
-- **In** `x`: a tensor of any shape, of dtype float64, float32, float16 or bfloat16.
-- **Out**: for each number, the ulp of the tensor's own format at that number, as a tensor of the same shape and dtype. (Every ulp is itself a number of the dtype.) The sign does not matter. At 0 and at every subnormal number, the ulp is the smallest subnormal number;
-  at the largest number, it is that of the neighbor below. The ulp of infinity is inf, and the ulp of nan is nan.
+- **In** `x`: a tensor of any shape, contiguous or not, of dtype float64, float32, float16 or bfloat16.
+- **Out**: the ulp at each number in the tensor's own format, as a tensor of the same shape and dtype. The sign does not matter. At 0 and at every subnormal number, the ulp is the smallest subnormal number;
+  at the largest number, it is that of the neighbor below. The ulp of infinity is inf, that of nan is nan.
 - **Limits**: `x` does not change.
 
 `ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([9.7656e-04, 1.9531e-03, 5.9605e-08])` in float16, which are $2^{-10}$, $2^{-9}$ and $2^{-24}$.
 
-<!-- hint: The step is a power of two. Which exponent does it have, for a number with the exponent k? And which exponent never gets smaller? -->
-<!-- hint: `torch.frexp` takes a number apart without rounding; look up in which interval its mantissa lies. It wants float32 or float64. `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. -->
-<!-- hint: In float64: the exponent from frexp, less one, gives 2 to the k. Do not let that get below `smallest_normal`. Multiply by `eps`, convert to the dtype of x, and put in inf and nan with `torch.where`. -->
+<!-- hint: The ulp is a power of two. Which exponent does it have, for a number with the exponent k? And which exponent never gets smaller? -->
+<!-- hint: `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. `torch.frexp` wants float32 or float64. -->
+<!-- hint: In float64, the exponent from frexp, less one, gives 2 to the k. Do not let that get below `smallest_normal`. Multiply by `eps`, convert to the dtype of x, and put in inf and nan with `torch.where`. -->
 """
 
 
@@ -616,6 +625,15 @@ with check.property("x does not change"):
         seen = check.call(probes.after_call, ulp, x)
         check.equal(seen["arguments"][0], x, what=f"x after the call, {dtype}")
 
+with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+    for x in (
+        torch.tensor(-6.5),
+        torch.zeros(0, 3),
+        torch.tensor([[4.0, -5.5, 6.25], [7.9, -7.0, 4.1]]).T,
+    ):
+        got = check.call(ulp, x)
+        check.close(got, torch.full_like(x, 2.0**-21), rtol=1e-3, atol=0.0)
+
 
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -659,7 +677,7 @@ check.score()
 r"""
 ## The relative error of rounding
 
-Rounding to the nearest number moves a number by at most half an ulp. The *relative* error of a normal number is therefore at most $2^{-m-1}$, whether the number is large or small. Below the smallest normal number, this bound no longer holds.
+Rounding to nearest moves a number by at most half an ulp, so the *relative* error of a normal number is at most $2^{-m-1}$. Below the smallest normal number, this bound no longer holds.
 """
 
 # %% folded="Measure: the largest relative error at each order of magnitude"
@@ -695,7 +713,7 @@ axes.legend(loc=(0.02, 0.42))
 show(
     figure,
     number="2.7",
-    caption="The largest of 4,000 rounding errors at each power of two. Over a format's normal numbers the line is flat. Through the subnormal numbers it climbs to a relative error of 1 (0 on this axis); still smaller numbers become 0.",
+    caption="The largest of 4,000 rounding errors at each power of two. Over a format's normal numbers the line is flat. Through the subnormal numbers it climbs to a relative error of 1 (0 on this axis).",
     alt="The largest relative rounding error against the absolute value of the number, both as powers of two. Within its "
     "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, just below minus 3 for e5m2. "
     "For float16 it climbs to 0 from 2 to the minus 14 down to 2 to the minus 25, stays at 0 "
@@ -704,9 +722,9 @@ show(
 
 # %% [markdown]
 r"""
-**Loss scaling** (chapter 04) multiplies the loss, and with it every gradient, by a large number such as 65536. Does this give the gradients more bits? Scaling by a power of two moves a gradient to the right in the figure. On the flat part of the line, that gains nothing, and the machine epsilon never changes. A gradient gains bits only if it was subnormal or became 0 without the scale.
+**Loss scaling** (chapter 04) multiplies the loss, and with it every gradient, by a large number such as 65536. Scaling by a power of two moves a gradient to the right in the figure. On the flat part of the line, that gains nothing. Only a gradient that was subnormal or became 0 gains bits, and the machine epsilon never changes.
 
-Does such a scale make bfloat16 gradients overflow? The scaled gradient must stay below the largest number:
+Does such a scale make bfloat16 gradients overflow?
 """
 
 # %%
@@ -714,15 +732,15 @@ for name in ("float16", "bfloat16"):
     print(f"{name:<9} gradients up to {limits(name)[0] / 65536:.4g} do not overflow at scale 65536")
 
 # %% [markdown]
-"""
-In bfloat16, gradients up to 5e33 do not overflow. Its normal numbers begin at 1.2e-38, so any gradient above that gains nothing from the scale.
+r"""
+In bfloat16, no gradient below 5e33 overflows. But its normal numbers begin at 1.2e-38, so a gradient above that gains nothing from the scale.
 """
 
 # %% [markdown]
 r"""
 ## Rounding to nearest, ties to even
 
-The exact result of an addition, a multiplication, a division or a conversion is replaced by the nearest number of the format, as long as it lies within the format's range. If two numbers are equally near, which is called a **tie**, the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default rounding of IEEE 754 (section 4.3.1). Functions such as `exp` are not required to return the nearest number.
+Addition, multiplication, division and conversion replace the exact result by the nearest number of the format, as long as the result lies within its range. If two numbers are equally near, which is called a **tie**, the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default of IEEE 754 (section 4.3.1). Functions such as `exp` need not return the nearest number.
 """
 
 # %% folded="Drawing: three ties in float16"
@@ -735,7 +753,7 @@ show_drawing(
 
 # %% [markdown]
 r"""
-The frozen weight is such a tie. The ulp of $2^{-3}$ in float16 is $2^{-13}$, so the update $2^{-14}$ is half an ulp. The last bit of $2^{-3}$ is 0, and the sum is rounded back. Start the weight one ulp higher, and the same update moves it, but only once:
+The frozen weight is such a tie. The ulp of $2^{-3}$ in float16 is $2^{-13}$, so the update $2^{-14}$ is half an ulp, and since the last bit of $2^{-3}$ is 0, the sum is rounded back. Start the weight one ulp higher, and the same update moves it, but only once:
 """
 
 # %%
@@ -743,8 +761,8 @@ values = add_many_times(2**-3 + 2**-13, 2**-14, 3, torch.float16)
 print("in ulps above 2^-3:", [(value - 2**-3) / 2**-13 for value in values])
 
 # %% [markdown]
-"""
-The drawing below adds two numbers and shows the bits that fall off. Move b to the right with the slider until its last bit is lost. Then try the three buttons for ties, and add b again after each. Which values of b move a, and which do not?
+r"""
+Move b to the right with the slider below until its last bit is lost. Then try the three buttons for ties, and add b again after each. Which values of b move a?
 """
 
 # %%
@@ -754,10 +772,10 @@ explore_addition(2**-3, 2**-14, "float16")
 r"""
 <details><summary>What you should have seen</summary>
 
-Just above a tie, b moves a, and just below a tie, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. There is one exception: if a is a power of two and b has the opposite sign, the numbers on that side of a are twice as dense, so half an ulp of a is a whole step there.
+Just above a tie, b moves a; just below, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. There is one exception: if a is a power of two and b has the opposite sign, half an ulp of a is a whole step on that side of a.
 </details>
 
-Near its largest number, a format rounds as if it had larger numbers too; a result that would round to one of them becomes infinity. Near zero, a result of at most half the smallest subnormal number becomes 0:
+A format rounds as if there were numbers beyond its largest one; a result that would round to one of them becomes infinity. A result of at most half the smallest subnormal number becomes 0:
 """
 
 # %%
@@ -775,11 +793,9 @@ predict(
 
 # %% [markdown]
 r"""
-So a conversion from float32 to bfloat16 can overflow, although the two formats have the same exponents.
-
-For e4m3, the OFP8 specification allows two results for a number that is too large: nan, or the largest number. A cast with the second result is called **saturating**
+For a number that is too large for e4m3, the OFP8 specification allows two results: nan, or, with a **saturating** cast, the largest number
 ([OFP8 specification 1.0](https://www.opencompute.org/documents/ocp-8-bit-floating-point-specification-ofp8-revision-1-0-2023-12-01-pdf-1), on conversion).
-PyTorch's cast to e4m3 has given one or the other, depending on version and device ([pull request 178817](https://github.com/pytorch/pytorch/pull/178817)). If you clamp before casting, you get the same result in every version and on every device.
+PyTorch's cast to e4m3 has given one or the other, depending on version and device ([pull request 178817](https://github.com/pytorch/pytorch/pull/178817)). If you clamp before casting, the result depends on neither.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -788,9 +804,9 @@ print(f"torch {torch.__version__}:", large.to(torch.float8_e4m3fn).float().tolis
 
 # %% [markdown]
 r"""
-464 is a tie between 448 and 480, the next number if there were one, and goes to 448 by rounding. Only 500 is too large.
+464 is a tie between 448 and 480, the next number if there were one, and goes to 448. Only 500 is too large.
 
-`torch.round` rounds to integers, ties to even. For a **fixed-point** format, whose numbers are the multiples of one step, that is all you need. From each power of two to the next, a float format is fixed point, too; its step there is the ulp.
+`torch.round` rounds to integers, ties to even. This is enough for a **fixed-point** format, whose numbers are the multiples of one step. From each power of two to the next, a float format is fixed point, with the ulp as its step.
 """
 
 # %%
@@ -807,16 +823,16 @@ To try a format before any hardware has it, researchers compute in float32 and r
 
 `round_to(x, exponent_bits, fraction_bits, largest) -> Tensor`
 
-- **In** `x`: a float32 or float64 tensor of any shape. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: a Python float, the format's largest number (448 for e4m3, 65504 for float16). It is an argument because the widths do not always determine it.
-- **Out**: a tensor of the same shape and dtype, with each number replaced by the nearest number of the format, ties to even.
-  Subnormal numbers are rounded to the steps that the format has there. A number that would round to more than `largest` becomes infinity. Do this for e4m3, too, although e4m3 has no infinity. Infinity and nan stay. Every number keeps its sign, even if it becomes zero.
+- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: a Python float, the format's largest number (448 for e4m3), which the widths do not always determine.
+- **Out**: a tensor of the same shape and dtype, with each number replaced by the nearest number of the format, subnormal ones included, ties to even.
+  A number that would round to more than `largest` becomes infinity, even for e4m3, which has no infinity. Infinity and nan stay. Every number keeps its sign, even if it becomes zero.
 - **Limits**: `x` does not change. All of PyTorch is allowed.
 
 `round_to(torch.tensor([1.1, -9.0, 0.09375, 15.0]), 3, 2, 14.0)` returns `tensor([1.0, -8.0, 0.125, inf])`.
 
-<!-- hint: If the step at a number is known, how do you round to a multiple of that step? `torch.round` rounds to integers, ties to even. -->
-<!-- hint: The step is the ulp in the *target* format: two to the power k minus m, with k the exponent of the number, but not below the format's lowest exponent, 1 minus the bias. Compute in float64: there the division by a step is exact. -->
-<!-- hint: k is `torch.frexp(x.double()).exponent - 1`, clamped from below. Divide by the step, `torch.round`, multiply. Then, where the size exceeds `largest`, put an infinity of the same sign (`torch.copysign` gives it one). At the end put back what was not finite. -->
+<!-- hint: If the step at a number is known, how do you round to a multiple of that step? -->
+<!-- hint: The step is the ulp in the *target* format: two to the power k minus m, with k the exponent of the number, but not below the format's lowest exponent, 1 minus the bias. In float64, the division by a step is exact. -->
+<!-- hint: k is `torch.frexp(x.double()).exponent - 1`, clamped from below. Divide by the step, `torch.round`, multiply. Where the size exceeds `largest`, put an infinity with the sign of x (`torch.copysign`). Put back what was not finite. -->
 """
 
 
@@ -938,6 +954,13 @@ with check.property("x does not change"):
     seen = check.call(probes.after_call, round_to, x, *KINDS[torch.float16])
     check.equal(seen["output"], x.to(torch.float16).float())
     check.equal(seen["arguments"][0], x, what="x after the call")
+with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+    for x in (
+        torch.tensor(-1.3),
+        torch.zeros(0, 3),
+        torch.tensor([[1.3, -70.1, 2.5], [1e-6, 333.3, -8.0]]).T,
+    ):
+        check.equal(check.call(round_to, x, *KINDS[torch.float16]), x.half().float())
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 from fractions import Fraction
@@ -985,7 +1008,7 @@ with check.property("from float64 to float32, as torch casts; and float32 number
     x = check.draw.normal(9, 4, dtype=torch.float64) * scales
     x[:3, 0] = torch.tensor([1 + 2.0**-24, 1 + 3 * 2.0**-24, 3.5e38], dtype=torch.float64)
     x[3:6, 0] = torch.tensor([3e-41, 1e-46, top * (1 + 2.0**-26)], dtype=torch.float64)
-    x[6, 0] = -3.5e38
+    x[6:8, 0] = torch.tensor([-3.5e38, 2e-44], dtype=torch.float64)
     got = check.call(round_to, x, 8, 23, top)
     check.equal(got, x.float().double())
     powers = torch.exp2(torch.tensor([0.0, 40.0, -40.0, 100.0]))
@@ -996,8 +1019,8 @@ with check.property("from float64 to float32, as torch casts; and float32 number
 check.score()
 
 # %% [markdown]
-"""
-The next cell compares `round_to` with PyTorch's casts on every number that a format has, on every tie between two of them, and on the float32 numbers just below and just above each of these. For e4m3, whose cast beyond 448 depends on the version, it stops at 448.
+r"""
+The next cell compares `round_to` with PyTorch's casts on every number of a format, every tie between two of them, and the float32 numbers just below and above each; for e4m3 only up to 448.
 """
 
 
@@ -1030,19 +1053,19 @@ except NotImplementedError:
 r"""
 ### The first number that overflows
 
-To count the entries of a tensor that a cast would turn into infinity, you need to know where overflow begins. It does not begin at the number after the largest one.
+To count the entries that a cast would turn into infinity, you need to know where overflow begins.
 
 `first_overflow(fraction_bits, largest) -> float`
 
-- **In** `fraction_bits`: 2 to 10. `largest`: the format's largest number, a normal number with at most `fraction_bits` fraction bits, a Python float of any size from $2^{-60}$ to the largest bfloat16 number. The bits of its fraction need not all be ones: 448 in e4m3 has the fraction `110`.
-- **Out**: the smallest positive *float32* number that becomes larger than `largest` when it is rounded to nearest, ties to even, with `fraction_bits` fraction bits. Return it as a Python float.
-- **Limits**: compute it. Trying one float32 number after another is too slow, because up to $2^{20}$ of them lie between `largest` and the answer.
+- **In** `fraction_bits`: 2 to 10. `largest`: the format's largest number, a normal number with at most `fraction_bits` fraction bits, a Python float of any size from $2^{-60}$ to the largest bfloat16 number. Its fraction need not be all ones: 448 in e4m3 has the fraction `110`.
+- **Out**: a Python float, the smallest positive *float32* number that becomes larger than `largest` when it is rounded to nearest, ties to even, with `fraction_bits` fraction bits.
+- **Limits**: trying one float32 number after another is too slow: there can be $2^{20}$ of them before the answer.
 
-`first_overflow(10, 65504.0)` returns `65520.0`, and a cell above agrees: 65519 does not overflow, and 65520 does.
+`first_overflow(10, 65504.0)` returns `65520.0`.
 
 <!-- hint: Which two numbers stand on either side of the border? The upper one is not in the format; where would it be? -->
-<!-- hint: The border is half an ulp above the largest number. It is a tie. To which side it goes depends on the last bit of the largest number. -->
-<!-- hint: Divide `largest` by its ulp: an integer. Odd, and the tie itself is rounded up. Even, and it is rounded down; then it is the float32 number after the tie, which `torch.nextafter` finds. -->
+<!-- hint: The border is half an ulp above the largest number. It is a tie; its side depends on the last bit of the largest number. -->
+<!-- hint: `largest` divided by its ulp is an integer. If it is odd, the tie itself is rounded up. If it is even, the answer is the float32 number after the tie, which `torch.nextafter` finds. -->
 """
 
 
@@ -1180,7 +1203,7 @@ axes.legend()
 show(
     figure,
     number="2.9",
-    caption="A total stops growing once a tenth is less than half an ulp of the total. Both 16-bit totals go wrong before they stop: between 64 and 256, for example, each tenth adds 0.125 to the float16 total.",
+    caption="Both 16-bit totals go wrong before they stop: between 64 and 256, for example, each tenth adds 0.125 to the float16 total.",
     alt="The total against the number of additions. float32 rises along a straight line to 999.903. float16 rises, steeper than float32 above 64, and stops at 256. bfloat16 stops at 32.",
 )
 
@@ -1188,7 +1211,7 @@ show(
 r"""
 Even the float32 total is off by about 0.1: ten thousand small rounding errors have added up.
 
-`torch.sum` does not add one number after another. It sums blocks and then adds up the block sums (**pairwise summation**; Higham 2002, section 4.2), so it adds numbers of similar magnitude. A matrix product of 16-bit factors can keep its total in float32, with exceptions that the table at the end of the chapter names. The next cell shows both:
+`torch.sum` sums blocks and then adds up the block sums (**pairwise summation**; Higham 2002, section 4.2), so it adds numbers of similar magnitude. A matrix product of 16-bit factors can keep its total in float32; the table at the end of the chapter names the exceptions.
 """
 
 # %%
@@ -1199,9 +1222,9 @@ print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one after another:
 
 # %% [markdown]
 r"""
-Blocks do not help where numbers arrive one at a time, as in a running mean, an optimizer's state or a weight. **Compensated summation** does (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition.
+Where numbers arrive one at a time, as in a weight or a running mean, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition. The only error is then that of rounding the sum of the next number and the rest.
 
-For example, let the total be 2048 in float16, where the ulp is 2, and add 1.5. The total becomes 2050, which is 0.5 too much, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ to the total instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum. The only error comes from rounding the sum of the next number and the rest, which is small.
+For example, add 1.5 to a float16 total of 2048, where the ulp is 2. The total becomes 2050, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum.
 """
 
 # %% folded="Figure 2.10: a total and its rest"
@@ -1219,27 +1242,27 @@ show(
     figure,
     number="2.10",
     caption="The total moves in steps of 2. The rest leads from the total to the exact sum, up or down.",
-    alt="The sum against the number of additions, from 2048 to 2066. The exact sum is a dotted line. The total in float16 is a staircase with steps of 2 around that line. "
-    "At each addition a short bar, the rest, connects the staircase with the line.",
+    alt="The sum against the number of additions, from 2048 to 2066. The exact sum is a dotted line, the float16 total a staircase with steps of 2 around it. "
+    "At each addition a short bar, the rest, connects the two.",
 )
 
 # %% [markdown] exercise="kahan-add" points=4 minutes=20 difficulty=2
 r"""
 ### A sum that keeps the rest
 
-A running total in a 16-bit format stops early. Write one step of a compensated sum, which keeps growing.
+Write one step of a compensated sum, which keeps growing where a 16-bit total stops.
 
 `kahan_add(total, rest, value) -> (total, rest)`
 
-- **In**: three tensors of the same shape and the same dtype, float32, float16 or bfloat16. The sum so far is `total + rest`. `value + rest` is never larger in absolute value than `total`.
-- **Out**: a pair of tensors of the same shape and dtype. The new total is the rounded sum of `total` and `value + rest`; the old rest is thereby used up. The new rest is that sum minus the new total, so that new total + new rest = total + (value + rest), where only `value + rest` has been rounded. (Some books use the opposite sign.)
+- **In**: three tensors of the same shape and dtype, float32, float16 or bfloat16. The sum so far is `total + rest`. `value + rest` is never larger in absolute value than `total`.
+- **Out**: a pair of tensors of the same shape and dtype. The new total is the rounded sum of `total` and `value + rest`. The new rest is that sum minus the new total, so that new total + new rest = total + (value + rest), where only `value + rest` has been rounded. (Some books use the opposite sign.)
 - **Limits**: the three tensors do not change.
 
-In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`. The check feeds the results back into the next call.
+In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`. The check feeds the results back in.
 
-<!-- hint: Two things are to be added to the total in each step. Which of the two was left over from the step before? -->
-<!-- hint: First add the rest to the value: both are small, so that little is lost. Then add this to the total. How much went in? The difference of the new and the old total tells it. -->
-<!-- hint: With `wanted` for value plus rest, and the new total, the new rest is `wanted` less what went in. Mind the brackets: the new total minus the old one comes first. -->
+<!-- hint: Each step adds two things to the total. Which of them is left over from the step before? -->
+<!-- hint: Add the rest to the value first: both are small, so little is lost. Then add this sum to the total. How much went in is the difference of the new and the old total. -->
+<!-- hint: With `wanted` for value plus rest, the new rest is `wanted` less what went in. Mind the brackets: the new total minus the old one comes first. -->
 """
 
 
@@ -1341,9 +1364,7 @@ check.score()
 r"""
 ## Stochastic rounding
 
-When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** goes up with probability $\frac14$ and down with probability $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the two neighbors. Each single result is off, but its expected value is exact, and no rest has to be stored.
-
-The figure simulates weights in ulps. Each of 400 updates is a quarter of an ulp, so a weight goes up by one ulp with probability $\frac14$.
+When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** goes up with probability $\frac14$ and down with probability $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors, so the expected value is exact.
 """
 
 # %% folded="Figure 2.11: updates of a quarter of an ulp"
@@ -1361,7 +1382,7 @@ axes.legend()
 show(
     figure,
     number="2.11",
-    caption="Rounded to nearest, the weight never moves. Rounded stochastically, weights follow the exact line and stray from it at random.",
+    caption="Simulated updates. Rounded to nearest, the weight never moves. Rounded stochastically, weights stray from the exact line at random.",
     alt="The change of weights in ulps against the number of updates. Rounded to nearest it stays 0. With stochastic rounding, three weights follow the exact line up to 100, within some fifteen ulps.",
 )
 
@@ -1379,20 +1400,20 @@ The price is noise. After $n$ such updates its standard deviation is $\sqrt{n \c
 r"""
 ### Stochastic rounding
 
-An optimizer that rounds stochastically can keep its weights in 16 bits, with no second copy. Write its rounding, with the random numbers passed in so that it can be tested.
+An optimizer that rounds stochastically can keep its weights in 16 bits. Write its rounding; random numbers come from outside, so that you can test it.
 
 `round_stochastically(x, fraction_bits, noise) -> Tensor`
 
-- **In** `x`: a float32 tensor of any shape, absolute values from $2^{-100}$ to $2^{100}$. `fraction_bits`: 1 to 20. `noise`: a float32 tensor of the same shape, uniformly distributed, at least 0 and less than 1.
-- **Out**: a float32 tensor of the same shape. Each number becomes one of its two neighbors with `fraction_bits` fraction bits; the exponent is not limited. Let a number lie 30% of the way from its smaller neighbor to its larger one. It becomes the larger one for 30% of all noise values: the lowest 30% or the highest, as you prefer. Larger means closer to $+\infty$.
+- **In** `x`: a float32 tensor of any shape, contiguous or not, absolute values from $2^{-100}$ to $2^{100}$. `fraction_bits`: 1 to 20. `noise`: a float32 tensor of the same shape, uniformly distributed, at least 0 and less than 1.
+- **Out**: a float32 tensor of the same shape. Each number becomes one of its neighbors with `fraction_bits` fraction bits; the exponent is not limited. A number that lies 30% of the way from its smaller neighbor to its larger one (closer to $+\infty$) becomes the larger one for 30% of all noise values: the lowest 30% or the highest, as you prefer.
   A number that has no more than `fraction_bits` fraction bits stays, whatever the noise.
-- **Limits**: the function draws no random numbers: the same noise gives the same result. `x` and `noise` do not change.
+- **Limits**: the same noise gives the same result. `x` and `noise` do not change.
 
-With 2 fraction bits, 1.3 lies between 1.25 and 1.5, 20% of the way up. `round_stochastically(torch.tensor([1.3, 1.3]), 2, torch.tensor([0.5, 0.7]))` returns `tensor([1.25, 1.25])`; for one fifth of all noise values the result is 1.5.
+With 2 fraction bits, 1.3 lies between 1.25 and 1.5, 20% of the way up. `round_stochastically(torch.tensor([1.3, 1.3]), 2, torch.tensor([0.5, 0.7]))` returns `tensor([1.25, 1.25])`.
 
-<!-- hint: Divide by the step, as in rounding to nearest. What remains is an integer and a part behind the point. What does the noise have to do with that part? -->
-<!-- hint: Rounding to nearest is: add one half, then cut off what is behind the point. What if you add something else in its place? -->
-<!-- hint: `torch.floor` of the scaled number plus the noise goes up for just the right share. Compute in float64, where the sum with the noise loses nothing. The step comes from frexp, as before. -->
+<!-- hint: Divide by the step, as in rounding to nearest. What does the noise have to do with the part behind the point? -->
+<!-- hint: Rounding to nearest adds one half, then cuts off what is behind the point. What if you add something else in its place? -->
+<!-- hint: `torch.floor` of the scaled number plus the noise goes up for the right share. Compute in float64, where the sum loses nothing. -->
 """
 
 
@@ -1504,6 +1525,14 @@ with check.property(
     check.true(
         changes.max().item() <= 1, told.format(x[changes.argmax()].item(), changes.max().item())
     )
+with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+    for x in (
+        torch.tensor(-1.25),
+        torch.zeros(0, 3),
+        torch.tensor([[1.5, -70.0, 2.5], [0.375, 3.0, -8.0]]).T,
+    ):
+        got = check.call(round_stochastically, x, 7, torch.full_like(x, 0.25))
+        check.equal(got, x)  # none of these numbers needs to be rounded
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("other numbers of bits, numbers of every size"):
@@ -1539,7 +1568,7 @@ check.score()
 r"""
 ## Training with 16-bit weights
 
-Compensated summation and stochastic rounding are two remedies. What would they have to mend in a training run? The next cell trains a small linear classifier on handwritten digits by gradient descent. The loss is the cross entropy, computed in float32 in every run. The runs differ in the dtype in which the weights and their gradients are stored. PyTorch's own `torch.optim.SGD` makes the updates.
+Compensated summation and stochastic rounding are two remedies. To show what they have to mend, the next cell trains a small linear classifier on handwritten digits with `torch.optim.SGD`. The loss, the cross entropy, is always computed in float32; the two runs differ in the dtype in which the weights and their gradients are stored.
 """
 
 # %% folded="Train: a linear classifier whose weights are stored in a given dtype"
@@ -1575,7 +1604,7 @@ losses_bfloat16, unchanged_bfloat16 = train_digits(torch.bfloat16, plain_sgd, st
 SHARES = {"more than 90%": 0.9, "50 to 90%": 0.5, "less than 50%": 0.0}
 predict(
     "02/unchanged",
-    "With bfloat16 weights, what share of the weights does step 800 leave exactly as they were? (Only weights whose pixel is lit in at least one image count.)",
+    "What share of the bfloat16 weights does step 800 leave exactly as they were? (Only weights whose pixel is lit in at least one image count.)",
     next(told for told, least in SHARES.items() if unchanged_bfloat16[799] >= least),
     "Their updates are less than half an ulp of the weight. In float32, the same step changes nearly all weights.",
     choices=[*SHARES][::-1],
@@ -1597,7 +1626,7 @@ show(
     figure,
     number="2.12",
     caption="The two runs begin alike. As the gradients shrink, more and more bfloat16 weights stay where they are, and the loss stops falling.",
-    alt="Two plots against the training step. Left, the loss: both runs fall together at first; the float32 run keeps falling to below 0.5, the bfloat16 run becomes flat near 0.9. "
+    alt="Two plots against the training step. Left, the loss: the float32 run falls to below 0.5, the bfloat16 run becomes flat near 0.9. "
     "Right, the percentage of weights that a step leaves unchanged: near 0 in float32; in bfloat16 it rises from 30 to nearly 100.",
 )
 
@@ -1608,7 +1637,7 @@ print(f"another 400 steps lower the bfloat16 loss by {change:.2f}")
 
 # %% [markdown]
 r"""
-The third remedy is **master weights** (Micikevicius et al. 2018, section 3.1). The optimizer keeps a float32 copy of each weight and updates this copy. The model computes with 16-bit weights, which are rounded from the float32 copy after each step. Small updates add up in the master weight until they change the rounding.
+The third remedy is **master weights** (Micikevicius et al. 2018, section 3.1). The optimizer updates a float32 copy of each weight, in which small updates add up. After each step, it rounds the copy to the 16-bit weight with which the model computes.
 """
 
 # %% folded="Drawing: one step with a master weight"
@@ -1627,26 +1656,26 @@ print("bytes per weight, bfloat16 with master:", size[torch.bfloat16] + size[tor
 
 # %% [markdown]
 r"""
-Training in **mixed precision**, that is, in more than one format, therefore does not halve the memory for weights; with masters, the weights take half as much again as in float32. It can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
+With masters, training in **mixed precision**, that is, in more than one format, needs more memory for the weights than float32 does. Mixed precision can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
 """
 
 # %% [markdown] exercise="master-weights" points=5 minutes=25 difficulty=2
 r"""
 ### Master weights
 
-The model above stops learning although its gradients are right. Write an optimizer that keeps it going.
+Write an optimizer that keeps the model above learning.
 
 `MasterSGD(parameters, learning_rate)`, a class with a method `step()`
 
-- **In** `parameters`: an iterable of bfloat16 or float16 tensors that require gradients. Like `model.parameters()`, it may be a generator, which can be read only once. `learning_rate`: a positive Python float.
-- **Out**: each parameter has a float32 master, which starts at the parameter's value. `step()` subtracts the learning rate times `.grad` from the master, with learning rate, gradient and product all in float32, and then writes the rounded master into the parameter, in place.
-- **Limits**: `step()` skips a parameter whose `.grad` is None. Gradients do not change, and the parameters still require them. How the object stores the masters is your choice; PyTorch's own optimizers are allowed inside.
+- **In** `parameters`: an iterable, perhaps a generator like `model.parameters()`, of bfloat16 or float16 tensors that require gradients. `learning_rate`: a positive Python float.
+- **Out**: each parameter has a float32 master, which starts at the parameter's value. `step()` subtracts the learning rate times `.grad` from the master, with learning rate, gradient and product all in float32, and writes the rounded master into the parameter, in place.
+- **Limits**: `step()` skips a parameter whose `.grad` is None. Gradients do not change, and the parameters still require them. PyTorch's own optimizers are allowed inside.
 
 With one bfloat16 weight of 1.0, `learning_rate` 0.25 and the gradient −0.0078125 in every step, the weight is 1.0 after 1 and 2 steps, and `1.0078125` after 3.
 
-<!-- hint: What must the object remember from one step to the next, that cannot be had from the 16-bit parameter any more? -->
-<!-- hint: Make a list of the parameters and a list of float32 clones in `__init__`. In `step`, go through both lists together. A tensor that requires gradients may only be changed in place inside `torch.no_grad()`; the decorator above `step` sees to that. -->
-<!-- hint: Per pair: skip it if the gradient is None; update the master with the gradient converted to float32; then the parameter's `copy_` from the master rounds and writes in place. -->
+<!-- hint: What must the object remember from one step to the next that the 16-bit parameter cannot hold? -->
+<!-- hint: Make a list of the parameters and a list of float32 clones in `__init__`. In `step`, go through both together. The decorator above `step` allows changing a tensor that requires gradients in place. -->
+<!-- hint: Skip a pair if the gradient is None. Update the master with the gradient converted to float32; then the parameter's `copy_` rounds and writes in place. -->
 """
 
 
@@ -1698,6 +1727,7 @@ with check.property("one step of ordinary size"):
     states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 0.125)
     expected = after_each(weights, [[gradient]], 0.125)[-1]
     check.equal(states[-1]["weights"], expected, what="the parameters")
+    weights[0][0, 1], gradient[0, 1] = 6.0, 127 / 64  # three times that has more than 8 bits
     states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 3.0)
     expected = after_each(weights, [[gradient]], 3.0)[-1]
     check.equal(states[-1]["weights"], expected, what="the parameters, learning rate 3")
@@ -1814,7 +1844,7 @@ show(
 
 # %% [markdown]
 r"""
-What does each remedy cost, and which error remains? A thousand bfloat16 weights receive 500 updates of about an eighth of an ulp. The next cell uses your `kahan_add`, `round_stochastically` and `MasterSGD`.
+The next cell applies 500 updates of about an eighth of an ulp to a thousand bfloat16 weights, with no remedy and with each of yours.
 """
 
 
@@ -1853,13 +1883,13 @@ except NotImplementedError:
 
 # %% [markdown]
 r"""
-- **Masters** leave one rounding of at most half an ulp, and need no special optimizer: any optimizer can update the masters.
+- **Masters** leave one rounding of at most half an ulp, and any optimizer can update them.
 - **Compensated summation** leaves nearly the same error for less memory, but the optimizer must be written for it. Its rest is rounded as well: an update below 1/256 of the rest can be lost in bfloat16.
-- **Stochastic rounding** needs no extra memory. It leaves noise that grows with the square root of the number of updates.
+- **Stochastic rounding** needs no extra memory, but leaves noise that grows with the square root of the number of updates.
 
 ## Scales for eight bits
 
-Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. For the digits model above, the gradient of the loss with respect to the logits does not fit into this range. The loss is a mean over 599 images, so no entry of the gradient exceeds 1/599 in absolute value, and the smallest positive number of e4m3 is 1/512.
+Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. These are too few for the gradient of the digits model's loss with respect to the logits: the loss is a mean over 599 images, so no entry exceeds 1/599 in absolute value, and the smallest positive number of e4m3 is 1/512.
 """
 
 # %% folded="A gradient, and the product in which it is used"
@@ -1891,7 +1921,7 @@ print(f"survivors that belong to the right class: {100 * share:.0f}%")
 
 # %% [markdown]
 r"""
-The entry of the right class is negative, and the nine others, which are positive, balance it. The nine are lost, and all that is left of the negative entries is −1/512 or 0. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
+Each image has one negative entry, that of the right class. The nine positive entries that balance it are lost, and all that is left of the negative ones is −1/512 or 0. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
 
 $$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
 """
@@ -1919,7 +1949,7 @@ except NotImplementedError:
 
 # %% [markdown]
 r"""
-torchao's float8 training computes a scale in the same way: it divides the format's largest number by the largest absolute value in the tensor (at least 1e-12, to avoid a division by zero). It then multiplies, clamps and casts ([`float8_utils.py`](https://github.com/pytorch/ao/blob/main/torchao/float8/float8_utils.py)). Such a scale is a float32 number per tensor. It depends on one entry, the largest.
+torchao's float8 training computes a scale in the same way, except that it replaces a maximum below 1e-12 with 1e-12 to avoid a division by zero. It then multiplies, clamps and casts ([`float8_utils.py`](https://github.com/pytorch/ao/blob/main/torchao/float8/float8_utils.py)). Such a scale depends on a single entry.
 """
 
 # %% folded="Three formats with scales: one per tensor, one per 32 numbers, one per 16 numbers"
@@ -1960,7 +1990,7 @@ predict(
     "02/outlier",
     "4,095 normally distributed numbers and the number 1,000,000 share one scale in e4m3. What percentage of the 4,095 become 0?",
     100 * (one_scale(with_outlier(1e6))[1:] == 0).float().mean().item(),
-    "Multiplied by the scale 448/1,000,000, every number below 2.18 in absolute value is less than half the smallest subnormal number of e4m3.",
+    "With the scale 448/1,000,000, every number below 2.18 in absolute value becomes less than half the smallest subnormal number of e4m3.",
     between=(0, 100),
     unit="%",
 )
@@ -2007,11 +2037,11 @@ show(
 
 # %% [markdown]
 r"""
-e4m3 is itself a floating-point format, so moderate outliers do it no harm. With one outlier, MXFP8 loses at most one block. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and once the other blocks are too small for that range, their scales become 0.
+e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and they become 0 in blocks that are too small for that range.
 
 ## Where a format pays
 
-A tensor stored in fewer bits takes less memory. For a billion numbers:
+A billion numbers take this much memory:
 """
 
 # %%
@@ -2020,7 +2050,7 @@ for name, bits in (("float32", 32), ("bfloat16", 16), ("MXFP8", 8 + 8 / 32), ("N
 
 # %% [markdown]
 r"""
-Whether they save *time* depends on the operation and the hardware. An addition of long vectors does little arithmetic for each byte, so its time is bounded by the bytes that move. A large matrix product does much arithmetic for each byte, so its time depends on whether the hardware has fast instructions for the format. The next cell measures both on the machine where it runs; the range in parentheses shows how much individual runs differ.
+You can calculate how much memory a format saves, but you have to measure how much *time* it saves. An addition of long vectors is limited by the bytes that it moves; the speed of a large matrix product depends on whether the hardware has fast instructions for the format. The range in parentheses shows how much individual runs differ.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: matrix products and additions in three formats"
@@ -2041,11 +2071,9 @@ del matrix, vector, small_matrix, small_vector
 
 # %% [markdown]
 r"""
-You can calculate how much memory a format saves; you have to measure how much time it saves.
-
 ## Bug hunt: from float32 to bfloat16
 
-A logger stores losses as bfloat16 to save space. It converts them with integer arithmetic: it takes the 32 bits as an integer, adds an amount that carries into the upper bits exactly when the number must be rounded up, and shifts the lower bits out (for bfloat16, the lower half). The same code serves every format with float32's exponent.
+A logger stores losses as bfloat16 to save space. It takes the 32 bits of a float32 number as an integer, adds an amount that carries into the upper bits exactly when the number must be rounded up, and shifts the lower bits out.
 """
 
 
@@ -2058,8 +2086,8 @@ def pack_quickly(x, fraction_bits):
 
 
 # %% [markdown]
-"""
-Its author compared it with PyTorch's cast. If both conversions are monotonic, each can switch only once while the lower half of the bits grows, so six lower halves decide for each upper half:
+r"""
+The author compared it with PyTorch's cast. If both conversions are monotonic, each can switch only once while the lower half of the bits grows, so six lower halves decide for each upper half:
 """
 
 
@@ -2076,8 +2104,8 @@ wrong = int((pack_quickly(x, 7) != patterns_by_torch(x)).sum())
 print(f"{len(x):,} patterns tried, {wrong} wrong")
 
 # %% [markdown]
-"""
-Then a training run on a GPU failed. In its log the loss grows, and the last entry is −0.0, right after the largest bfloat16 number. A loss does not fall from 3.4e38 to zero in one step. The next cell replays the last losses with the bits that they had on the GPU:
+r"""
+Then a training run on a GPU failed. The last entry of its log is −0.0, right after the largest bfloat16 number. A loss does not fall from 3.4e38 to zero in one step. Replay the last losses with the bits that they had on the GPU:
 """
 
 # %%
@@ -2089,19 +2117,19 @@ print("in the log:", pack_quickly(losses, 7).to(torch.int16).view(torch.bfloat16
 r"""
 ### Bug hunt: from float32 to bfloat16
 
-Find out what becomes of the last loss, whose bits are `0x7fffffff`, and of a loss with the bits `0x7f800001`. Then replace the function.
+Find out what becomes of the last loss, `0x7fffffff`, and of a loss with the bits `0x7f800001`. Then replace the function.
 
 `pack_bits(x, fraction_bits) -> Tensor`
 
-- **In** `x`: a float32 tensor of any shape, with any bits. `fraction_bits`: 1 to 22. The format has a sign bit and 8 exponent bits.
-- **Out**: an int64 tensor of the same shape. Each entry is a pattern of `1 + 8 + fraction_bits` bits, read as an integer of at least 0, that stands for the same value as the entry of `x`: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
+- **In** `x`: a float32 tensor of any shape, contiguous or not, with any bits. `fraction_bits`: 1 to 22. The format has a sign bit and 8 exponent bits.
+- **Out**: an int64 tensor of the same shape. Each entry is a pattern of `1 + 8 + fraction_bits` bits, read as an integer of at least 0, that stands for the entry of `x`: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
 - **Limits**: `x` does not change, to the last bit. All of PyTorch is allowed.
 
-`pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([16256, 49088])`, which are `0x3f80` and `0xbfc0`.
+`pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([16256, 49088])`, that is, `0x3f80` and `0xbfc0`.
 
 <!-- hint: Write the 32 bits of the lost value down. What does the addition do to them? And which bits of 0x7f800001 are left after the shift? -->
-<!-- hint: A nan needs no rounding. Decide by `x.isnan()`, not by the bits after the addition, and give nan a pattern of its own. -->
-<!-- hint: A nan in the new format: all eight bits of the exponent are ones and at least one bit of the fraction is. Make one such integer of `fraction_bits`, and choose between it and the rounded pattern with `torch.where`. -->
+<!-- hint: A nan needs no rounding. Decide by `x.isnan()`, not by the bits after the addition. -->
+<!-- hint: In a nan of the new format, all exponent bits and at least one fraction bit are ones. Make one such integer, and choose between it and the rounded pattern with `torch.where`. -->
 """
 
 
@@ -2185,6 +2213,14 @@ with check.property("x does not change", weight=0.5):
     after = seen["arguments"][0].view(torch.int32)
     check.equal(after, x.view(torch.int32), what="the bits of x after the call")
 
+with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+    for x in (
+        torch.tensor(-3.3),
+        torch.zeros(0, 3),
+        torch.tensor([[1.3, -70.1, 2.5], [1e-6, 333.3, -8.0]]).T,
+    ):
+        check.equal(check.call(pack_bits, x, 7), bf16_patterns(x))
+
 
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2228,11 +2264,11 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-Rounding up can cause a carry. In a number, the carry goes from the fraction into the exponent, as it should, and turns the largest number into infinity. `0x7fffffff` is a nan, and its carry runs through the exponent into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only set fraction bit lies in the half that is shifted out; what remains is infinity. The author's test tried finite numbers only.
+Rounding up can cause a carry. In a number, the carry goes from the fraction into the exponent, as it should, and turns the largest number into infinity. `0x7fffffff` is a nan, and its carry runs into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only set fraction bit is shifted out, which leaves infinity. The author's test had no nans.
 
-Nearly $2^{24}$ patterns of float32 are nans, and processors differ in which one they write: where a CPU writes `0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). So nans computed on a CPU hide the bug; a nan with other bits, for example from a GPU, becomes an ordinary number.
+Nearly $2^{24}$ patterns of float32 are nans. Where a CPU writes `0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). So nans computed on a CPU hide the bug.
 
-TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). .NET's conversion did not round nans but shifted them, and made infinity of `0x7f800001` ([dotnet/runtime pull request 130583](https://github.com/dotnet/runtime/pull/130583)); so did a library of Intel's compiler ([intel/llvm pull request 22114](https://github.com/intel/llvm/pull/22114)). tinygrad's conversion had to be changed for nans as well ([pull request 11843](https://github.com/tinygrad/tinygrad/pull/11843)).
+TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). .NET ([pull request 130583](https://github.com/dotnet/runtime/pull/130583)) and a library of Intel's compiler ([pull request 22114](https://github.com/intel/llvm/pull/22114)) turned `0x7f800001` into infinity. tinygrad also had to change its conversion of nans ([pull request 11843](https://github.com/tinygrad/tinygrad/pull/11843)).
 </details>
 """
 
@@ -2243,13 +2279,13 @@ r"""
 | What | Where |
 | --- | --- |
 | limits of a dtype | [`torch.finfo`](https://docs.pytorch.org/docs/stable/type_info.html), [`numpy.finfo`](https://numpy.org/doc/stable/reference/generated/numpy.finfo.html); the ulp: [`math.ulp`](https://docs.python.org/3/library/math.html#math.ulp), [`numpy.spacing`](https://numpy.org/doc/stable/reference/generated/numpy.spacing.html); the next number: [`torch.nextafter`](https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html) |
-| small formats outside PyTorch | [ml_dtypes](https://github.com/jax-ml/ml_dtypes): bfloat16, fp8, fp6 and fp4 for NumPy and JAX |
+| small formats outside PyTorch | [ml_dtypes](https://github.com/jax-ml/ml_dtypes) for NumPy and JAX |
 | tf32 | [`torch.set_float32_matmul_precision`](https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html): `"highest"`, `"high"`, `"medium"` |
-| fp8 training | [Transformer Engine](https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/index.html): its `Format.HYBRID` is e4m3 in the forward pass and e5m2 for gradients; [torchao](https://github.com/pytorch/ao)'s `float8` |
+| fp8 training | [Transformer Engine](https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/index.html): `Format.HYBRID` has e4m3 in the forward pass, e5m2 for gradients; [torchao](https://github.com/pytorch/ao)'s `float8` |
 | block scales | [torchao's `mx_formats`](https://github.com/pytorch/ao/tree/main/torchao/prototype/mx_formats): MXFP8, MXFP4 and NVFP4 |
 | master weights | NVIDIA's Apex called it `master_weights`; [DeepSpeed](https://www.deepspeed.ai/docs/config-json/) keeps them with `"bf16": {"enabled": true}`; under [autocast](https://docs.pytorch.org/docs/stable/amp.html) the parameters themselves stay float32 |
-| stochastic rounding | torchao's low-bit optimizers have [`bf16_stochastic_round=True`](https://github.com/pytorch/ao/tree/main/torchao/optim); oneDNN has a [rounding mode](https://oneapi-src.github.io/oneDNN/dev_guide_attributes_rounding_mode.html) called `stochastic` |
-| compensated summation | Python's [`math.fsum`](https://docs.python.org/3/library/math.html#math.fsum) rounds only once, at the end, and since 3.12 `sum` of floats is compensated; [optimī](https://optimi.benjaminwarner.dev/kahan_summation/) uses Kahan's sum for bfloat16 weights (`kahan_sum=True`) |
+| stochastic rounding | torchao's low-bit optimizers have [`bf16_stochastic_round=True`](https://github.com/pytorch/ao/tree/main/torchao/optim); oneDNN has a [rounding mode](https://oneapi-src.github.io/oneDNN/dev_guide_attributes_rounding_mode.html) `stochastic` |
+| compensated summation | Python's [`math.fsum`](https://docs.python.org/3/library/math.html#math.fsum) rounds only once, and since 3.12 `sum` of floats is compensated; [optimī](https://optimi.benjaminwarner.dev/kahan_summation/) has `kahan_sum=True` for bfloat16 weights |
 | the total in a 16-bit matrix product | float32; cuBLAS may reduce partial sums in float16 or bfloat16 unless [`allow_fp16_reduced_precision_reduction` and `allow_bf16_reduced_precision_reduction`](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html) are off; `allow_fp16_accumulation`, off by default, keeps the total in float16 |
 """
 
@@ -2257,41 +2293,26 @@ r"""
 r"""
 ## Recap
 
-1. A float is a sign, an exponent of $e$ bits and a fraction of $m$ bits; $e$ decides the range, $m$ the number of digits.
-2. The distance between neighbors, the ulp, doubles at each power of two, so the bound on the relative error is the same for all normal numbers. Among the subnormal numbers it grows.
-3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0. A number that would round to more than the largest one becomes infinity, in formats that have one.
-4. An update smaller than half an ulp of the number is lost (at a power of two, a decrease is lost only if it is smaller than a quarter of an ulp). Sums stop, and so do weights.
-5. Three remedies are to keep the rest (Kahan), to round stochastically, or to hold the total in a wider format (master weights). They differ in memory and in the error that remains.
-6. Formats of 8 and 4 bits need scales. A scale per block costs a fraction of a bit per number and limits what an outlier can ruin.
+1. The $e$ exponent bits of a float decide its range, the $m$ fraction bits its number of digits.
+2. The ulp doubles at each power of two, so the bound on the relative error is the same for all normal numbers.
+3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0.
+4. An update smaller than half an ulp of the number is lost (at a power of two, a decrease is lost only if it is smaller than a quarter of an ulp).
+5. Three remedies are to keep the rest (Kahan), to round stochastically, or to hold the total in a wider format (master weights).
+6. Formats of 8 and 4 bits need scales. A scale per block limits what an outlier can ruin.
 
 ### Test yourself
 
-<details><summary>1. Why does a bfloat16 counter stop at 256 and a float16 counter at 2048?</summary>
+<details><summary>1. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
 
-With $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. One more is a tie there, and the even neighbor is the old number. $m$ is 7 in bfloat16 and 10 in float16.
+For 0.01 nothing: it is normal before and after. 1e-7 is subnormal and would have an error of 19%; afterwards it is normal.
 </details>
 
-<details><summary>2. What is the smallest positive number of float16, and what is its smallest normal number?</summary>
+<details><summary>2. Updates are too small for bfloat16 weights. Which remedies need 2, 4 and 6 bytes per weight, and what is the disadvantage of each?</summary>
 
-The smallest normal number is $2^{-14}$, about 6.1e-5. The smallest subnormal number is $2^{-24}$, about 5.96e-8.
+2: stochastic rounding, which adds noise. 4: compensated summation, for which the optimizer must be written. 6: float32 masters, which need more memory than float32 weights.
 </details>
 
-<details><summary>3. Can a finite float32 number become infinite in bfloat16?</summary>
-
-Yes, from half an ulp above the largest bfloat16 number on; 3.4e38 is such a number.
-</details>
-
-<details><summary>4. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
-
-For 0.01 nothing: it is a normal number before and after, and a power of two does not change its fraction. 1e-7 is subnormal and would be stored with an error of 19%; afterwards it is normal. In bfloat16 nothing is gained for either.
-</details>
-
-<details><summary>5. Updates are too small for bfloat16 weights. Which remedies need 2, 4 and 6 bytes per weight, and what is the disadvantage of each?</summary>
-
-2: stochastic rounding, whose noise grows with the square root of the number of updates. 4: compensated summation with a bfloat16 rest, for which the optimizer must be written. 6: float32 masters, which need more memory than float32 weights alone.
-</details>
-
-<details><summary>6. How many bytes do 1,024 numbers need in MXFP8, and how many in NVFP4?</summary>
+<details><summary>3. How many bytes do 1,024 numbers need in MXFP8, and how many in NVFP4?</summary>
 
 MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales of one byte and 4 bytes for the tensor, 580.
 </details>
@@ -2312,18 +2333,18 @@ MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales
 | English | 中文 | meaning |
 | --- | --- | --- |
 | floating-point number | 浮点数 | a number as sign, exponent and fraction |
-| exponent | 指数（阶码） | the field that gives the order of magnitude, stored with a bias |
-| bias | 偏置 | what is added to the exponent so that the field needs no sign |
-| fraction, significand | 尾数 | the digits after the leading 1; with the 1 they are the significand |
+| exponent | 指数（阶码） | the field that gives the order of magnitude |
+| bias | 偏置 | the offset added to the exponent |
+| fraction, significand | 尾数 | the digits after the leading 1; with it, the significand |
 | normal number | 正规数 | a number with the hidden leading 1 |
-| subnormal number | 次正规数 | a number below the smallest normal one, without the leading 1 |
-| infinity | 无穷大 | the value that stands for results too large for the format |
-| nan (not a number) | 非数 | the value that stands for an undefined result, such as 0 / 0 |
+| subnormal number | 次正规数 | a number without the leading 1 |
+| infinity | 无穷大 | the value for results that are too large |
+| nan (not a number) | 非数 | the value for undefined results such as 0 / 0 |
 | machine epsilon | 机器精度 | the distance from 1 to the next number, $2^{-m}$ |
 | ulp (unit in the last place) | 最后一位单位 | the distance to the next number of a format |
-| tie | 平局（中点） | an exact result halfway between two numbers of the format |
-| round to nearest, ties to even | 舍入到最近偶数 | to the nearest number; of two, the one whose last bit is 0 |
-| saturating cast | 饱和转换 | a cast that turns numbers that are too large into the largest number |
+| tie | 平局（中点） | a result halfway between two numbers |
+| round to nearest, ties to even | 舍入到最近偶数 | of two equally near numbers, to the one whose last bit is 0 |
+| saturating cast | 饱和转换 | a cast that turns overflow into the largest number |
 | fixed point | 定点数 | a format whose numbers are the multiples of one step |
 | stochastic rounding | 随机舍入 | up or down at random, right on average |
 | compensated (Kahan) summation | 补偿求和 | a sum that keeps the error of each addition |
@@ -2331,7 +2352,7 @@ MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales
 | pairwise summation | 成对求和 | summation of blocks, then of the block sums |
 | master weights | 主权重 | float32 copies that receive the updates |
 | mixed precision | 混合精度 | training in more than one format |
-| loss scaling | 损失缩放 | multiplying the loss so that small gradients do not vanish |
+| loss scaling | 损失缩放 | multiplying the loss so that gradients do not vanish |
 | scale | 缩放因子 | a factor that moves a tensor into the range of its format |
 | block scale | 分块缩放 | a scale for a few neighboring numbers |
 """

@@ -211,3 +211,45 @@ def pack_bits(x, fraction_bits):
         rounded = torch.where(x.abs() < 2.0**-126, 0, rounded)
     quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
     return torch.where(x.isnan(), quiet_nan, rounded)
+
+
+# %% wrong: flattens with view, which a transposed tensor refuses
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shape, x = x.shape, x.view(-1)
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
+    return (torch.where(x.isnan(), quiet_nan, rounded)).view(shape)
+
+
+# %% wrong: makes a list of one number of a single number
+def pack_bits(x, fraction_bits):
+    import torch
+
+    x = torch.atleast_1d(x)
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
+    return torch.where(x.isnan(), quiet_nan, rounded)
+
+
+# %% wrong: asks for the largest entry, which an empty tensor does not have
+def pack_bits(x, fraction_bits):
+    import math
+
+    import torch
+
+    if x.double().max() == math.inf:
+        x = x.clone()
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
+    return torch.where(x.isnan(), quiet_nan, rounded)

@@ -275,3 +275,58 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
     special = torch.where(fraction == 0, math.inf, math.nan).double()
     return torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)
+
+
+# %% wrong: flattens with view, which a transposed tensor refuses
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import math
+
+    import torch
+
+    shape, bits = bits.shape, bits.view(-1)
+    sign = bits >> (exponent_bits + fraction_bits)
+    ones = 2**exponent_bits - 1
+    exponent = (bits >> fraction_bits) & ones
+    fraction = bits & (2**fraction_bits - 1)
+    hidden = (exponent > 0).double()
+    power = exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)
+    size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
+    special = torch.where(fraction == 0, math.inf, math.nan).double()
+    return (torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)).view(shape)
+
+
+# %% wrong: makes a list of one number of a single number
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import math
+
+    import torch
+
+    bits = torch.atleast_1d(bits)
+    sign = bits >> (exponent_bits + fraction_bits)
+    ones = 2**exponent_bits - 1
+    exponent = (bits >> fraction_bits) & ones
+    fraction = bits & (2**fraction_bits - 1)
+    hidden = (exponent > 0).double()
+    power = exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)
+    size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
+    special = torch.where(fraction == 0, math.inf, math.nan).double()
+    return torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)
+
+
+# %% wrong: asks for the largest entry, which an empty tensor does not have
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import math
+
+    import torch
+
+    if bits.double().max() == math.inf:
+        bits = bits.clone()
+    sign = bits >> (exponent_bits + fraction_bits)
+    ones = 2**exponent_bits - 1
+    exponent = (bits >> fraction_bits) & ones
+    fraction = bits & (2**fraction_bits - 1)
+    hidden = (exponent > 0).double()
+    power = exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)
+    size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
+    special = torch.where(fraction == 0, math.inf, math.nan).double()
+    return torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)

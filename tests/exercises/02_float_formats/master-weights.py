@@ -438,3 +438,17 @@ class MasterSGD:
                 if parameter.grad is not None:
                     master -= self.learning_rate * parameter.grad.float()
                     parameter.copy_(master)
+
+
+# %% wrong: updates the 16-bit parameters themselves
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters, self.learning_rate = list(parameters), learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter in self.parameters:
+                if parameter.grad is not None:
+                    parameter -= self.learning_rate * parameter.grad

@@ -305,3 +305,72 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     if x.dtype == torch.float64:
         wide = wide.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
     return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: flattens with view, which a transposed tensor refuses
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    shape, x = x.shape, x.view(-1)
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return (torch.where(wide.isfinite(), rounded, wide).to(x.dtype)).view(shape)
+
+
+# %% wrong: makes a list of one number of a single number
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    x = torch.atleast_1d(x)
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: asks for the largest entry, which an empty tensor does not have
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    if x.double().max() == math.inf:
+        x = x.clone()
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: very small numbers are flushed to zero
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    rounded = torch.where(rounded.abs() < 2.0**-140, 0 * rounded, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)

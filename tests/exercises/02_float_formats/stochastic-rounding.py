@@ -214,3 +214,37 @@ def round_stochastically(x, fraction_bits, noise):
     exponent = torch.frexp(x).exponent.clamp(min=-50) - 1
     step = torch.exp2((exponent - fraction_bits).double())
     return (torch.floor(x.double() / step + noise.double()) * step).float()
+
+
+# %% wrong: flattens with view, which a transposed tensor refuses
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    shape, x = x.shape, x.view(-1)
+    noise = noise.view(-1)
+    exponent = torch.frexp(x).exponent - 1
+    step = torch.exp2((exponent - fraction_bits).double())
+    return ((torch.floor(x.double() / step + noise.double()) * step).float()).view(shape)
+
+
+# %% wrong: makes a list of one number of a single number
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    x = torch.atleast_1d(x)
+    exponent = torch.frexp(x).exponent - 1
+    step = torch.exp2((exponent - fraction_bits).double())
+    return (torch.floor(x.double() / step + noise.double()) * step).float()
+
+
+# %% wrong: asks for the largest entry, which an empty tensor does not have
+def round_stochastically(x, fraction_bits, noise):
+    import math
+
+    import torch
+
+    if x.double().max() == math.inf:
+        x = x.clone()
+    exponent = torch.frexp(x).exponent - 1
+    step = torch.exp2((exponent - fraction_bits).double())
+    return (torch.floor(x.double() / step + noise.double()) * step).float()

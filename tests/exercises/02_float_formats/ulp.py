@@ -254,3 +254,42 @@ def ulp(x):
     power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
     power = torch.where(x == 0, info.smallest_normal, power)
     return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
+
+
+# %% wrong: flattens with view, which a transposed tensor refuses
+def ulp(x):
+    import torch
+
+    shape, x = x.shape, x.view(-1)
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.abs().double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return (torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())).view(shape)
+
+
+# %% wrong: makes a list of one number of a single number
+def ulp(x):
+    import torch
+
+    x = torch.atleast_1d(x)
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.abs().double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
+
+
+# %% wrong: asks for the largest entry, which an empty tensor does not have
+def ulp(x):
+    import math
+
+    import torch
+
+    if x.double().max() == math.inf:
+        x = x.clone()
+    info = torch.finfo(x.dtype)
+    exponent = torch.frexp(x.abs().double()).exponent - 1
+    power = torch.exp2(exponent.double()).clamp(min=info.smallest_normal)
+    power = torch.where(x == 0, info.smallest_normal, power)
+    return torch.where(x.isfinite(), (power * info.eps).to(x.dtype), x.abs())
