@@ -171,7 +171,7 @@ print("time of a 512 x 512 product in float64 against float32:", ratio)
 """
 ### NumPy and shared memory
 
-[`torch.from_numpy`](https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html), and `.numpy()` of a CPU tensor, copy nothing: the array and the tensor use the same memory. [`torch.tensor`](https://docs.pytorch.org/docs/stable/generated/torch.tensor.html) copies.
+[`torch.from_numpy`](https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html), and `.numpy()` of a CPU tensor, share memory; [`torch.tensor`](https://docs.pytorch.org/docs/stable/generated/torch.tensor.html) copies.
 """
 
 # %% folded="Drawing: an array and two tensors"
@@ -296,7 +296,7 @@ for _ in range(3):
 # %% [markdown]
 """
 [`backward()`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) *adds* to `.grad`, which is useful when a gradient is computed in parts (chapter 05). Otherwise, clear `.grad` first:
-by default, [`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) sets the `.grad` of each of the optimizer's parameters to `None`.
+[`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) sets that of the optimizer's parameters to `None` by default.
 """
 
 # %% [markdown] exercise="derivative" points=3 minutes=10 difficulty=1
@@ -402,7 +402,7 @@ A **forward difference** checks a derivative without autograd:
 
 $$f'(x) \approx \frac{f(x + h) - f(x)}{h}$$
 
-Its limit as $h \to 0$ is $f'(x)$, but a program has to choose a step $h$. We try many, for $f = e^x$ at $x = 1$.
+Its limit as $h \to 0$ is $f'(x)$, but a program has to choose a step $h$, here for $f = e^x$ at $x = 1$.
 """
 
 
@@ -452,7 +452,7 @@ axes.legend(fontsize=9, loc="lower left")
 show(
     figure,
     number="0.4",
-    caption="Relative error of the forward difference. From right to left, the error shrinks with the step, reaches its minimum near √ε, and grows again.",
+    caption="Relative error of the forward difference. From right to left, the error shrinks with the step, reaches its minimum near √ε, and grows again. At the smallest steps in float32, 1 + h rounds to 1, and the error is 100 %.",
     alt="Relative error against the step, both logarithmic: a V for each dtype. From the right the error falls in proportion to the step, along a dashed line. "
     "Its minimum lies near 3e-4 in float32 and near 1e-8 in float64. It rises again toward smaller steps, with much scatter, up to an error of 1 in float32.",
 )
@@ -469,7 +469,7 @@ Two errors compete.
 - **Truncation error**, to the right of the minimum: by Taylor's theorem, the error of the formula is about $\frac{h}{2} f''(x)$.
 - **Rounding error**, to the left: $x + h$ and both values of $f$ are rounded. Each value is off by up to about $\epsilon\,|f(x)|$, where $\epsilon$ is the **machine epsilon**, the distance from 1 to the next larger number of the dtype. Dividing by $h$ magnifies these errors.
 
-If $f$ and $f''$ have similar sizes, the two errors are equal near $h = \sqrt{\epsilon}$, where both are about $\sqrt{\epsilon}$: at best, about half of the digits are correct. At the smallest steps in float32, $1 + h$ rounds to 1, and the error is 100 percent.
+If $f$ and $f''$ have similar sizes, the two errors are equal near $h = \sqrt{\epsilon}$, where both are about $\sqrt{\epsilon}$: at best, about half of the digits are correct.
 
 The **central difference** uses a point on each side:
 
@@ -571,8 +571,8 @@ check.score()
 
 # %% [markdown]
 r"""
-The two errors of a central difference are equal where $h^2 = \epsilon / h$, near $h = \epsilon^{1/3}$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd keeps the others, because it takes no difference of nearby values.
-[`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares a gradient that you derived by hand with a central difference. It expects float64 inputs; its default step is $10^{-6}$.
+The two errors of a central difference are equal where $h^2 = \epsilon / h$, near $h = \epsilon^{1/3}$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd can keep the others, because it takes no difference of nearby values.
+[`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares a gradient derived by hand with central differences. It expects float64 inputs; its default step is $10^{-6}$.
 """
 
 # %% folded="Figure 0.5: both differences"
@@ -720,7 +720,7 @@ r"""
 Adam, which our fit uses, moves each weight along a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). So weights with large and with small gradients move at similar speeds, which makes up for a large condition number if the steep and the flat direction lie along the axes, as they nearly do in our fit.
 In the interactive figure, choose Adam, a condition number of 4500, a learning rate of 0.05, and 200 steps. With a tilt of 0°, the flat error falls from 1 to less than 0.0001; with 25°, only from 0.86 to 0.65.
 
-Our fit stalls because of Adam's divisor. With $\beta_2 = 0.999$, PyTorch's default, the average of the squares remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
+Our fit stalls because of that square root, Adam's divisor. With $\beta_2 = 0.999$, PyTorch's default, the average in it remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
 """
 
 # %% folded="Figure 0.8: gradients, and Adam's divisor"
@@ -766,7 +766,7 @@ print(f"largest learning rate for gradient descent: {2 / scaled[-1]:.2f}")
 
 # %% [markdown]
 """
-Plain gradient descent is now fast enough (Figure 0.9). Dividing the targets by 500 as well makes the largest true weight 1.
+Plain gradient descent is now fast enough (Figure 0.9):
 """
 
 
@@ -777,6 +777,7 @@ def fit_by_scaled_features(steps=200):
     optimizer = torch.optim.SGD([weights], lr=0.8)
     for _ in range(steps):
         x, y = draw_points()
+        # With the targets divided by 500, the largest true weight is 1.
         loss = functional.mse_loss(powers(x / 10) @ weights, y / 500)
         optimizer.zero_grad()
         loss.backward()
@@ -1642,7 +1643,7 @@ r"""
 ## Recap
 
 1. `from_numpy` and `.numpy()` share memory; `torch.tensor` copies.
-2. A central difference loses at least a third of the digits; autograd does not.
+2. Even at the best step, a central difference loses about a third of the digits.
 3. A small loss does not mean correct weights: gradient descent learns the flattest direction last.
 4. Scale the features, let the optimizer learn the shape of the surface, or solve for the minimum.
 5. A module passes on only what is registered.
@@ -1652,7 +1653,7 @@ r"""
 
 <details><summary>1. A forward difference is computed in float32 with h = 1e-6 where f, x, and the derivative are near 1. How accurate is it?</summary>
 
-Barely one digit is correct: the rounding error of f, about 1e-7, divided by h is 0.1.
+To barely one digit: the rounding error of f, about 1e-7, divided by h is 0.1.
 </details>
 
 <details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What does b contain? And after <code>a = a + 1</code>?</summary>
@@ -1670,11 +1671,11 @@ That of the fraction: its eigenvalue is smaller by a factor of about 5000².
 - PyTorch documentation, ["Autograd mechanics"](https://docs.pytorch.org/docs/stable/notes/autograd.html).
 - V. Kazemi, ["Effective PyTorch"](https://github.com/vahidk/EffectivePyTorch).
 - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "Automatic Differentiation in Machine Learning: a Survey", [arXiv:1502.05767](https://arxiv.org/abs/1502.05767), 2018.
-- W. H. Press and others, *Numerical Recipes*, 3rd edition, Cambridge 2007, section 5.7 (numerical derivatives).
+- W. H. Press and others, *Numerical Recipes*, 3rd edition, Cambridge 2007, section 5.7.
 - J. Nocedal, S. J. Wright, *Numerical Optimization*, 2nd edition, Springer 2006, chapters 3 (conditioning and steepest descent) and 7 (L-BFGS).
 - D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", [arXiv:1412.6980](https://arxiv.org/abs/1412.6980), 2014.
 - I. Goodfellow and others, "Generative Adversarial Networks", [arXiv:1406.2661](https://arxiv.org/abs/1406.2661), 2014.
-- O. Press, L. Wolf, "Using the Output Embedding to Improve Language Models", [arXiv:1608.05859](https://arxiv.org/abs/1608.05859), EACL 2017 (tied embeddings).
+- O. Press, L. Wolf, "Using the Output Embedding to Improve Language Models", [arXiv:1608.05859](https://arxiv.org/abs/1608.05859), EACL 2017.
 
 ### Glossary
 
