@@ -199,14 +199,12 @@ except RuntimeError as error:
 # %% [markdown]
 """
 By default, NumPy's floats have 64 bits, and so do tensors made from them. `@` does not mix dtypes; `.float()` converts to float32.
-
-`torch.randn(3, 5)` draws a 3×5 matrix. NumPy's `normal` takes different arguments:
 """
 
 # %% folded="Predict: NumPy's normal"
 predict(
     "00/normal",
-    "How many numbers does `np.random.default_rng(0).normal([3, 5])` return?",
+    "`torch.randn(3, 5)` draws a 3×5 matrix. How many numbers does `np.random.default_rng(0).normal([3, 5])` return?",
     f"{np.random.default_rng(0).normal([3, 5]).size}",
     "The first argument of `normal` is the mean, so NumPy draws one number around 3 and one around 5. For a matrix, write `normal(size=(3, 5))`.",
     choices=("1", "2", "8", "15"),
@@ -267,8 +265,6 @@ r"""
 For a random leaf, write `torch.randn(3, requires_grad=True)`.
 
 ### Gradients add up
-
-The derivative of $w^2$ at $w = 2$ is 4. A loop calls `(weight * weight).backward()` three times.
 """
 
 # %% folded="Measure: three backward passes"
@@ -281,7 +277,7 @@ for _ in range(3):
 # %% folded="Predict: three backward passes"
 predict(
     "00/three-passes",
-    "What does `weight.grad` contain after the third call?",
+    "`weight` is 2, where the derivative of its square is 4. What does `weight.grad` contain after three calls of `(weight * weight).backward()`?",
     f"{stored[-1]:g}",
     "Each call adds its 4 to what is already stored.",
     choices=("4", "8", "12", "64"),
@@ -611,7 +607,6 @@ r"""
 
 Let $d_0, d_1, d_2$ be the errors of the three weights. Without noise, the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. As a function of the weights, it is an **error surface**, here a bowl whose minimum is where all errors are 0.
 The bowl rises steeply in some directions and hardly at all in others. Each **eigenvalue** of the **Hessian**, the matrix of the second derivatives, is the curvature, or second derivative, along its eigenvector; in every other direction, the curvature lies between the smallest and the largest eigenvalue.
-The Hessian below is for x spread evenly over −10 to 10; a batch's Hessian differs a little.
 """
 
 
@@ -654,7 +649,7 @@ figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 show(
     figure,
     number="0.6",
-    caption="Contour lines of the loss over two of the errors. Even with the horizontal axis stretched 67 times, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
+    caption="Contour lines of the loss over two of the errors, for x spread evenly over −10 to 10; the bowl of each batch differs a little. Even with the horizontal axis stretched 67 times, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
     alt="Tilted ellipses, almost three times as long as wide although the axis of the weight of x squared is stretched 67 times. Adam's path runs along the long axis toward the minimum and stops short of it.",
 )
 
@@ -1396,7 +1391,7 @@ def first_step(generator, discriminator, generator_optimizer, discriminator_opti
 
 # %% [markdown]
 """
-With a learning rate of 0 for the generator, its numbers stay around −1; the real ones lie around 1. The two groups are easy to tell apart, so the discriminator's loss should approach 0.
+With a learning rate of 0 for the generator, its numbers stay around −1, easy to tell from the real ones around 1. The discriminator's loss should approach 0.
 """
 
 
@@ -1450,7 +1445,7 @@ Find out why the discriminator's loss levels off. Then write a step in which bot
 - **Out**: nothing.
   1. The generator makes one optimizer step on `generator_loss(discriminator(generator(noise)))`.
   2. The discriminator makes one on `discriminator_loss`, for its scores of `real` and of what the updated generator makes of the same `noise`.
-- **Limits**: neither step changes the other network's parameters. Afterwards, every `requires_grad` and every module's mode (training or evaluation) is as before.
+- **Limits**: neither step changes the other network's parameters. Afterwards, every `requires_grad` and every module's mode are as before.
 
 `watch_discriminator(adversarial_step)[-1]` returns about `0.05`, not `0.8`.
 
