@@ -656,11 +656,11 @@ show(
 # %% [markdown]
 r"""
 The steepest direction is nearly that of the weight of $x^2$, and the flattest nearly that of the constant. The ratio of their curvatures, about 4,500, is the **condition number** $\kappa$.
-An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$: along the flattest direction, an error of 0.2 costs only about 0.02, in a loss that started at about 30,000. The loss is small while the constant is wrong, because **the loss hardly depends on it**. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the source of this fit, ends with a constant of 3.45 and calls that close.
+An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$: along the flattest direction, an error of 0.2 costs only about 0.02, in a loss that started at about 30,000. The constant can be wrong at a small loss because **the loss hardly depends on the constant**. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the source of this fit, ends with a constant of 3.45 and calls that close.
 
 ## Gradient descent in a valley
 
-Drag the start of the optimizer's path, or move it with the arrow keys. The solid arrow is the negative gradient there; the dashed line leads to the minimum. The right side splits the loss between the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
+Drag the start of the optimizer's path over this error surface of two weights, or move it with the arrow keys. The solid arrow is the negative gradient there; the dashed line leads to the minimum. The right side splits the loss between the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
 Raise the condition number step by step from 1: what happens to the arrow, the path, and the loss?
 """
 
@@ -715,7 +715,7 @@ r"""
 Adam, which our fit uses, moves each weight along a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). So weights with large and with small gradients move at similar speeds, which makes up for a large condition number if the steep and the flat direction lie along the axes, as they nearly do in our fit.
 In the interactive figure, choose Adam, a condition number of 4500, a learning rate of 0.05, and 200 steps. With a tilt of 0°, the flat error falls from 1 to less than 0.0001; with 25°, only from 0.86 to 0.65.
 
-Our fit stalls because of that square root, Adam's divisor. With $\beta_2 = 0.999$, PyTorch's default, the average in it remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
+Our fit stalls because of Adam's divisor, the square root. With $\beta_2 = 0.999$, PyTorch's default, the average under the root remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
 """
 
 # %% folded="Figure 0.8: gradients, and Adam's divisor"
