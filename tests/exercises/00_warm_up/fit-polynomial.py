@@ -204,13 +204,13 @@ def fit_polynomial(x, y, degree):
     return weights.detach() * y_size / scales
 
 
-# %% wrong: gradient descent with scaled features, stopped after 500 steps
+# %% wrong: gradient descent with scaled features, stopped after 30 steps
 def fit_polynomial(x, y, degree):
     x_size, y_size = x.abs().max(), y.abs().max()
     exponents = range(degree, -1, -1)
     columns = torch.stack([(x / x_size) ** k for k in exponents], dim=1)
     weights = torch.zeros(degree + 1)
-    for _ in range(500):
+    for _ in range(30):
         slope = 2 * columns.T @ (columns @ weights - y / y_size) / len(x)
         weights = weights - 0.4 * slope
     return weights * y_size / torch.stack([x_size**k for k in exponents])
