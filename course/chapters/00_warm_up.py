@@ -2,7 +2,7 @@
 r"""
 # 00 · Warm-up: tensors, autograd, modules
 
-A program fits $w_0 x^2 + w_1 x + w_2$ to points of the curve $y = 5x^2 + 3$, 100 new points in each of 1000 steps. The points contain no noise and the code contains no bug.
+A program without a bug fits $w_0 x^2 + w_1 x + w_2$ to noise-free points of the curve $y = 5x^2 + 3$, 100 new points in each of 1000 steps.
 The loss falls by a factor of more than a million, and one of the three weights is still wrong.
 
 **中文**: 本章热身：张量与数据类型、与 NumPy 共享内存、自动微分与差分检验、曲线拟合为何停滞与三种补救、模块的参数与缓冲区、调试两个网络的交替训练。
@@ -113,7 +113,7 @@ print(f"loss at the first step {losses[0]:.0e}, at the last {losses[-1]:.0e}")
 """
 > **After this chapter, you will be able to**
 >
-> - create tensors, name their dtype, and tell which of them share memory;
+> - tell which tensors share memory;
 > - compute a derivative with autograd, and check it with a finite difference;
 > - explain why a bug-free fit stalls, and fix it in three ways;
 > - write a module whose parameters the optimizer finds, and count them;
@@ -121,7 +121,7 @@ print(f"loss at the first step {losses[0]:.0e}, at the last {losses[-1]:.0e}")
 >
 > **Time**: 50 minutes to read and run, 95 for the six exercises.
 >
-> **Prerequisites**: Python, NumPy arrays, derivatives and Taylor's theorem, matrix products and eigenvectors, and gradient descent with a learning rate.
+> **Prerequisites**: Python, NumPy arrays, Taylor's theorem, eigenvectors, and gradient descent.
 """
 
 # %% [markdown]
@@ -142,8 +142,8 @@ for name, tensor in (
 
 # %% [markdown]
 """
-By default, a Python int becomes an int64 and a Python float a float32. Pass `dtype=torch.float64` to keep all 64 bits.
-`+` and `*` work entry by entry. They need equal shapes, or shapes that *broadcast* (chapter 07). `@` is the matrix product, and the dot product of two vectors.
+By default, a Python int becomes an int64 and a Python float a float32; `dtype=torch.float64` keeps all 64 bits.
+`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the matrix product, or the dot product of two vectors.
 """
 
 # %%
@@ -157,7 +157,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-A float64 takes twice the memory of a float32. The next cell compares the time of a matrix product in both, on one thread of your machine, and prints the range over several runs.
+A float64 takes twice the memory of a float32. The cell below measures its cost in time on one thread.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -171,7 +171,7 @@ print("time of a 512 x 512 product in float64 against float32:", ratio)
 """
 ### NumPy and shared memory
 
-`torch.from_numpy`, and `.numpy()` of a CPU tensor, copy nothing: the array and the tensor use the same memory. `torch.tensor` copies.
+[`torch.from_numpy`](https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html), and `.numpy()` of a CPU tensor, share memory; [`torch.tensor`](https://docs.pytorch.org/docs/stable/generated/torch.tensor.html) copies.
 """
 
 # %% folded="Drawing: an array and two tensors"
@@ -198,15 +198,13 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-NumPy's floats have 64 bits by default, and a tensor made from them keeps that dtype. Such a tensor cannot be multiplied with a float32 tensor by `@` until `.float()` converts it.
-
-`torch.randn(3, 5)` draws a 3×5 matrix. NumPy's `normal` takes different arguments:
+By default, NumPy's floats have 64 bits, and so do tensors made from them. `@` does not mix dtypes; `.float()` converts to float32.
 """
 
 # %% folded="Predict: NumPy's normal"
 predict(
     "00/normal",
-    "How many numbers does `np.random.default_rng(0).normal([3, 5])` return?",
+    "`torch.randn(3, 5)` draws a 3×5 matrix. How many numbers does `np.random.default_rng(0).normal([3, 5])` return?",
     f"{np.random.default_rng(0).normal([3, 5]).size}",
     "The first argument of `normal` is the mean, so NumPy draws one number around 3 and one around 5. For a matrix, write `normal(size=(3, 5))`.",
     choices=("1", "2", "8", "15"),
@@ -216,15 +214,15 @@ predict(
 r"""
 ## Autograd
 
-Take $u = x^2$ and $g = -u$. By the chain rule $\frac{dg}{dx} = \frac{dg}{du} \cdot \frac{du}{dx} = -2x$, which is −2 at $x = 1$. **Automatic differentiation** computes this number from the code of the function; PyTorch's implementation is called autograd. Running the function is the **forward pass**. During it, each operation on a tensor that *requires a gradient* adds a node to a **graph**.
-The **backward pass** then follows the graph from the output to the inputs. It multiplies the derivatives along each path, and adds the products of all paths that lead to the same input.
+Let $u = x^2$ and $g = -u$. By the chain rule $\frac{dg}{dx} = \frac{dg}{du} \cdot \frac{du}{dx} = -2x$, which is −2 at $x = 1$. **Automatic differentiation** computes this number from the code of the function; PyTorch's implementation is autograd. The **forward pass** runs the function, and each operation on a tensor that *requires a gradient* adds a node to a **graph**.
+The **backward pass** follows the graph from the output to the inputs, multiplies the derivatives along each path, and adds the products of all paths to the same input.
 """
 
 # %% folded="Drawing: the graph of -(x * x)"
 show_drawing(
     "00/graph",
     number="0.3",
-    caption="The forward pass builds the graph, and the backward pass follows it in the opposite direction. `x` is used twice, so two paths lead back to it, and their derivatives are added.",
+    caption="The backward pass follows the graph in the opposite direction. `x` is used twice, so two paths lead back to it, and their derivatives are added.",
     alt="Top row, from left to right: the leaf x with value 1, two arrows to u = x * x, and one arrow to g = -u. Each operation leaves a node in the bottom row. "
     "There the arrows run from right to left: the derivative 1 enters NegBackward0, -1 goes on to MulBackward0, and two arrows with -1 each lead to x, where they add up to -2.",
 )
@@ -239,7 +237,7 @@ print("dg/dx at 1:", slope.item())
 
 # %% [markdown]
 r"""
-`torch.autograd.grad(output, inputs)` returns a tuple with one gradient for each input. Unless you pass `grad_outputs`, the output must be a single number. `output.backward()` stores the gradients instead, in the attribute `.grad` of each leaf that requires a gradient. A **leaf** is a tensor that autograd did not record as the result of an operation: weights are leaves, and losses are not. The gradient of $w \cdot x$, a sum of products, with respect to $w$ is $x$:
+[`torch.autograd.grad(output, inputs)`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html) returns a tuple with one gradient for each input. The output must be a single number unless you pass `grad_outputs`. `output.backward()` instead stores the gradients in the `.grad` of each leaf that requires one. A **leaf** is a tensor that autograd did not record as the result of an operation: weights are leaves, losses are not. The gradient of $w \cdot x$ with respect to $w$ is $x$:
 """
 
 # %%
@@ -252,7 +250,7 @@ print("w.grad:", w.grad.tolist(), "  x.grad:", x.grad)
 
 # %% [markdown]
 """
-`x` requires no gradient, so its `.grad` stays `None`. Some calls turn one tensor into a new leaf: `w.detach()` is a tensor without a graph that shares the memory of `w`, `w.clone()` is a copy, and `requires_grad_(True)` makes a leaf require a gradient. `torch.tensor` is meant for numbers:
+`x` requires no gradient, so its `.grad` stays `None`. `w.detach()` returns a new leaf that shares the memory of `w`, `.clone()` copies a tensor, and `requires_grad_(True)` makes a leaf require a gradient. `torch.tensor` is meant for numbers:
 """
 
 # %%
@@ -264,11 +262,9 @@ print("warnings:", [f"{w.message}"[:52] + "…" for w in caught])
 
 # %% [markdown]
 r"""
-Passing a tensor to `torch.tensor` copies it and warns. To create a random leaf, write `torch.randn(3, requires_grad=True)`, which does not warn.
+For a random leaf, write `torch.randn(3, requires_grad=True)`.
 
 ### Gradients add up
-
-The derivative of $w^2$ at $w = 2$ is 4. The next cell calls `backward()` three times:
 """
 
 # %% folded="Measure: three backward passes"
@@ -281,7 +277,7 @@ for _ in range(3):
 # %% folded="Predict: three backward passes"
 predict(
     "00/three-passes",
-    "What does `weight.grad` contain after the third call?",
+    "`weight` is 2, where the derivative of its square is 4. What does `weight.grad` contain after three calls of `(weight * weight).backward()`?",
     f"{stored[-1]:g}",
     "Each call adds its 4 to what is already stored.",
     choices=("4", "8", "12", "64"),
@@ -296,20 +292,20 @@ for _ in range(3):
 # %% [markdown]
 """
 [`backward()`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) *adds* to `.grad`, which is useful when a gradient is computed in parts (chapter 05). Otherwise, clear `.grad` first:
-[`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) sets the `.grad` of each parameter that the optimizer holds to `None` by default.
+[`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) sets that of the optimizer's parameters to `None` by default.
 """
 
 # %% [markdown] exercise="derivative" points=3 minutes=10 difficulty=1
 """
 ### A derivative at many places
 
-Write a function that computes a derivative at many places at once, for example to plot it.
+To plot a derivative, compute it at many places at once.
 
 `derivative(f, x) -> Tensor`
 
-- **In** `f`: a function that computes a tensor of the same shape from its argument, with PyTorch's operations. Each entry of the result depends only on the entry of the argument at the same place. `x`: a float32 or float64 tensor of any shape, with or without `requires_grad`.
-- **Out**: a tensor of the shape and dtype of `x` that holds the derivative of `f` at each entry, to the accuracy of autograd. The result requires no gradient.
-- **Limits**: leave `x` unchanged: its values, its `requires_grad`, and its `.grad`.
+- **In** `f`: a function of a tensor. With PyTorch's operations, it computes each entry of its result from the same entry of its argument. `x`: a float32 or float64 tensor of any shape, with or without `requires_grad`.
+- **Out**: the derivative of `f` at each entry, in the shape and dtype of `x`, as accurate as autograd. The result requires no gradient.
+- **Limits**: `x`, its `requires_grad`, and its `.grad` do not change.
 
 `derivative(lambda x: x**3, torch.tensor([1.0, 2.0]))` returns `tensor([3., 12.])`.
 
@@ -349,10 +345,10 @@ def stays_as_it_is(formula, slope, *sizes, dtype):
     seen = check.call(probes.with_formula_on_a_leaf, derivative, *given)
     check.close(seen["output"], slope(x), what=f"the derivative of {name}")
     check.equal(seen["after"], x, what="x after the call")
-    check.true(not seen["graph"], "what came back requires a gradient")
-    # What came back counts as a constant.
+    check.true(not seen["graph"], "the result requires a gradient")
+    # The result counts as a constant.
     more = 2.0 * factors * x * slope(x)
-    what = "x.grad, once the sum of factor * x² * (what came back) was backpropagated"
+    what = "x.grad after a backward pass of sum(factor * x² * result)"
     check.close(seen["gradient"], left_over + more, what=what)
 
 
@@ -398,11 +394,11 @@ check.score()
 r"""
 ## Checking a derivative
 
-A derivative can be checked without autograd, with a **forward difference**:
+A **forward difference** checks a derivative without autograd:
 
 $$f'(x) \approx \frac{f(x + h) - f(x)}{h}$$
 
-The limit as $h \to 0$ is exactly $f'(x)$, but a program has to choose a step $h$. The next figure tries many on $f = e^x$ at $x = 1$.
+Its limit as $h \to 0$ is $f'(x)$, but a program has to choose a step $h$, here for $f = e^x$ at $x = 1$.
 """
 
 
@@ -452,7 +448,7 @@ axes.legend(fontsize=9, loc="lower left")
 show(
     figure,
     number="0.4",
-    caption="Relative error of the forward difference. From right to left, the error shrinks with the step, reaches its minimum near √ε, and grows again.",
+    caption="Relative error of the forward difference. From right to left, the error shrinks with the step, reaches its minimum near √ε, and grows again. At the smallest steps in float32, 1 + h rounds to 1, and the error is 100 %.",
     alt="Relative error against the step, both logarithmic: a V for each dtype. From the right the error falls in proportion to the step, along a dashed line. "
     "Its minimum lies near 3e-4 in float32 and near 1e-8 in float64. It rises again toward smaller steps, with much scatter, up to an error of 1 in float32.",
 )
@@ -467,27 +463,27 @@ r"""
 Two errors compete.
 
 - **Truncation error**, to the right of the minimum: by Taylor's theorem, the error of the formula is about $\frac{h}{2} f''(x)$.
-- **Rounding error**, to the left: $x + h$, $f(x + h)$, and $f(x)$ are rounded. Each value of $f$ is off by up to about $\epsilon\,|f(x)|$, where $\epsilon$ is the **machine epsilon**, the distance from 1 to the next larger number of the dtype. The difference is divided by $h$, and so is this error.
+- **Rounding error**, to the left: $x + h$ and both values of $f$ are rounded. Each value is off by up to about $\epsilon\,|f(x)|$, where $\epsilon$ is the **machine epsilon**, the distance from 1 to the next larger number of the dtype. Dividing by $h$ magnifies these errors.
 
-If $f$ and $f''$ have similar sizes, the two errors are equal near $h = \sqrt{\epsilon}$. The error there is about $\sqrt{\epsilon}$, too: at best, about half of the digits are correct. At the smallest steps in float32, $1 + h$ rounds to 1, so the difference is 0 and the error 100 percent.
+If $f$ and $f''$ have similar sizes, the two errors are equal near $h = \sqrt{\epsilon}$, where both are about $\sqrt{\epsilon}$: at best, about half of the digits are correct.
 
 The **central difference** uses a point on each side:
 
 $$f'(x) \approx \frac{f(x + h) - f(x - h)}{2h}$$
 
-Its truncation error is only about $\frac{h^2}{6} f'''(x)$. Where is the minimum of its error? Both formulas are called **finite differences**.
+Its truncation error is only about $\frac{h^2}{6} f'''(x)$. Both formulas are **finite differences**.
 """
 
 # %% [markdown] exercise="difference-errors" points=4 minutes=15 difficulty=2
 """
 ### The error of a central difference
 
-How accurate can a difference be? Write a function that compares central differences with autograd.
+To find the best step, compare central differences with autograd.
 
 `difference_errors(f, x, steps) -> list[float]`
 
-- **In** `f`: a function as in the previous exercise. `x`: a float64 tensor of shape (n,). `steps`: a list of positive floats in any order. It may hold a step twice, or one that is far too small.
-- **Out**: one Python float for each step, in the order of `steps`: the largest absolute difference, over the entries of `x`, between the central difference and the derivative that autograd computes. `x` and `steps` do not change.
+- **In** `f`: as in the previous exercise. `x`: a float64 tensor of shape (n,). `steps`: a list of positive floats in any order; it may hold a step twice, or one that is far too small.
+- **Out**: a Python float for each step, in the order of `steps`: the largest absolute error of the central difference over the entries of `x`, compared with autograd. `x` and `steps` do not change.
 - You may call your `derivative`.
 
 `difference_errors(lambda x: x**3, torch.tensor([1.0, 2.0], dtype=torch.float64), [0.5, 0.25])` returns `[0.25, 0.0625]`.
@@ -570,8 +566,9 @@ with check.property("no steps, no errors"):
 check.score()
 
 # %% [markdown]
-"""
-The next figure compares both formulas in float64.
+r"""
+The two errors of a central difference are equal where $h^2 = \epsilon / h$, near $h = \epsilon^{1/3}$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd can keep the others, because it takes no difference of nearby values.
+[`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares a gradient derived by hand with central differences. It expects float64 inputs; its default step is $10^{-6}$.
 """
 
 # %% folded="Figure 0.5: both differences"
@@ -606,18 +603,10 @@ print(f"cube root of epsilon: {epsilon ** (1 / 3):.0e}, squared: {epsilon ** (2 
 
 # %% [markdown]
 r"""
-For the central difference, the two errors are equal where $h^2 = \epsilon / h$, that is, near $h = \epsilon^{1/3}$. The error there is about $\epsilon^{2/3}$: two thirds of the digits can be correct. Autograd keeps the others, because it multiplies the derivatives of the individual operations and never subtracts nearly equal numbers.
-To test a gradient that you have derived by hand, [`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares it with a central difference. It expects float64 inputs, and its default step is $10^{-6}$.
-"""
-
-# %% [markdown]
-r"""
 ## Why the fit stalls
 
-Back to the fit. Let $d_0, d_1, d_2$ be the errors of the three weights. The points contain no noise, so the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. The loss as a function of the weights is an **error surface**. Here it is shaped like a bowl, whose minimum is where all errors are 0.
-The loss rises steeply in some directions and hardly at all in others. The **Hessian**, the matrix of the second derivatives, tells which is which. Each **eigenvalue** is the curvature, the second derivative, along its eigenvector. The curvature of every direction lies between the smallest and the largest eigenvalue.
-
-The next cell computes the Hessian for x spread evenly over −10 to 10, from which each batch of 100 points differs a little.
+Let $d_0, d_1, d_2$ be the errors of the three weights. Without noise, the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. As a function of the weights, it is an **error surface**, here a bowl whose minimum is where all errors are 0.
+The bowl rises steeply in some directions and hardly at all in others. Each **eigenvalue** of the **Hessian**, the matrix of the second derivatives, is the curvature, or second derivative, along its eigenvector; in every other direction, the curvature lies between the smallest and the largest eigenvalue.
 """
 
 
@@ -660,19 +649,19 @@ figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 show(
     figure,
     number="0.6",
-    caption="Contour lines of the loss over two of the errors. The horizontal axis is stretched 67 times, which tilts the ellipses; the bowl is still longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
+    caption="Contour lines of the loss over two of the errors, for x spread evenly over −10 to 10; the bowl of each batch differs a little. Even with the horizontal axis stretched 67 times, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
     alt="Tilted ellipses, almost three times as long as wide although the axis of the weight of x squared is stretched 67 times. Adam's path runs along the long axis toward the minimum and stops short of it.",
 )
 
 # %% [markdown]
 r"""
-The steepest direction is nearly that of the weight of $x^2$, and the flattest nearly that of the constant. Their curvatures have a ratio of about 4,500, the **condition number** $\kappa$.
-An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$. An error of 0.2 along the flattest direction, almost all of it in the constant, costs only about 0.02, in a loss that started at about 30,000. So the constant can be wrong even though the loss is small: **the loss hardly depends on it**. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the tutorial from which this fit comes, ends with a constant of 3.45 and calls that close.
+The steepest direction is nearly that of the weight of $x^2$, and the flattest nearly that of the constant. The ratio of their curvatures, about 4,500, is the **condition number** $\kappa$.
+An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$: along the flattest direction, an error of 0.2 costs only about 0.02, in a loss that started at about 30,000. The constant can be wrong at a small loss because **the loss hardly depends on the constant**. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the source of this fit, ends with a constant of 3.45 and calls that close.
 
 ## Gradient descent in a valley
 
-This interactive figure shows an optimizer's steps on an error surface over two weights. The solid arrow is the negative gradient at the start, and the dashed line leads to the minimum. The right side splits the loss into the contributions of the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
-Drag the start, or move it with the arrow keys. Set the condition number to 1, then raise it step by step: what happens to the arrow, the path, and the loss?
+Drag the start of the optimizer's path over this error surface of two weights, or move it with the arrow keys. The solid arrow is the negative gradient there; the dashed line leads to the minimum. The right side splits the loss between the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
+Raise the condition number step by step from 1: what happens to the arrow, the path, and the loss?
 """
 
 # %%
@@ -680,9 +669,9 @@ explore_surface(condition=100, rate=1.8)
 
 # %% [markdown]
 r"""
-With a condition number of 1, the arrow points to the minimum. In a long valley, it points across the valley.
-Gradient descent with learning rate $\eta$ multiplies the error along an eigenvector by $1 - \eta\lambda$ in each step. If $\eta > 2/\lambda_{\max}$, this factor is below −1 for the steepest direction, and any error along it grows without bound: set the learning rate to 2.1 to see it.
-The steepest direction limits the learning rate, and the factor of the flattest direction cannot be smaller than $1 - 2/\kappa$. So the steep part of the loss disappears quickly, and a small flat part remains.
+With a condition number of 1, the arrow points to the minimum; in a long valley, it points across the valley from most starts.
+Gradient descent with learning rate $\eta$ multiplies the error along an eigenvector by $1 - \eta\lambda$ in each step. If $\eta > 2/\lambda_{\max}$, the factor of the steepest direction is below −1, and any error along it grows without bound (try a learning rate of 2.1).
+At any smaller rate, the factor of the flattest direction exceeds $1 - 2/\kappa$: the steep part of the loss can disappear quickly, but a small flat part remains.
 """
 
 # %% folded="Measure: gradient descent on the bowl of the fit"
@@ -723,10 +712,10 @@ show(
 r"""
 ## Adam's memory
 
-Adam, which our fit uses, moves each weight along a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). Weights with large and with small gradients then move at similar speeds. That makes up for a large condition number if the steep and the flat direction lie along the axes, as they nearly do in our fit: only the stretched axis tilts the ellipses of Figure 0.6.
-Try the interactive figure above with Adam, a condition number of 4500, a learning rate of 0.05, and 200 steps. With a tilt of 0°, the flat error falls from 1 to less than 0.0001; with 25°, it falls only from 0.86 to 0.65.
+Adam, which our fit uses, moves each weight along a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). So weights with large and with small gradients move at similar speeds, which makes up for a large condition number if the steep and the flat direction lie along the axes, as they nearly do in our fit.
+In the interactive figure, choose Adam, a condition number of 4500, a learning rate of 0.05, and 200 steps. With a tilt of 0°, the flat error falls from 1 to less than 0.0001; with 25°, only from 0.86 to 0.65.
 
-Our fit stalls because of the running average. With $\beta_2 = 0.999$, PyTorch's default, the average remembers roughly the last $1/(1 - \beta_2) = 1000$ steps. The next figure shows the gradients with respect to the constant, and Adam's divisor.
+Our fit stalls because of Adam's divisor, the square root. With $\beta_2 = 0.999$, PyTorch's default, the average under the root remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
 """
 
 # %% folded="Figure 0.8: gradients, and Adam's divisor"
@@ -758,11 +747,11 @@ for beta2, steps in ((0.999, 1000), (0.99, 1000), (0.999, 2500)):
 
 # %% [markdown]
 r"""
-The first gradients are hundreds of times as large as the late ones, those of $x^2$ thousands of times, so Adam's steps are too short. The last two lines show two cures: forget faster, or wait. But how would you know which $\beta_2$ to choose, or how long to wait, when the loss already looks as if it had converged?
+The first gradients are hundreds or, for $x^2$, thousands of times as large as the late ones. The last two lines show two cures: forget faster, or wait. But how would you choose $\beta_2$ or the number of steps, when the loss already looks converged?
 
 ## Three repairs
 
-**1. Scale the features.** $x^2$ goes up to 100, $x$ up to 10, and the constant feature is 1. Divide $x$ by 10, so that all features lie between −1 and 1, and the bowl becomes much rounder:
+**1. Scale the features.** $x^2$ goes up to 100. With $x$ divided by 10, all features lie between −1 and 1, and the bowl is much rounder.
 """
 
 # %%
@@ -772,7 +761,7 @@ print(f"largest learning rate for gradient descent: {2 / scaled[-1]:.2f}")
 
 # %% [markdown]
 """
-Plain gradient descent is now fast enough (Figure 0.9). The next cell also divides the targets by 500, so that no weight has to exceed 1, and it yields the weights in the original units.
+Plain gradient descent is now fast enough (Figure 0.9):
 """
 
 
@@ -783,16 +772,17 @@ def fit_by_scaled_features(steps=200):
     optimizer = torch.optim.SGD([weights], lr=0.8)
     for _ in range(steps):
         x, y = draw_points()
+        # With the targets divided by 500, the largest true weight is 1.
         loss = functional.mse_loss(powers(x / 10) @ weights, y / 500)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        yield weights.detach() * 500 / torch.tensor([100.0, 10.0, 1.0])
+        yield weights.detach() * 500 / torch.tensor([100.0, 10.0, 1.0])  # in the original units
 
 
 # %% [markdown]
 """
-**2. Let the optimizer learn the shape of the bowl.** L-BFGS approximates the inverse of the Hessian from the gradients that it has seen. It calls a function that computes the loss again, a **closure**, as often as it needs, always on the same points:
+**2. Let the optimizer learn the shape of the bowl.** [L-BFGS](https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html) approximates the inverse of the Hessian from past gradients. As often as it needs, it calls a **closure**, a function that computes the loss and its gradient again on the same points:
 """
 
 
@@ -847,8 +837,8 @@ show(
 
 # %% [markdown]
 r"""
-**3. Take no steps at all.** The loss is a quadratic function of the weights, so a formula gives its minimizer: **least squares**. [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html) takes a matrix with one column per feature, and the targets as a one-column matrix. Without a warning, it ignores directions whose singular values are too small for the dtype of the matrix (see `rcond`). So columns of very different sizes can lose a weight.
-The next cell fits a different curve, $y = 2 \sin t - 0.5 \cos t$:
+**3. Take no steps at all.** The loss is a quadratic function of the weights, so a formula gives its minimizer: **least squares**. [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html) takes a matrix with one column per feature, and a one-column matrix of targets. Without a warning, it ignores directions whose singular values are too small for the dtype (see `rcond`), so columns of very different sizes can lose a weight.
+For $y = 2 \sin t - 0.5 \cos t$, the call is:
 """
 
 # %%
@@ -862,15 +852,15 @@ print("shape:", tuple(solution.shape), " weights:", [round(w, 6) for w in soluti
 """
 ### Fit a polynomial
 
-A small loss does not guarantee correct weights. Write a fit that finds every coefficient, even one that hardly shows in the loss.
+Write a fit that finds every coefficient, even one that hardly shows in the loss.
 
 `fit_polynomial(x, y, degree) -> Tensor`
 
-- **In** `x`, `y`: float32 tensors of shape (n,) with at least 50 distinct values of x. Up to float32's rounding, y is a polynomial in x, and not 0 everywhere. The values of x lie in an interval that contains 0, perhaps at its end; it is as short as −0.1 to 0.08 or as long as −100 to 100. `degree`: an integer from 0 to 3.
-- **Out**: a float32 tensor of shape (degree + 1,), the coefficients, highest power first. **Each term by itself**, coefficient times power of x, is accurate to 0.2 % of the largest |y|, even at the x where the term is largest. `x` and `y` do not change.
-- **Limits**: at most 10 seconds. Any method is allowed.
+- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x, not 0 everywhere. The values of x fill an interval that contains 0, perhaps at its end; it is as short as −0.1 to 0.08 or as long as −100 to 100. `degree`: an integer from 0 to 3.
+- **Out**: the coefficients, highest power first, in a float32 tensor of shape (degree + 1,). **Each term by itself**, coefficient times power of x, is accurate to 0.2 % of the largest |y|, even where the term is largest. `x` and `y` do not change.
+- **Limits**: at most 10 seconds; any method is allowed.
 
-If x has 100 numbers from −10 to 10, `fit_polynomial(x, 5 * x**2 + 3, degree=2)` returns about `tensor([5., 0., 3.])`.
+With 100 values of x from −10 to 10, `fit_polynomial(x, 5 * x**2 + 3, degree=2)` returns about `tensor([5., 0., 3.])`.
 
 <!-- hint: Which of the three repairs needs no learning rate, and no steps? What becomes of the columns when x goes up to 100, or only up to 0.1? -->
 <!-- hint: Divide x by its largest absolute value, and all columns lie between -1 and 1. Fit in these, and each coefficient is then divided by the power of that value. -->
@@ -955,7 +945,7 @@ check.score()
 r"""
 ## Modules
 
-A **module** registers the parameters and buffers of a network so that they can be trained, saved, and moved to a GPU together. This module is a line, $y = ax + b$:
+A [**module**](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html) registers the parameters and buffers of a network so that they can be trained, saved, and moved to a GPU together. This one is a line, $y = ax + b$:
 """
 
 
@@ -993,7 +983,7 @@ predict(
     "00/intercept",
     "Training converges. What is `line.b` at the end?",
     round(line.b.item(), 2),
-    "`torch.rand` draws numbers between 0 and 1, so this noise lies between 0 and 0.3. The fit absorbs the mean of the noise, about 0.15, into the intercept.",
+    "`torch.rand` draws numbers between 0 and 1, so this noise lies between 0 and 0.3. The fit absorbs the mean of the noise, about 0.15, into the intercept. `torch.randn` draws noise that is centered on 0.",
     between=(2.5, 3.5),
 )
 
@@ -1002,11 +992,9 @@ print(f"a = {line.a.item():.1f}, b = {line.b.item():.2f}")
 
 # %% [markdown]
 """
-This fit has not stalled: the noise is not centered on 0. For centered noise, use `torch.randn`.
-
 ### What a module finds
 
-An `nn.Parameter` is a tensor that requires a gradient by default. Assigning a parameter to an attribute of a module **registers** it. A module registers other modules in the same way, and `register_buffer` registers a **buffer**: a tensor that is saved and moved with the module but not trained, such as a running average (chapter 01).
+An `nn.Parameter` is a tensor that requires a gradient by default. Assigning a parameter or a module to an attribute of a module **registers** it, and `register_buffer` registers a **buffer**: a tensor that is saved and moved with the module but not trained, such as a running average (chapter 01).
 """
 
 
@@ -1054,7 +1042,7 @@ print("state_dict:", list(five.state_dict()))
 
 # %% [markdown]
 """
-PyTorch gives no warning. Hold layers in an `nn.ModuleList` or in an `nn.Sequential`, which calls its modules one after another:
+PyTorch does not warn about `d` and `e`. Hold layers in an `nn.ModuleList` or in an `nn.Sequential`, which calls its modules one after another:
 """
 
 # %%
@@ -1067,15 +1055,15 @@ print("an input of shape (7, 64) becomes", tuple(model(torch.zeros(7, 64)).shape
 r"""
 ### A linear layer
 
-To see what a module has to register, write the class `Linear` yourself. It computes $y = xW^\mathsf{T} + b$.
+To see what a module has to register, write a class that computes $y = xW^\mathsf{T} + b$.
 
 `Linear(inputs, outputs, bias=True)`
 
 - **In** `forward(x)`: `x` of shape (..., inputs), with any number of dimensions in front, even none.
 - **Out**: a tensor of shape (..., outputs). Gradients reach `x` and all parameters.
-- **Parameters**: `weight`, of shape (outputs, inputs), and `bias`, of shape (outputs,), both float32. Weight and bias start with independent random numbers, different in each layer, uniform between $-1/\sqrt{\text{inputs}}$ and $1/\sqrt{\text{inputs}}$. With `bias=False`, `layer.bias` is `None`, and the `state_dict` contains only `weight`.
+- **Parameters**: `weight`, of shape (outputs, inputs), and `bias`, of shape (outputs,), both float32. Both start with independent random numbers, uniform between $-1/\sqrt{\text{inputs}}$ and $1/\sqrt{\text{inputs}}$ and different in each layer. With `bias=False`, `layer.bias` is `None`, and the `state_dict` holds only `weight`.
 - `layer.to(torch.float64)` converts the layer, and its `state_dict` can be loaded into an `nn.Linear`.
-- **Limits**: use nothing of PyTorch's whose name contains `linear`, such as `nn.Linear`, `nn.LazyLinear`, or `functional.linear`, not even in `__init__`. The check reads your code for such names.
+- **Limits**: use nothing of PyTorch's whose name contains `linear`, such as `nn.Linear` or `functional.linear`, not even in `__init__`. The check reads your code.
 
 If `layer = Linear(2, 1)` has weight `[[1., 2.]]` and bias `[3.]`, `layer(torch.tensor([1.0, 1.0]))` returns `tensor([6.])`.
 
@@ -1191,8 +1179,11 @@ with check.property("without a bias"):
     check.equal(list(state), ["weight"], what="the names in the state_dict")
     check.close(got, by_definition(x, {"weight": weight}))
 with check.property("the attribute bias is None then", weight=0.5):
-    is_none = check.call(probes.is_none, Linear, "bias", 6, 2, False)
-    check.true(is_none, "Linear(6, 2, False).bias is not None, or there is no such attribute")
+    # By position first; then by name, for the report to say what was called.
+    check.call(probes.module, Linear, 6, 2, False, steps=[("state",)])
+    is_none = check.call(probes.is_none, Linear, "bias", inputs=6, outputs=2, bias=False)
+    told = "Linear(6, 2, bias=False).bias is not None, or there is no such attribute"
+    check.true(is_none, told)
 with check.property("inputs with any number of dimensions in front"):
     state = drawn_state(4, 6)
     for shape in ((4,), (5, 4), (2, 3, 4), (2, 1, 3, 4)):
@@ -1223,7 +1214,7 @@ check.score()
 """
 ## Counting parameters
 
-How large is a model? A **frozen** parameter (`requires_grad_(False)`) exists but is not trained. A buffer is not a parameter. And one parameter may be used in several places: some language models use one matrix for both input embeddings and output scores; the matrix is then **tied**
+A **frozen** parameter (`requires_grad_(False)`) is not trained, and a buffer is not a parameter. A **tied** parameter is used in several places: some language models use one matrix for both input embeddings and output scores
 ([Press and Wolf, 2017](https://arxiv.org/abs/1608.05859)). `nn.Embedding` looks up a row of its weight for each word.
 """
 
@@ -1243,13 +1234,13 @@ Counting the entries of the `state_dict` counts the matrix twice.
 """
 ### Count the parameters
 
-Each trained parameter needs memory for its gradient and for the optimizer (chapter 11). Write a function that counts them.
+Each trained parameter needs memory for its gradient and for the optimizer (chapter 11). Count them.
 
 `count_parameters(model) -> tuple[int, int]`
 
-- **In** `model`: an `nn.Module` with any modules inside. Some parameters may be frozen, and some tied.
-- **Out**: how many entries are trained, and how many are frozen. A parameter that is used in several places counts once. Buffers do not count.
-- **Limits**: the model does not change. That includes its parameters, their gradients, which of them are frozen, and the mode of each module inside (training or evaluation, set by `train()` and `eval()`; chapter 01).
+- **In** `model`: an `nn.Module` with any modules inside; parameters may be frozen or tied.
+- **Out**: how many entries are trained, and how many are frozen. A tied parameter counts once; buffers do not count.
+- **Limits**: the model does not change, including its gradients, which parameters are frozen, and the mode of each module inside (training or evaluation, set by `train()` and `eval()`; chapter 01).
 
 `count_parameters(nn.Linear(3, 2))` returns `(8, 0)`. Once its weight is frozen, the result is `(2, 6)`.
 
@@ -1364,8 +1355,8 @@ check.score()
 r"""
 ## Bug hunt: two players
 
-Two networks play against each other (Goodfellow and others). The **generator** turns noise into numbers, and the **discriminator** scores them. The discriminator learns to give large scores to real numbers and small scores to generated ones. For a real number, a score $s$ costs $\log(1 + e^{-s})$, which `softplus(-s)` computes: almost 0 for a large score, and $\ln 2 \approx 0.69$ for a score of 0, which amounts to a guess. For a generated number, it costs $\log(1 + e^s)$.
-The generator learns to get large scores: its loss is $\log(1 + e^{-s})$ for what it generates.
+A **generator** turns noise into numbers. A **discriminator** learns to give high scores to real numbers and low scores to generated ones (Goodfellow and others). A score $s$ costs the discriminator $\log(1 + e^{-s})$ for a real number, which `softplus(-s)` computes, and $\log(1 + e^s)$ for a generated one. A score of 0, which amounts to a guess, costs $\ln 2 \approx 0.69$.
+The generator learns to get high scores: its loss is $\log(1 + e^{-s})$ for what it generates.
 """
 
 
@@ -1380,7 +1371,7 @@ def discriminator_loss(real_scores, made_scores):
 
 # %% [markdown]
 """
-Here is the training step:
+One training step of both:
 """
 
 
@@ -1400,7 +1391,7 @@ def first_step(generator, discriminator, generator_optimizer, discriminator_opti
 
 # %% [markdown]
 """
-To watch the discriminator alone, the next cell sets the generator's learning rate to 0. Generated numbers then stay around −1 and real ones around 1. The two groups are easy to tell apart, so the discriminator's loss should approach 0.
+With a learning rate of 0 for the generator, its numbers stay around −1, easy to tell from the real ones around 1. The discriminator's loss should approach 0.
 """
 
 
@@ -1446,15 +1437,15 @@ show(
 """
 ### Bug hunt: two players
 
-Find out, in cells of your own, why the discriminator's loss levels off. Then write a step in which both networks learn.
+Find out why the discriminator's loss levels off. Then write a step in which both networks learn.
 
 `adversarial_step(generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real) -> None`
 
-- **In**: two modules; for each one an optimizer over all its parameters, whose `step()` takes no closure, with any settings, such as momentum, weight decay, or several parameter groups; two tensors, the generator's input and the real numbers. Some parameters may be frozen. Gradients stored before the call, even those of frozen parameters, are ignored.
+- **In**: two modules, perhaps with frozen parameters; for each an optimizer over all its parameters, whose `step()` takes no closure, with any settings (momentum, weight decay, several groups); the generator's input and the real numbers. Ignore any gradients already stored, even those of frozen parameters.
 - **Out**: nothing.
   1. The generator makes one optimizer step on `generator_loss(discriminator(generator(noise)))`.
-  2. The discriminator makes one optimizer step on `discriminator_loss`, for its scores of `real` and of what the updated generator makes of the same `noise`.
-- **Limits**: neither step changes the other network's parameters. Afterwards the `requires_grad` of each parameter and the mode (training or evaluation) of each module are what they were.
+  2. The discriminator makes one on `discriminator_loss`, for its scores of `real` and of what the updated generator makes of the same `noise`.
+- **Limits**: neither step changes the other network's parameters. Afterwards, every `requires_grad` and every module's mode are as before.
 
 `watch_discriminator(adversarial_step)[-1]` returns about `0.05`, not `0.8`.
 
@@ -1569,21 +1560,27 @@ def plays(
     for number, (seen, (noise, real)) in enumerate(pairs, start=1):
         step_by_hand(*players.values(), noise, real)
         for name, player in players.items():
-            what = f"the {name} after step {number}"
-            check.close(seen[name], player.state, rtol=1e-3, atol=1e-4, what=what)
+            # The frozen ones first: they must not move at all.
+            for key in sorted(player.state, key=lambda key: key not in frozen):
+                kind = "frozen " if key in frozen else ""
+                what = f"the {name}'s {kind}{key} after step {number}"
+                check.close(seen[name][key], player.state[key], rtol=1e-3, atol=1e-4, what=what)
     for name, (inputs, slope) in zip(PLAYERS, then, strict=True):
-        network = as_module(layers[name], got["states"][-1][name], training, frozen)
+        before, after = got["states"][-1][name], got["then"][name]["state"]
+        network = as_module(layers[name], before, training, frozen)
         output = check.with_seed(seed, network, inputs)
         (output * slope).sum().backward()
         mode = "training" if training else "evaluation"
         what = f"the output of the {name}, which was in {mode} mode before, for new inputs"
         check.close(got["then"][name]["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
-        expected = {
-            n: (w if n in frozen else w - 0.5 * w.grad).detach()
-            for n, w in network.named_parameters()
-        }
-        what = f"the {name} after one more step, on another loss"
-        check.close(got["then"][name]["state"], expected, rtol=1e-3, atol=1e-3, what=what)
+        for key, weight in network.named_parameters():
+            moved = not torch.equal(after[key], before[key])
+            was, does = ("was", "learns") if moved else ("was not", "does not learn")
+            told = f"the {name}'s {key} {was} frozen before your steps, but {does} after them"
+            check.true(moved == (key not in frozen), told)
+            expected = (weight if key in frozen else weight - 0.5 * weight.grad).detach()
+            what = f"the {name}'s {key} after one more step, on another loss"
+            check.close(after[key], expected, rtol=1e-3, atol=1e-3, what=what)
 
 
 with check.property("one step of both"):
@@ -1618,11 +1615,9 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-The generator's loss is computed through the discriminator, so its backward pass adds to the discriminator's `.grad` as well. The discriminator's gradients were cleared *before* that pass. So each of its steps also follows the generator's loss.
-For generated numbers, the two gradients pull in opposite directions and balance at a score of 0, so the loss stays above $\ln 2$.
+The generator's backward pass goes through the discriminator and adds to its `.grad`, which was cleared *before* that pass. So the discriminator also follows the generator's loss. For generated numbers, the two gradients pull in opposite directions and balance around a score of 0, which alone costs $\ln 2$.
 
-There are three good cures: clear right before each backward pass; compute the generator's gradients with `torch.autograd.grad` or `backward(inputs=...)`; or freeze the discriminator's parameters while the generator learns, and afterwards unfreeze those that were not frozen before.
-PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) calls `netD.zero_grad()` right before it trains the discriminator.
+Clear the gradients right before each backward pass, as PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) does for the discriminator. Or use `torch.autograd.grad` or `backward(inputs=...)` for the generator. Or freeze the discriminator while the generator learns, and afterwards unfreeze what was not frozen before.
 </details>
 """
 
@@ -1632,13 +1627,9 @@ PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_fac
 
 | what | where to look it up |
 | --- | --- |
-| tensors and NumPy | [`torch.from_numpy`](https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html) shares memory, [`torch.tensor`](https://docs.pytorch.org/docs/stable/generated/torch.tensor.html) copies, [`torch.as_tensor`](https://docs.pytorch.org/docs/stable/generated/torch.as_tensor.html) shares where it can |
-| autograd | [`torch.autograd.grad`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html), and [how it works](https://docs.pytorch.org/docs/stable/notes/autograd.html) |
-| checking gradients | [`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html), for float64 |
-| derivatives of functions | [`torch.func.grad`, `torch.func.vmap`](https://docs.pytorch.org/docs/stable/func.html); JAX has [`jax.grad`](https://docs.jax.dev/en/latest/automatic-differentiation.html) |
-| least squares | [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html); [`numpy.polynomial.Polynomial.fit`](https://numpy.org/doc/stable/reference/generated/numpy.polynomial.polynomial.Polynomial.fit.html) scales x to the interval from −1 to 1 |
-| L-BFGS | [`torch.optim.LBFGS`](https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html), with `line_search_fn="strong_wolfe"` |
-| modules | [`torch.nn.Module`](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html): `parameters`, `buffers`, `state_dict` |
+| derivatives | [`torch.func.grad`, `torch.func.vmap`](https://docs.pytorch.org/docs/stable/func.html); JAX has [`jax.grad`](https://docs.jax.dev/en/latest/automatic-differentiation.html) |
+| tensors and NumPy | [`torch.as_tensor`](https://docs.pytorch.org/docs/stable/generated/torch.as_tensor.html) shares memory where it can |
+| least squares | [`numpy.polynomial.Polynomial.fit`](https://numpy.org/doc/stable/reference/generated/numpy.polynomial.polynomial.Polynomial.fit.html) scales x to the interval from −1 to 1 |
 | scaling inputs | scikit-learn's [`StandardScaler`](https://scikit-learn.org/stable/modules/generated/sklearn.preprocessing.StandardScaler.html), Keras' [`Normalization`](https://keras.io/api/layers/preprocessing_layers/numerical/normalization/) |
 """
 
@@ -1646,37 +1637,28 @@ PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_fac
 r"""
 ## Recap
 
-1. `from_numpy` and `.numpy()` share memory, and `torch.tensor` copies.
-2. Autograd multiplies the derivatives of the operations that ran. A central difference is correct to about two thirds of the digits at best, with a step near $\epsilon^{1/3}$.
-3. A small loss does not mean correct weights. Gradient descent learns the flattest direction of the error surface last; the condition number says how much later.
-4. Scale the features, use an optimizer that learns the shape of the surface, or solve the problem with a formula if it has one.
-5. A module passes on only what is registered. `backward` adds to the `.grad` of every leaf that it reaches, and an optimizer's `zero_grad` clears only that optimizer's parameters.
+1. `from_numpy` and `.numpy()` share memory; `torch.tensor` copies.
+2. Even at the best step, a central difference loses about a third of the digits.
+3. A small loss does not mean correct weights: gradient descent learns the flattest direction last.
+4. Scale the features, let the optimizer learn the shape of the surface, or solve for the minimum.
+5. A module passes on only what is registered.
+6. `backward` adds to the `.grad` of every leaf that it reaches; `zero_grad` clears only its own optimizer's parameters.
 
 ### Test yourself
 
-<details><summary>1. A forward difference is computed in float32 with h = 1e-6 at a place where f, x, and the derivative are near 1. How accurate is the result?</summary>
+<details><summary>1. A forward difference is computed in float32 with h = 1e-6 where f, x, and the derivative are near 1. How accurate is it?</summary>
 
-Barely one digit is correct: the rounding of f alone, about 1e-7, divided by h is 0.1.
+To barely one digit: the rounding error of f, about 1e-7, divided by h is 0.1.
 </details>
 
 <details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What does b contain? And after <code>a = a + 1</code>?</summary>
 
-Ones: the in-place addition writes into the shared memory. After `a = a + 1`, b still contains ones, because a is now a new tensor.
+Ones: the in-place addition writes into the shared memory. Then still ones: `a` is a new tensor.
 </details>
 
-<details><summary>3. A module holds its layers in a Python list. What is the symptom?</summary>
+<details><summary>3. One feature goes up to 5000, another is a fraction between 0 and 1. Which weight does gradient descent learn last?</summary>
 
-The layers are missing from `parameters()` and from the `state_dict`. The optimizer raises an exception if the module has no other parameters; otherwise only the other parameters are trained.
-</details>
-
-<details><summary>4. One feature is in millimeters and goes up to 5000, another is a fraction between 0 and 1. Which weight does gradient descent learn last?</summary>
-
-That of the fraction. Its eigenvalue is smaller by a factor of about 5000², and the larger one limits the learning rate.
-</details>
-
-<details><summary>5. A loss is computed through a network B in order to train A, and only A's optimizer steps. Does B change? What is different about B afterwards?</summary>
-
-B's weights do not change, but its `.grad` now contains the gradient of that loss. B's next step uses this gradient unless `.grad` is cleared first.
+That of the fraction: its eigenvalue is smaller by a factor of about 5000².
 </details>
 
 ### References
@@ -1684,11 +1666,11 @@ B's weights do not change, but its `.grad` now contains the gradient of that los
 - PyTorch documentation, ["Autograd mechanics"](https://docs.pytorch.org/docs/stable/notes/autograd.html).
 - V. Kazemi, ["Effective PyTorch"](https://github.com/vahidk/EffectivePyTorch).
 - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "Automatic Differentiation in Machine Learning: a Survey", [arXiv:1502.05767](https://arxiv.org/abs/1502.05767), 2018.
-- W. H. Press and others, *Numerical Recipes*, 3rd edition, Cambridge 2007, section 5.7 (numerical derivatives).
+- W. H. Press and others, *Numerical Recipes*, 3rd edition, Cambridge 2007, section 5.7.
 - J. Nocedal, S. J. Wright, *Numerical Optimization*, 2nd edition, Springer 2006, chapters 3 (conditioning and steepest descent) and 7 (L-BFGS).
 - D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", [arXiv:1412.6980](https://arxiv.org/abs/1412.6980), 2014.
 - I. Goodfellow and others, "Generative Adversarial Networks", [arXiv:1406.2661](https://arxiv.org/abs/1406.2661), 2014.
-- O. Press, L. Wolf, "Using the Output Embedding to Improve Language Models", [arXiv:1608.05859](https://arxiv.org/abs/1608.05859), EACL 2017 (tied embeddings).
+- O. Press, L. Wolf, "Using the Output Embedding to Improve Language Models", [arXiv:1608.05859](https://arxiv.org/abs/1608.05859), EACL 2017.
 
 ### Glossary
 
@@ -1698,30 +1680,30 @@ B's weights do not change, but its `.grad` now contains the gradient of that los
 | shape | 形状 | the lengths of a tensor's dimensions |
 | rank | 阶（维数） | the number of dimensions |
 | dtype | 数据类型 | the type of a tensor's numbers |
-| automatic differentiation | 自动微分 | derivatives from the operations that ran, by the chain rule |
-| graph | 计算图 | the record of operations that the backward pass follows |
-| forward pass | 前向传播 | running the function, which records the graph |
-| backward pass | 反向传播 | computing the gradients along the graph, from the output to the inputs |
-| leaf | 叶子张量 | a tensor that autograd did not record as the result of an operation; `.grad` is stored there if it requires a gradient |
-| finite difference | 有限差分 | an approximate derivative from values of the function at nearby points |
-| forward difference | 前向差分 | the slope from a point to one to its right |
-| central difference | 中心差分 | the slope between a point on the left and one on the right |
-| truncation error | 截断误差 | the error of an approximate formula in exact arithmetic |
-| rounding error | 舍入误差 | the error of storing a result with limited digits |
-| machine epsilon | 机器精度 | the distance from 1 to the next larger number of a format |
+| automatic differentiation | 自动微分 | derivatives computed from code by the chain rule |
+| graph | 计算图 | the recorded operations |
+| forward pass | 前向传播 | running the function, recording the graph |
+| backward pass | 反向传播 | computing the gradients along the graph |
+| leaf | 叶子张量 | a tensor that is not the result of a recorded operation |
+| finite difference | 有限差分 | a slope between nearby points |
+| forward difference | 前向差分 | the slope from x to x + h |
+| central difference | 中心差分 | the slope from x − h to x + h |
+| truncation error | 截断误差 | the error of a formula in exact arithmetic |
+| rounding error | 舍入误差 | the error of limited digits |
+| machine epsilon | 机器精度 | the distance from 1 to the next larger number |
 | error surface | 误差曲面 | the loss as a function of the weights |
 | Hessian | 黑塞矩阵 | the matrix of second derivatives |
-| eigenvalue | 特征值 | of a Hessian: the curvature (second derivative) along an eigenvector |
-| condition number | 条件数 | the largest eigenvalue divided by the smallest |
+| eigenvalue | 特征值 | of a Hessian: the curvature along an eigenvector |
+| condition number | 条件数 | the largest eigenvalue over the smallest |
 | least squares | 最小二乘 | the weights with the smallest sum of squared errors |
-| closure | 闭包 | a function without arguments that an optimizer calls for the loss |
-| module | 模块 | an object that holds parameters, buffers and other modules |
-| parameter | 参数 | a tensor that is registered with a module to be trained |
-| buffer | 缓冲区 | a tensor that is saved and moved with a module but not trained |
-| frozen | 冻结 | a parameter that is not trained |
-| tied | 共享（权重绑定） | a parameter that is used in several places |
+| closure | 闭包 | a function that recomputes the loss |
+| module | 模块 | holds parameters, buffers and other modules |
+| parameter | 参数 | a registered tensor to be trained |
+| buffer | 缓冲区 | a registered tensor that is not trained |
+| frozen | 冻结 | of a parameter: not trained |
+| tied | 共享（权重绑定） | of a parameter: used in several places |
 | generator | 生成器 | the network that produces data |
-| discriminator | 判别器 | the network that tells real data from generated data |
+| discriminator | 判别器 | the network that scores data |
 """
 
 # %% [markdown]

@@ -402,3 +402,17 @@ def adversarial_step(
     made = generator(noise).detach()
     discriminator_loss(discriminator(real), discriminator(made)).backward()
     discriminator_optimizer.step()
+
+
+# %% wrong: thaws the discriminator at the end
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+    discriminator.requires_grad_(True)

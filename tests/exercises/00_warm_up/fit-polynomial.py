@@ -202,3 +202,51 @@ def fit_polynomial(x, y, degree):
         optimizer.step(closure)
     scales = torch.stack([x_size**k for k in exponents])
     return weights.detach() * y_size / scales
+
+
+# %% wrong: gradient descent with scaled features, stopped after 30 steps
+def fit_polynomial(x, y, degree):
+    x_size, y_size = x.abs().max(), y.abs().max()
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x / x_size) ** k for k in exponents], dim=1)
+    weights = torch.zeros(degree + 1)
+    for _ in range(30):
+        slope = 2 * columns.T @ (columns @ weights - y / y_size) / len(x)
+        weights = weights - 0.4 * slope
+    return weights * y_size / torch.stack([x_size**k for k in exponents])
+
+
+# %% wrong: gradient descent with scaled features, up the slope
+def fit_polynomial(x, y, degree):
+    x_size, y_size = x.abs().max(), y.abs().max()
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x / x_size) ** k for k in exponents], dim=1)
+    weights = torch.zeros(degree + 1)
+    for _ in range(200):
+        slope = 2 * columns.T @ (columns @ weights - y / y_size) / len(x)
+        weights = weights + 0.01 * slope
+    return weights * y_size / torch.stack([x_size**k for k in exponents])
+
+
+# %% wrong: gradient descent on the sum of the squares, with a rate for their mean
+def fit_polynomial(x, y, degree):
+    x_size, y_size = x.abs().max(), y.abs().max()
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x / x_size) ** k for k in exponents], dim=1)
+    weights = torch.zeros(degree + 1)
+    for _ in range(500):
+        slope = 2 * columns.T @ (columns @ weights - y / y_size)
+        weights = weights - 0.4 * slope
+    return weights * y_size / torch.stack([x_size**k for k in exponents])
+
+
+# %% wrong: gradient descent on the mean of the squares, with a rate for their sum
+def fit_polynomial(x, y, degree):
+    x_size, y_size = x.abs().max(), y.abs().max()
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x / x_size) ** k for k in exponents], dim=1)
+    weights = torch.zeros(degree + 1)
+    for _ in range(500):
+        slope = 2 * columns.T @ (columns @ weights - y / y_size) / len(x)
+        weights = weights - 0.005 * slope
+    return weights * y_size / torch.stack([x_size**k for k in exponents])
