@@ -9,6 +9,7 @@ A weight starts at $2^{-3} = 0.125$, and each of a thousand training steps adds 
 
 # %% tags=["needed"] folded="Imports"
 import math
+import time
 
 import torch
 
@@ -2055,14 +2056,30 @@ You can calculate how much memory a format saves, but you have to measure how mu
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: matrix products and additions in three formats"
 device = "cuda" if torch.cuda.is_available() else "cpu"
-side, length = (4096, 2**26) if device == "cuda" else (256, 2**22)
-matrix, vector = torch.randn(side, side, device=device), torch.randn(length, device=device)
+matrix = torch.randn(256, 256, device=device)
+vector = torch.randn(2**26 if device == "cuda" else 2**22, device=device)
+
+
+def seconds_of_product(half):
+    """Return how long one product takes, the faster of two; a number waits for the device."""
+    found = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        (half @ half).sum().item()
+        found.append(time.perf_counter() - begin)
+    return min(found)
+
+
+# A product of four times the side takes 64 times as long.
+while len(matrix) < 4096 and 64 * seconds_of_product(matrix.bfloat16()) < 0.1:
+    matrix = torch.randn(4 * len(matrix), 4 * len(matrix), device=device)
+side = len(matrix)
 print(f"torch {torch.__version__} on {device}; time compared with float32")
 for dtype in (torch.bfloat16, torch.float16):
     small_matrix, small_vector = matrix.to(dtype), vector.to(dtype)
     for what, small, wide in (
         (f"product of {side} x {side}", lambda m=small_matrix: m @ m, lambda: matrix @ matrix),
-        (f"addition of {length:,}", lambda v=small_vector: v + v, lambda: vector + vector),
+        (f"addition of {len(vector):,}", lambda v=small_vector: v + v, lambda: vector + vector),
     ):
         ratio = time_ratio(small, wide, pairs=5, seconds=0.5)
         print(f"{str(dtype).removeprefix('torch.'):<9}{what:<25}{ratio}")

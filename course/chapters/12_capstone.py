@@ -848,7 +848,7 @@ with check.property("the volume stays as it is: the same once more"):
     volume, weights = drawn_task((5, 4, 6), 3)
     lent = check.lend(lambda x: x * weights)
     expected, _ = joined(volume, weights, 2)
-    for got in check.call(probes.joined_twice, join_patches, lent, volume, 3, 2):
+    for got in check.call(probes.called_twice, join_patches, lent, volume, 3, 2):
         what = "the output of one of two calls for the same volume"
         check.close(got, expected.float(), rtol=1e-4, atol=1e-5, what=what)
 with check.property("nothing is kept for a backward pass"):
