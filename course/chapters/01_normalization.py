@@ -2387,11 +2387,11 @@ The zero padding is applied *after* the norm, so the norm's shift never reaches 
 - J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer Normalization", [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), 2016.
 - D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance Normalization: The Missing Ingredient for Fast Stylization", [arXiv:1607.08022](https://arxiv.org/abs/1607.08022), 2016.
 - Y. Wu, K. He, "Group Normalization", [arXiv:1803.08494](https://arxiv.org/abs/1803.08494), 2018.
-- S. Santurkar and others, "How Does Batch Normalization Help Optimization?", [arXiv:1805.11604](https://arxiv.org/abs/1805.11604), 2018, section 2.1.
+- S. Santurkar, D. Tsipras, A. Ilyas, A. Madry, "How Does Batch Normalization Help Optimization?", [arXiv:1805.11604](https://arxiv.org/abs/1805.11604), 2018, section 2.1.
 - B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization", [arXiv:1910.07467](https://arxiv.org/abs/1910.07467), 2019.
 - H. Touvron and others, "LLaMA: Open and Efficient Foundation Language Models", [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), 2023, section 2.2.
 - Y. Wu, J. Johnson, "Rethinking 'Batch' in BatchNorm", [arXiv:2105.07576](https://arxiv.org/abs/2105.07576), 2021.
-- F. Isensee and others, "nnU-Net: a self-configuring method for deep learning-based biomedical image segmentation", *Nature Methods* 18, 2021.
+- F. Isensee, P. F. Jaeger, S. A. A. Kohl, J. Petersen, K. H. Maier-Hein, "nnU-Net: a self-configuring method for deep learning-based biomedical image segmentation", *Nature Methods* 18, 2021.
 
 ### Glossary
 
