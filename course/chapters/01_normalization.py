@@ -118,22 +118,21 @@ show(
 > **After this chapter, you will be able to**
 >
 > - write BatchNorm, LayerNorm, InstanceNorm, GroupNorm and RMSNorm as one operation over different axes;
-> - estimate from the batch size how large the error of the batch statistics is, and explain how it affects a network;
-> - keep running statistics, switch between training and evaluation, and train one part of a network without changing what is frozen;
+> - estimate the error of batch statistics and its effect on a network;
+> - keep running statistics, and train one part of a network without changing what is frozen;
 > - fold a BatchNorm into the convolution before it;
-> - choose a norm for a job by asking which differences must be preserved and which must not matter.
+> - choose a norm by asking which differences must be preserved and which must not matter.
 >
 > **Time**: 60 minutes to read and run, 145 for the eight exercises.
 >
-> **Prerequisites**: tensors, autograd and modules (chapter 00); convolutions, ReLU, cross-entropy, SGD and Adam, as in any introduction to neural networks.
+> **Prerequisites**: tensors, autograd and modules (chapter 00); convolutions, ReLU, cross-entropy, SGD and Adam.
 """
 
 # %% [markdown]
 r"""
 ## What happens to a pair
 
-Evaluation mode is the first suspect. In training, BatchNorm uses the statistics of the batch; in evaluation mode, it uses **running averages** of those statistics, which could be inaccurate.
-To test this, replace the running averages with the exact statistics of the whole training set:
+In evaluation mode, BatchNorm uses **running averages** of the batches' statistics, which could be inaccurate. To find out, replace the running averages with the exact statistics of the whole training set:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -150,7 +149,7 @@ print(f"with the exact statistics:  {test_accuracy(recalibrated.eval()):.2f}")
 
 # %% [markdown]
 """
-The exact statistics do not restore the accuracy that larger batches reach, so the weights themselves were learned badly. For a batch of 2, a single hidden unit produces two numbers.
+The exact statistics do not restore the accuracy, so the weights themselves were learned badly. For a batch of 2, a hidden unit produces two numbers.
 """
 
 # %% folded="Predict: 3 and 500"
@@ -169,7 +168,7 @@ for pair in ([3.0, 5.0], [3.0, 500.0], [-0.1, 0.1], [7.0, 3.0], [0.0, 0.01], [0.
 
 # %% [markdown]
 r"""
-BatchNorm keeps little more of two numbers than which one is larger: a pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by only a few hundredths or less. Then the constant $\epsilon = 10^{-5}$ (the argument `eps`), which BatchNorm adds to the variance, is not negligible compared with the variance. The next figure shows the first output of a pair while the second number stays at 0.
+BatchNorm keeps little more of two numbers than which one is larger: a pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by only a few hundredths or less. Then the constant $\epsilon = 10^{-5}$ (the argument `eps`), which BatchNorm adds to the variance, is not negligible.
 """
 
 # %% folded="Figure 1.2: the output for one number of a pair"
@@ -193,9 +192,9 @@ print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / ma
 
 # %% [markdown]
 r"""
-This shape does damage in two ways. First, only the order of the **values** survives. Second, the **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers cross, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
+The step does damage in two ways: only the order of the **values** survives, and the **derivatives** are almost 0 over most of the range, so hardly any gradient passes. Where the two numbers cross, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
 
-Which effect matters more? The layer `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives that belong to $\epsilon = 1$, which are at most 0.5 (times a learned factor).
+To separate the two effects, `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives for $\epsilon = 1$, which are at most 0.5 (times a learned factor).
 """
 
 
@@ -230,20 +229,16 @@ for norm in (nn.BatchNorm1d, GentleSlopes, nn.LayerNorm):
 
 # %% [markdown]
 r"""
-The derivatives do most of the damage: with BatchNorm, the gradients become very large and drive the weights to very large values. With the same values and gentle derivatives, the network does well in evaluation mode. Losing the values has a cost as well: in training mode, two images at a time
-("in pairs"), even this network recognizes far fewer images.
-
-In training mode, BatchNorm is not a function of a single image; it is a function of a batch.
+The derivatives do most of the damage: very large gradients drive the weights to very large values. With gentle derivatives, the network does well in evaluation mode. In training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
 """
 
 # %% [markdown]
 r"""
 ## What a norm is for
 
-In the network above, each norm stands between a linear layer and its activation function. The reason is easiest to see with $\tanh$, which works best in a limited range. Far from 0, $\tanh$ is flat, so gradients vanish. Very close to 0, it is almost a straight line, and several linear layers in a row
-are no more powerful than one. If every layer makes its values somewhat too small, or somewhat too large, twenty layers make them far too small or far too large.
+Each norm above stands between a linear layer and its activation function. Take $\tanh$: far from 0, it is flat, so gradients vanish; very close to 0, it is almost a straight line, and several linear layers in a row are no more powerful than one. If every layer makes its values somewhat too small or too large, twenty layers make them far too small or too large.
 
-For the next figure, 256 images pass through twenty layers of 64 units with $\tanh$ and random weights of standard deviation $s / \sqrt{64}$, for $s$ = 0.5, 1 and 4, without and with a norm.
+For the next figure, 256 images pass through twenty layers of 64 units with $\tanh$ and random weights of standard deviation $s / \sqrt{64}$.
 """
 
 
@@ -293,11 +288,11 @@ for scale in scales:
 
 # %% [markdown]
 r"""
-The norm removes the effect of the size of the weights. Afterward, the layer multiplies by a learned $\gamma$ and adds a learned $\beta$, so that the network can choose size and center itself.
+The norm removes the effect of the size of the weights. Afterward, the layer multiplies by a learned $\gamma$ and adds a learned $\beta$, so the network can still choose size and center.
 
-Ioffe and Szegedy (2015) found that BatchNorm also speeds up training. *Why* is less settled. They argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they explain the gain by a smoother loss.
+Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they explain the gain by a smoother loss.
 
-BatchNorm has a side effect: it subtracts the mean, so in training mode a bias before it has no effect and gets no gradient except for rounding errors. A linear layer before a BatchNorm can therefore have `bias=False`.
+BatchNorm subtracts the mean, so in training mode a bias before it has no effect and gets only rounding errors as its gradient. The layer before a BatchNorm can have `bias=False`.
 """
 
 # %%
@@ -312,18 +307,17 @@ print("the bias's gradient is below 1e-9 of the weight's:", bool(share < 1e-9))
 r"""
 ## One operation, many axes
 
-All norms in this chapter perform the same operation. (RMSNorm leaves out the mean.) A norm divides the entries of a tensor into groups, and for each group of $m$ entries it computes
+All norms in this chapter perform the same operation, except that RMSNorm leaves out the mean. A norm divides the entries of a tensor into groups, and for each group of $m$ entries it computes
 
 $$\mu = \frac{1}{m} \sum_i x_i \qquad \sigma^2 = \frac{1}{m} \sum_i (x_i - \mu)^2 \qquad y_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}$$
 
-The small $\epsilon$ stands *inside* the root and keeps the division safe for a group of equal numbers, whose variance is 0. This is the **biased variance**: the sum is divided by $m$ rather than $m - 1$.
+The small $\epsilon$ stands *inside* the root and keeps the division safe for a group of equal numbers. Because the sum is divided by $m$ rather than $m - 1$, $\sigma^2$ is the **biased variance**.
 
-The norms differ in which entries form a group. Below is a tensor of shape (N, C, L): N examples, each with C = 6 channels at L = 3 positions. Each block is an example, each row a channel, each column a position. **Entries of one color share their statistics.**
-Choose a norm, a batch size and a number of groups; choose an entry and change it. Then try this:
+Below is a tensor of shape (N, C, L): N examples (blocks), each with C = 6 channels (rows) at L = 3 positions (columns). **Entries of one color share their statistics.** Choose a norm and an entry.
 
-- Set the entry to 50. How many other outputs change with BatchNorm, and how many with each of the other norms?
-- Switch BatchNorm to evaluation mode. What happens to the 50, and to the other entries?
-- Reduce the batch size. Which norms notice?
+- Set the entry to 50. How many other outputs change with each norm?
+- Switch BatchNorm to evaluation mode. What happens to the outputs?
+- Reduce the batch size. With which norms do the remaining outputs change?
 """
 
 # %%
@@ -331,10 +325,10 @@ explore_norms("batch", batch=4, entry=(0, 1, 1))
 
 # %% [markdown]
 r"""
-In training, BatchNorm is the only one of these norms that combines different examples. In evaluation mode, BatchNorm uses stored statistics, so an extreme entry changes no other output, and nothing limits the size of its own output.
-Batch size and mode do not matter to the other norms (unless an InstanceNorm is told to keep running statistics).
+In training, only BatchNorm combines different examples. In evaluation mode, it uses stored statistics, so an extreme entry changes no other output.
+Batch size and mode do not matter to the other norms (unless an InstanceNorm keeps running statistics).
 
-Autograd knows what an output depends on, so the groups can also be measured. The function below counts the inputs on which the very first output depends, in a tensor of 3 images of 4 channels with 2 × 3 pixels.
+Autograd knows what an output depends on. The function below counts the inputs on which the first output depends, for 3 images of 4 channels with 2 × 3 pixels.
 """
 
 
@@ -363,22 +357,21 @@ for name, norm in norms.items():
 
 # %% [markdown]
 r"""
-The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Figure 2 of the paper on GroupNorm (Wu and He 2018) draws LayerNorm
-over channels, rows and columns. A transformer names only the features.
+The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns; a transformer names only the features.
 """
 
 # %% [markdown] exercise="normalize" points=4 minutes=15 difficulty=1
 """
 ### One function for all norms
 
-A single function can replace all these norms if it knows which axes to normalize over.
+One function can replace all norms if it knows the axes.
 
 `normalize(x, axes, eps=1e-5) -> tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
-- **Out**: the operation above, a tensor of the shape and dtype of `x`; `x` itself does not change. The variance is biased, and `eps` is added to it under the root. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
+- **Out**: the operation above, a tensor of the shape and dtype of `x`; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
 - **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0 and the gradient is finite.
-- **Limits**: do not use torch's own norms, neither functions nor classes, such as `layer_norm` and `BatchNorm2d`. The check searches your code for their names; if it finds one, the exercise earns no points.
+- **Limits**: torch's own norms, such as `layer_norm` and `BatchNorm2d`, are forbidden; if your code names one, the exercise earns no points.
 
 `normalize(torch.tensor([[1.0, 3.0], [10.0, 30.0]]), (1,))` returns about `[[-1, 1], [-1, 1]]`; with `(0,)` it returns about `[[-1, -1], [1, 1]]`.
 
@@ -419,7 +412,9 @@ def require_no_norm():
 with check.property("each group has mean 0 and variance 1, without torch's own norms"):
     x = check.draw.normal(6, 8, 7, mean=2.0, std=3.0)
     for axes in ((0, 2), (1, 2), (2,), (1,), (0, 1, 2)):
-        got = check.call(normalize, x, axes)
+        seen = check.call(probes.after_call, normalize, x, axes)
+        check.equal(seen["arguments"][0], x, what="x after the call")
+        got = seen["output"]
         expected = normalized_in_float64(x, axes).float()
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"axes={axes}")
     require_no_norm()
@@ -469,8 +464,8 @@ with check.property("a group of equal numbers gives 0, and a finite gradient"):
 with check.property("x does not change", weight=0.5):
     x = check.draw.normal(check.draw.integer(5, 12), 4, mean=3.0)
     seen = check.call(probes.after_call, normalize, x, (0,))
-    check.close(seen["output"], normalized_in_float64(x, (0,)).float(), rtol=1e-4, atol=1e-4)
     check.equal(seen["arguments"][0], x, what="x after the call")
+    check.close(seen["output"], normalized_in_float64(x, (0,)).float(), rtol=1e-4, atol=1e-4)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("several groups of equal numbers, over two axes, in float64"):
@@ -493,7 +488,7 @@ check.score()
 r"""
 ## The same norm in another shape
 
-Since all norms except RMSNorm are one operation, each can be written as a BatchNorm of the same numbers, with the axes rearranged. InstanceNorm computes one mean for each channel of each example. If you treat every channel of every example as a separate channel, BatchNorm computes exactly the same means, as the drawing shows.
+Each norm except RMSNorm can be written as a BatchNorm of the same numbers, with the axes rearranged. InstanceNorm, for example, is BatchNorm with every channel of every example treated as a separate channel.
 """
 
 # %% folded="Drawing: InstanceNorm as a BatchNorm"
@@ -566,25 +561,22 @@ for name in identities[torch.float32]:
 
 # %% [markdown]
 r"""
-"Up to rounding" means that no entry differs by more than 20 **machine epsilons**; the machine epsilon is the distance from 1 to the next larger number of the format. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, and LayerNorm has one of each for every *entry* of the
-normalized shape. So `GroupNorm(1, C)` and `LayerNorm((C, H, W))` normalize to the same numbers but learn different parameters.
-
-GroupNorm lies between InstanceNorm and LayerNorm. Wu and He (2018) made it for tasks in which memory limits the batch size, and tested it, among other tasks, on detection and segmentation.
+"Up to rounding" means that no entry differs by more than 20 **machine epsilons**; the machine epsilon of a format is the distance from 1 to the next larger number. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, LayerNorm for each *entry* of the normalized shape.
 """
 
 # %% [markdown] exercise="group-norm" points=4 minutes=15 difficulty=2
 r"""
 ### GroupNorm
 
-GroupNorm does not depend on the batch size, so it suits small batches. Write the function.
+Wu and He (2018) made GroupNorm for tasks in which memory limits the batch size, such as detection and segmentation.
 
 `group_norm(x, groups, weight, bias, eps=1e-5) -> tensor`
 
 - **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
   Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
-- **Out**: a tensor of the shape and dtype of `x`: each channel normalized, multiplied by its weight, plus its bias. With a mean of 10,000, the result is as accurate as that of `normalize`. The arguments do not change.
+- **Out**: `x` normalized, as precisely as by `normalize`; each channel is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
 - **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
-- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
+- **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 With `x = torch.tensor([[1.0, 3.0, 10.0, 30.0]])`, 2 groups, weights of 1 and biases of 0, `group_norm` returns about `[[-1, 1, -1, 1]]`.
 
@@ -647,7 +639,10 @@ with check.property("2 and 3 groups, by definition, without torch's own norms"):
     x = check.draw.normal(4, 6, 5, 3, mean=1.0)
     weight, bias = check.draw.normal(6), check.draw.normal(6)
     for groups in (2, 3):
-        got = check.call(group_norm, x, groups, weight, bias)
+        seen = check.call(probes.after_call, group_norm, x, groups, weight, bias)
+        for name, old, place in (("x", x, 0), ("weight", weight, 2), ("bias", bias, 3)):
+            check.equal(seen["arguments"][place], old, what=f"{name} after the call")
+        got = seen["output"]
         expected = group_norm_in_float64(x, groups, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"groups={groups}")
     require_no_norm()
@@ -676,10 +671,10 @@ with check.property("float64 keeps its precision; the arguments do not change", 
     x = check.draw.normal(2, 6, 5, dtype=torch.float64)
     weight, bias = (check.draw.normal(6, dtype=torch.float64) for _ in range(2))
     seen = check.call(probes.after_call, group_norm, x, 2, weight, bias)
-    expected = group_norm_in_float64(x, 2, weight, bias)
-    check.close(seen["output"], expected, rtol=1e-9, atol=1e-9)
     for name, old, place in (("x", x, 0), ("weight", weight, 2), ("bias", bias, 3)):
         check.equal(seen["arguments"][place], old, what=f"{name} after the call")
+    expected = group_norm_in_float64(x, 2, weight, bias)
+    check.close(seen["output"], expected, rtol=1e-9, atol=1e-9)
 with check.property(
     "the gradients with respect to x (finite in a group of equal numbers), the weight and the bias"
 ):
@@ -706,8 +701,8 @@ check.score()
 r"""
 ## One token at a time
 
-Inside a language model, text is a tensor of shape (texts, tokens, features), where a **token** is the unit that the model reads and writes. In a model that writes one token after another, the result for a token must not depend on later tokens. Ba, Kiros and Hinton (2016) introduced LayerNorm for recurrent networks, in which
-BatchNorm would need separate statistics for every time step. The next cell replaces the last of five tokens and looks at the first four.
+A language model turns text into a tensor of shape (texts, tokens, features); a **token** is the unit that the model reads and writes. If the model writes one token after another, the result for a token must not depend on later tokens. Ba, Kiros and Hinton (2016) introduced LayerNorm for recurrent networks, in which
+BatchNorm would need separate statistics for every time step.
 """
 
 # %% folded="Replace the last of five tokens"
@@ -762,14 +757,14 @@ The other two norms leak the future into the past. During training, a model can 
 """
 ### LayerNorm
 
-A transformer normalizes over one trailing axis, the features. Write LayerNorm for any number of trailing axes.
+Transformers use LayerNorm over one trailing axis. Write it for any number of trailing axes.
 
 `layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
-- **Out**: a tensor of the shape and dtype of `x`. The entries of the last `len(normalized_shape)` axes form a group and are normalized with its mean and biased variance; then each entry is multiplied by its weight, and its bias is added. With a mean of 10,000, the result is as accurate as that of `normalize`. The arguments do not change.
+- **Out**: `x` normalized over its last `len(normalized_shape)` axes, as precisely as by `normalize`; each entry is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
 - **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
-- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize` once its check passes.
+- **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 With `x = torch.tensor([[1.0, 3.0], [10.0, 30.0]])`, weights of 2 and biases of 5, `layer_norm(x, (2,), weight, bias)` returns about `[[3, 7], [3, 7]]`.
 
@@ -834,8 +829,10 @@ with check.property("each token has its own statistics, without torch's own norm
         check.draw.normal(8),
     )
     x = x * torch.tensor([2.0, 4.0, 3.0, 5.0, 7.0])[:, None]
-    got = check.call(layer_norm, x, (8,), weight, bias)
-    check.close(got, layer_norm_in_float64(x, (8,), weight, bias), rtol=1e-4, atol=1e-3)
+    seen = check.call(probes.after_call, layer_norm, x, (8,), weight, bias)
+    for name, old, place in (("x", x, 0), ("weight", weight, 2), ("bias", bias, 3)):
+        check.equal(seen["arguments"][place], old, what=f"{name} after the call")
+    check.close(seen["output"], layer_norm_in_float64(x, (8,), weight, bias), rtol=1e-4, atol=1e-3)
     require_no_norm()
 with check.property("two or three trailing axes form one group, two of them of the same size"):
     x = check.draw.normal(2, 5, 4, 3, std=2.0)[:, :4].contiguous()
@@ -869,10 +866,10 @@ with check.property("float64 keeps its precision; the arguments do not change", 
     x = check.draw.normal(3, 4, 5, dtype=torch.float64)
     weight, bias = (check.draw.normal(5, dtype=torch.float64) for _ in range(2))
     seen = check.call(probes.after_call, layer_norm, x, (5,), weight, bias)
-    expected = layer_norm_in_float64(x, (5,), weight, bias)
-    check.close(seen["output"], expected, rtol=1e-9, atol=1e-9)
     for name, old, place in (("x", x, 0), ("weight", weight, 2), ("bias", bias, 3)):
         check.equal(seen["arguments"][place], old, what=f"{name} after the call")
+    expected = layer_norm_in_float64(x, (5,), weight, bias)
+    check.close(seen["output"], expected, rtol=1e-9, atol=1e-9)
 with check.property(
     "the gradients with respect to x (finite in a row of zeros), the weight and the bias"
 ):
@@ -904,7 +901,7 @@ RMSNorm (Zhang and Sennrich 2019) does not subtract the mean. It divides by the 
 
 $$y_i = \frac{x_i}{\sqrt{\frac{1}{m} \sum_j x_j^2 + \epsilon}} \, \gamma_i$$
 
-It computes one statistic fewer and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it has a trap:
+RMSNorm computes one statistic fewer and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it has a trap:
 """
 
 # %%
@@ -939,7 +936,7 @@ grid[0].legend()
 show(
     figure,
     number="1.6",
-    caption="The root mean square of RMSNorm's output when every step is computed in the same format. In float16, large features come out as 0, because their squares are inf. With ε = 1e-8, small features give inf (beyond the plot), because their squares and ε round to 0.",
+    caption="The root mean square of RMSNorm's output when every step is computed in the same format. In float16, large features come out as 0. With ε = 1e-8, small features come out as inf, beyond the plot.",
     alt="Two plots of the root mean square of the output against the size of the features, from 2 to the minus 16 to 2 to the 14. In float64 the curves rise to 1 and stay there. "
     "In float16 both are 0 from 2 to the 7 on. With an epsilon of 1e-8, the float16 curve leaves the plot for small features.",
 )
@@ -947,10 +944,10 @@ print("1e-8 in float16:", torch.tensor(1e-8, dtype=torch.float16).item())
 
 # %% [markdown]
 r"""
-The square of 300 exceeds float16's largest number, 65504, and becomes inf. The factor becomes 0, and the whole token disappears, although the result contains neither inf nor nan. At the other end, small squares become 0. This underflow is harmless
+The square of 300 exceeds float16's largest number, 65504, and becomes inf. The factor becomes 0, and the whole token disappears without an inf or nan in the result. Small squares become 0, which is harmless
 as long as $\epsilon$ is much larger than the squares; but an $\epsilon$ of $10^{-8}$ also becomes 0, and then RMSNorm divides by 0.
 
-PyTorch's own `rms_norm` had this bug at first: in 2024, a user who put it into a Llama model got wrong answers in float16 ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
+PyTorch's own `rms_norm` had this bug at first: in 2024, it gave a user's Llama model wrong answers in float16 ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
 """
 
 # %% [markdown] exercise="rms-norm" points=3 minutes=15 difficulty=2
@@ -962,9 +959,9 @@ Write an RMSNorm that is also accurate in 16-bit formats: in float16, and in bfl
 `rms_norm(x, weight, eps=1e-6) -> tensor`
 
 - **In** `x`: a floating-point tensor of shape (..., features). `weight`: of shape (features,), with the same dtype. The norm is over the last axis.
-- **Out**: a tensor of the shape and dtype of `x`, right up to rounding in float32 and float64. In float16 and bfloat16, it is accurate to within a few machine epsilons of the format, for entries of any size from 0.0001 to 10,000 and weights from 0.5 to 2. The arguments do not change.
+- **Out**: a tensor of the shape and dtype of `x`, correct up to rounding in float32 and float64. In float16 and bfloat16, it is accurate to within a few machine epsilons for entries of any size from 0.0001 to 10,000 and weights from 0.5 to 2. The arguments do not change.
 - **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0 and the gradient is finite.
-- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. (`x.norm()`, the length of a vector, is allowed.)
+- **Limits**: if your code names one of torch's own norms, the exercise earns no points. (`x.norm()`, the length of a vector, is allowed.)
 
 With `x = torch.tensor([300.0, 400.0], dtype=torch.float16)` and weights of 1, `rms_norm(x, weight)` returns about `[0.849, 1.131]`, in float16.
 
@@ -1029,8 +1026,9 @@ def require_in_half_formats(x, eps):
 
 with check.property("divides by the root mean square, without torch's own norms"):
     x, weight = check.draw.normal(3, 5, 8, mean=4.0), check.draw.normal(8)
-    got = check.call(rms_norm, x, weight)
-    check.close(got, rms_norm_in_float64(x, weight))
+    seen = check.call(probes.after_call, rms_norm, x, weight)
+    check.equal(seen["arguments"], [x, weight], what="x and weight after the call")
+    check.close(seen["output"], rms_norm_in_float64(x, weight))
     require_no_norm()
 with check.property("float16 features of hundreds and thousands do not disappear", weight=2):
     x = check.draw.uniform(4, 6, low=300.0, high=9000.0, dtype=torch.float16)
@@ -1051,9 +1049,9 @@ with check.property("one axis, four axes and five axes; the arguments do not cha
     for sizes in ((6,), (2, 3, 5, 4), (2, 1, 3, 5, 4)):
         x, weight = check.draw.normal(*sizes), check.draw.normal(sizes[-1])
         seen = check.call(probes.after_call, rms_norm, x, weight)
+        check.equal(seen["arguments"], [x, weight], what="x and weight after the call")
         expected = rms_norm_in_float64(x, weight)
         check.close(seen["output"], expected, rtol=1e-5, atol=1e-6, what=f"shape {sizes}")
-        check.equal(seen["arguments"], [x, weight], what="x and weight after the call")
 with check.property(
     "float16 and bfloat16: tokens with small features beside tokens with large ones"
 ):
@@ -1080,9 +1078,9 @@ check.score()
 r"""
 ## How far off are the statistics of a batch?
 
-A batch is a sample, and its mean and variance are estimates. The **RMS error** of an estimate is the root mean square of its errors. For the mean of $n$ independent values, it is $\sigma / \sqrt{n}$. A hidden unit gives BatchNorm one value per image, but a channel of 8 × 8 positions gives it 64. Are these 64 values worth 64 independent ones?
+The mean and variance of a batch are estimates. The **RMS error** of an estimate is the root mean square of its errors. For the mean of $n$ independent values, it is $\sigma / \sqrt{n}$. A hidden unit gives BatchNorm one value per image, but a channel of 8 × 8 positions gives it 64. Are these worth 64 independent values?
 
-For the next figure, we draw 2,000 batches of each size from three data sets: a hidden unit, the pixels of the images, and the same pixels after each image has been multiplied by its own random exposure factor between 1/4 and 4. If the mean of a single image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
+The next figure compares batches from three data sets: a hidden unit, the pixels of the images, and the same pixels after each image has been multiplied by its own random exposure factor between 1/4 and 4. If the mean of one image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
 """
 
 # %% folded="Three data sets, and the RMS error of a batch's mean"
@@ -1143,8 +1141,7 @@ show(
 
 # %% [markdown]
 r"""
-Halving the error takes a batch four times as large; the same holds for the variance. The digits apparently contain similar amounts of ink: the mean of one image is so close to that of all images that its 64 values are worth about 130 independent ones. With different exposures, they are worth only 5: a factor
-shared by all pixels of an image does not average out within that image, however many pixels there are.
+Halving the error takes a batch four times as large; the same holds for the variance. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 130 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
 """
 
 # %% folded="Predict: one extreme value in a batch of 4"
@@ -1158,7 +1155,7 @@ predict(
 
 # %% [markdown]
 r"""
-If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: at most 1 in a pair, and at most 1.73 in a batch of 4.
+If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: 1 in a pair, and 1.73 in a batch of 4.
 
 Move the slider: one image, with a value of 1.5, is put into 400 different batches.
 """
@@ -1215,11 +1212,11 @@ play(
 
 # %% [markdown]
 r"""
-With batches of 2, the failure from the start of the chapter returns: almost every value is −1 or 1. With batches of 64, 90 % of the values are within about 0.3 of the 1.5 of evaluation mode; with 256, within about 0.1. Wu and Johnson (2021) describe what else goes wrong when batches differ from what BatchNorm assumes.
+With batches of 2, the failure from the start of the chapter returns. With batches of 256, 90 % of the values are within about 0.1 of the 1.5 of evaluation mode. Wu and Johnson (2021) describe what else goes wrong when batches differ from what BatchNorm assumes.
 
 ## Training and evaluation: two functions in one module
 
-In use, a network must predict a single image without a batch. So during training, BatchNorm keeps running averages of the batches' statistics, the **running statistics**, and in evaluation mode it normalizes with them. After each training batch,
+In use, a network must classify a single image. So in training, BatchNorm keeps running averages of the batches' statistics, the **running statistics**, for evaluation mode. After each training batch,
 
 $$\text{running} \leftarrow (1 - p) \cdot \text{running} + p \cdot \text{batch}$$
 
@@ -1249,10 +1246,10 @@ print(f"0.9 * 1 + 0.1 * {unbiased:.4f} = {0.9 + 0.1 * unbiased:.4f}")
 # %% [markdown]
 r"""
 - BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, whose sum is divided by $n - 1$, because it estimates the variance of values not yet seen.
-- The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them. They start at 0 and 1, whatever the data.
-- In PyTorch, momentum is the weight of the *new* batch; in Keras it is the weight of the *old* average, 0.99 by default. With a number copied from one to the other, the average forgets almost everything at each step.
+- The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them.
+- In PyTorch, momentum is the weight of the *new* batch; in Keras, that of the *old* average, 0.99 by default. With a number copied from one to the other, the average forgets almost everything at each step.
 
-How far back does the running average remember? The initial value loses a tenth of its weight at each step, and the batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is averaged over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
+The batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is averaged over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
 """
 
 
@@ -1292,7 +1289,7 @@ print(
 
 # %% [markdown]
 """
-One edge case remains. With one value per channel, the variance is 0 and every normalized value would be 0. In training, PyTorch raises an error for such a batch, which can be the last one of an epoch, because it may be smaller than the others:
+With one value per channel, the variance is 0 and every normalized value would be 0. In training, PyTorch raises an error for such a batch, which can be the last, smaller batch of an epoch:
 """
 
 # %%
@@ -1304,7 +1301,7 @@ print("in evaluation mode one image is fine:", nn.BatchNorm1d(3).eval()(torch.on
 
 # %% [markdown]
 """
-Your own module gets a buffer with `register_buffer`. The module below updates its buffer without a graph; otherwise the graphs of all earlier batches would stay in memory.
+Your own module gets a buffer with `register_buffer`. Update it without a graph, or the graphs of all earlier batches stay in memory.
 """
 
 
@@ -1328,7 +1325,7 @@ print(layer.state_dict(), "parameters:", list(layer.parameters()))
 """
 ### BatchNorm as a module
 
-Write a module with parameters, buffers and a mode.
+A norm with running statistics needs a module with parameters, buffers and a mode.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
 
@@ -1336,9 +1333,9 @@ Write a module with parameters, buffers and a mode.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
 - **Out**: in training, normalized with the batch's mean and biased variance, as precisely as `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` stands under the root,
-  then each channel is multiplied by its weight, and its bias is added.
+  each channel is then multiplied by its weight, and its bias is added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
-- **Limits**: do not use torch's own norms; if your code names one, the exercise earns no points. You may call your `normalize`.
+- **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 After `layer = BatchNorm(1); layer(torch.tensor([[1.0], [2.0], [3.0], [6.0]]))`, `layer.running_var` is about `[1.3667]`.
 
@@ -1587,11 +1584,11 @@ check.score()
 r"""
 ## Folding: a norm that costs nothing in evaluation mode
 
-In evaluation mode, the running statistics are constants. Then BatchNorm multiplies each value by one factor and adds one shift, both constant within a channel:
+In evaluation mode, the running statistics are constants, so BatchNorm multiplies each value by one factor and adds one shift, both constant within a channel:
 
 $$y = \gamma \, \frac{z - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta = s z + (\beta - s \mu) \qquad\text{with}\qquad s = \frac{\gamma}{\sqrt{\sigma^2 + \epsilon}}$$
 
-If $z$ comes from a convolution or a linear layer, that layer can take over the factor and the shift, with another weight and another bias. Merging the two layers is called **folding**. PyTorch has a function for it.
+If $z$ comes from a convolution or a linear layer, that layer can take over the factor and the shift. Merging the two layers is called **folding**.
 """
 
 # %% folded="Drawing: two layers become one"
@@ -1658,23 +1655,22 @@ recorded("folded-batch-norm")
 
 # %% [markdown]
 """
-Folding changes the output by no more than rounding. How much time it saves depends on the machine; if the range in parentheses includes 1, this run shows no gain. The statistics of the other norms cannot be folded, because they are computed anew from every input (except for an InstanceNorm that keeps running statistics). A BatchNorm *before* a convolution cannot be folded into it exactly if the convolution pads its input; question 4 at the end asks why.
+Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a padded convolution *after* it; question 2 at the end asks why.
 """
 
 # %% [markdown] exercise="fold-batch-norm" points=4 minutes=20 difficulty=2
 """
 ### Fold a BatchNorm into a convolution
 
-A folded network computes the same function with fewer layers. Write the function that folds one BatchNorm.
+A folded network computes the same function with fewer layers.
 
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
-- **In** `conv_weight`: of shape (out channels, ...) with one to four further axes: the weight of a linear layer or of a convolution in one, two or three dimensions. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all
-  float64. `eps`: a number, added under the root in every channel; a dead channel, whose values are all equal, has a `running_var` of 0.
-- **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode: tensors of the shape and dtype of `conv_weight` and of shape (out channels,) and the same dtype. The arguments do not change.
-- **Limits**: do not use torch's own functions for it, those named `fuse_…`; if your code names one, the exercise earns no points.
+- **In** `conv_weight`: the weight of a linear layer or a convolution, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` is 0 for a channel whose values are all equal.
+- **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode, with the shapes of `conv_weight` and `bias` and their dtype. The arguments do not change.
+- **Limits**: if your code names one of torch's own functions `fuse_…`, the exercise earns no points.
 
-With `conv_weight = torch.tensor([[2.0]])`, `conv_bias=None`, `eps=0.0`, and tensors of shape (1,) for the weight 3, the bias 1, the running mean 5 and the running variance 4, `fold_batch_norm` returns `(tensor([[3.]]), tensor([-6.5]))`.
+With `conv_weight = torch.tensor([[2.0]])`, `conv_bias=None`, `eps=0.0`, and, in shape (1,), the weight 3, the bias 1, the running mean 5 and the running variance 4, `fold_batch_norm` returns `(tensor([[3.]]), tensor([-6.5]))`.
 
 <!-- hint: Put the convolution's weight and bias into the formula above in place of z. Which of its factors has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
 <!-- hint: Compute s, of shape (out channels,). It multiplies axis 0 of the weight, however many axes follow. A bias that is None counts as zeros. -->
@@ -1724,6 +1720,14 @@ def require_same_output(layer, convolve, x, rtol=1e-4, atol=1e-4):
     require_folded(check.call(fold_batch_norm, **layer), layer, convolve, x, rtol, atol)
 
 
+def require_same_arguments(layer, convolve, x):
+    given = list(layer.values())
+    seen = check.call(probes.after_call, fold_batch_norm, *given)
+    for name, old, new in zip(layer, given, seen["arguments"], strict=True):
+        check.equal(new, old, what=f"{name} after the call")
+    require_folded(seen["output"], layer, convolve, x)
+
+
 def require_folded(got, layer, convolve, x, rtol=1e-4, atol=1e-4):
     check.true(type(got) is tuple and len(got) == 2, "expected a tuple of two tensors")
     weight, bias = got
@@ -1747,7 +1751,7 @@ def over_pictures(x, weight, bias):
 
 
 with check.property("one convolution does what both did, without torch's own functions"):
-    require_same_output(drawn_layer(5, 3, 2, 4), over_pictures, check.draw.normal(2, 3, 7, 6))
+    require_same_arguments(drawn_layer(5, 3, 2, 4), over_pictures, check.draw.normal(2, 3, 7, 6))
     check.written_without("*fuse*", "*fusion*")
 with check.property("a convolution without bias"):
     layer = drawn_layer(4, 2, 3, 5) | {"conv_bias": None}
@@ -1769,12 +1773,8 @@ with check.property("float64 keeps its precision"):
     require_same_output(layer, over_pictures, x, rtol=1e-9, atol=1e-9)
 with check.property("the arguments do not change", weight=0.5):
     layer = drawn_layer(4, check.draw.integer(5, 9), 2, 3)
-    given = list(layer.values())
-    seen = check.call(probes.after_call, fold_batch_norm, *given)
     x = check.draw.normal(2, layer["conv_weight"].shape[1], 10, 11)
-    require_folded(seen["output"], layer, over_pictures, x)
-    for name, old, new in zip(layer, given, seen["arguments"], strict=True):
-        check.equal(new, old, what=f"{name} after the call")
+    require_same_arguments(layer, over_pictures, x)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("volumes in float64, without bias, and a channel that has died"):
@@ -1797,8 +1797,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan does not fit into memory, so training uses **patches**, pieces cut out of the scan. Memory can pay for a larger patch size or for a larger batch size. The next cells count the bytes that autograd
-saves for a small block: two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
+Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan does not fit into memory, so training uses **patches** cut out of the scan. Memory can pay for a larger patch size or for a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
 
@@ -1861,9 +1860,9 @@ for size, values in measured.items():
 
 # %% [markdown]
 r"""
-A norm nearly doubles what this block saves, because it needs its own input for the backward pass, in addition to the output that the ReLU keeps.
+A norm nearly doubles what this block saves, because the norm keeps its own input for the backward pass, in addition to the output that the ReLU keeps.
 
-nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority by a rule of thumb: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). A smaller batch makes gradients noisier: the gradient is a mean over the batch, so its RMS error follows the same law as that of any mean. Measured at random weights:
+nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). The gradient is a mean over the batch, so a smaller batch makes it noisier. Measured at random weights:
 """
 
 # %% folded="Measure: the RMS error of a gradient in small batches"
@@ -1885,8 +1884,7 @@ for size in (1, 2, 4):
 
 # %% [markdown]
 r"""
-nnU-Net uses InstanceNorm. Synthetic scans show an advantage that InstanceNorm has in small batches. The intensities of MRI have no unit: each scanner and each day has its own gain. In the next figure, one patient's scan is normalized in three batches of two, each with another scan (its *partner*) of a different gain.
-(Scaling each scan beforehand would also remove this gain.)
+nnU-Net uses InstanceNorm. The intensities of MRI have no unit: each scanner and each day has its own gain. In the next figure, one synthetic scan is normalized in three batches of two, each with another scan, its *partner*, of a different gain. (Scaling each scan beforehand would also remove the gain.)
 """
 
 
@@ -1928,16 +1926,16 @@ for name, contrasts in found.items():
 
 # %% [markdown]
 r"""
-The price of InstanceNorm is that it forgets how bright and how varied a patch was: a patch of pure noise comes out with the same variance as one that contains an organ. In CT, the absolute values carry meaning, which InstanceNorm throws away.
+InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. In CT, InstanceNorm throws away absolute values that carry meaning.
 
-That InstanceNorm also speeds up convergence is unproven. The paper that introduced it (Ulyanov and others 2016) claims, in its abstract, a "qualitative improvement in the generated images" of style transfer, a task in which the contrast of the photo is meant to be thrown away.
+That InstanceNorm also speeds up convergence is unproven. The abstract of the paper that introduced it (Ulyanov and others 2016) claims a "qualitative improvement in the generated images" of style transfer, a task that is meant to discard the contrast of the photo.
 """
 
 # %% [markdown]
 r"""
 ## Which norm for which job
 
-Ask one question of each axis: must differences along it **stay**, or must they **not matter**? As an example, take temperatures of shape (station, hour). Stations at different altitudes have different mean temperatures and different daily swings.
+Ask one question of each axis: must differences along it **stay**, or must they **not matter**? Take temperatures of shape (station, hour), in which stations have different means and daily swings.
 """
 
 # %% folded="Figure 1.14: temperatures, normalized over either axis"
@@ -1979,32 +1977,30 @@ show(
 # %% [markdown]
 r"""
 - An axis that is **normalized over** keeps its differences: all its entries are shifted and scaled by the same numbers, so what was larger stays larger.
-- An axis that is **not normalized over** loses differences in level and spread: each position gets its own statistics and comes out with mean 0 and variance 1.
-
-The next exercise has six jobs.
+- An axis that is **not normalized over** loses differences in level and spread: each position comes out with mean 0 and variance 1.
 
 | job | tensor | what must stay, and what must not matter |
 | --- | --- | --- |
-| `"photos"` | (photo, channel, row, column) | In each channel, a bright photo stays brighter than a dark one, and a bright spot brighter than a dark one. The unit in which a channel is measured must not matter. |
-| `"style"` | (photo, channel, row, column) | A filter for color or contrast changes each channel of a photo by a factor and a shift. The filter must not matter. The drawing within a channel stays. |
-| `"text"` | (text, token, feature) | What a model computes for a token must not depend on any other token, because it writes one after another. The features of a token stay different. |
-| `"exposure"` | (photo, channel, row, column) | How long a photo was exposed, one factor for all of it, must not matter. Its colors stay: a channel that was stronger than another is still stronger afterward. Its bright and dark spots stay, too. |
+| `"photos"` | (photo, channel, row, column) | In each channel, bright photos stay brighter than dark ones, and so do bright spots. The unit of a channel must not matter. |
+| `"style"` | (photo, channel, row, column) | A filter, which changes each channel of a photo by a factor and a shift, must not matter. The drawing within a channel stays. |
+| `"text"` | (text, token, feature) | The result for a token must not depend on any other token. The features of a token stay different. |
+| `"exposure"` | (photo, channel, row, column) | The exposure, one factor for a whole photo, must not matter. A channel that was stronger than another stays stronger. Bright and dark spots stay, too. |
 | `"volumes"` | (patient, channel, depth, row, column) | The partner in a batch of two must not matter, nor must the gain, which differs for each channel of each patient. The anatomy within a channel stays. |
-| `"sensors"` | (run, time, sensor) | One sensor reports volts, another degrees: this must not matter. Runs stay comparable with each other, and so do times. |
+| `"sensors"` | (run, time, sensor) | The unit of a sensor, volts or degrees, must not matter. Runs stay comparable with each other, and so do times. |
 """
 
 # %% [markdown] exercise="axes-for-a-job" points=3 minutes=15 difficulty=2
 """
 ### Choose the axes for a job
 
-To decide on a norm for a job is to decide on axes. Choose them for the six jobs in the table above.
+To choose a norm is to choose axes. Choose them for the six jobs in the table.
 
 `axes_for(job) -> tuple`
 
 - **In** `job`: one of the six names.
-- **Out**: a tuple of the axes to normalize over, at least one. The axes are integers, each at most once and in any order; negative ones count from the end.
+- **Out**: a tuple of the axes to normalize over: at least one, each at most once, in any order; negative ones count from the end.
 
-For the temperatures above, where hours stay different and the level of a station must not matter, the answer would be `(1,)`, or equally `(-1,)`.
+For the temperatures, if hours stay different and the level of a station must not matter, the answer is `(1,)` or `(-1,)`.
 
 <!-- hint: Take the job's axes one by one, and ask of each: are differences along it to stay? Then normalize over it. -->
 <!-- hint: A factor "for each channel of each patient" names two axes that are not normalized over. "Any other token" names the axis of tokens, and that of texts as well. -->
@@ -2093,8 +2089,7 @@ check.score()
 <details><summary>The six jobs by the names of their norms (open this once you have chosen)</summary>
 
 BatchNorm2d; InstanceNorm2d; LayerNorm over the features, or RMSNorm; LayerNorm over (C, H, W), or GroupNorm with one group;
-InstanceNorm3d; and BatchNorm1d, with the axes moved first, since `nn.BatchNorm1d` takes (run, sensor, time). If a tensor happens to have as
-many times as sensors, BatchNorm1d normalizes the wrong axis without an error.
+InstanceNorm3d; and BatchNorm1d, with the axes moved first, since `nn.BatchNorm1d` takes (run, sensor, time).
 </details>
 """
 
@@ -2102,7 +2097,7 @@ many times as sensors, BatchNorm1d normalizes the wrong axis without an error.
 """
 ## A frozen backbone
 
-A network has learned the digits. Its first half, the **backbone**, will also serve a second task: the same digits in negative, dark on a bright background. Accuracy on the old task must not suffer, so the backbone is **frozen**: its parameters get no gradient, and it is put into evaluation mode. Only a new **head**, the last layer, is trained, and after each epoch
+A network has learned the digits. Its first half, the **backbone**, will also serve a second task: the same digits in negative, dark on a bright background. The backbone is **frozen**: its parameters get no gradient, and it is put into evaluation mode. Only a new **head**, the last layer, is trained, and after each epoch
 the new network is validated.
 """
 
@@ -2118,7 +2113,7 @@ def validate_from_the_wild(network, images, labels):
 
 # %% [markdown]
 """
-The next cell contains the loop that trains either task. After each epoch, it calls `watch`, which in the experiment below records the accuracy of the old network.
+The loop below trains either task. After each epoch, it calls `watch`, which records the accuracy of the old network.
 """
 
 
@@ -2192,14 +2187,14 @@ The optimizer holds only the parameters of the new head.
 """
 ### Bug hunt: the old task
 
-Find out what changed in the old network, and why it did not change in the first epoch. Then replace `validate_from_the_wild`, so that it measures without changing anything.
+Find out what changed in the old network, and why not in the first epoch. Then write a validation that changes nothing.
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` built from any modules, each of which the caller may have configured in any way; a module may occur in several places. `images`: a batch for it. `labels`: an int64 tensor with the right class of each image.
-- **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, the network is exactly as it was before, in every part, and whatever is done with it next gives the same result as without the call: with stored gradients, hooks and random numbers, too.
+- **In** `network`: an `nn.Module` of any modules, each configured in any way; a module may occur in several places. `images`: a batch for it. `labels`: an int64 tensor with the right classes.
+- **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, the network is exactly as it was before, in every part, including stored gradients and hooks, and whatever is done next gives the same result as without the call, including random numbers.
 
-With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. If you call `tune_second_task(validate)`, the accuracy of the old network stays the same.
+With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.
 
 <!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module writes that, and when does it do so? -->
 <!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and what had the owner of the network told some of them before? One flag for the whole network cannot remember it: each module inside has its own. -->
@@ -2284,8 +2279,8 @@ def require_sound_validation(
     given = {"state": state, "training": modes, "shared": shared}
     then |= {"frozen": frozen, "left_over": left_over, "seed_first": seed_first}
     got = check.call(probes.network_then_trained, validate, layers, images, labels, **then, **given)
-    check.close(got["output"], accuracy, atol=1e-6, what="the accuracy")
     check.equal(got["arguments"], [images, labels], what="images and labels after the call")
+    check.close(got["output"], accuracy, atol=1e-6, what="the accuracy")
     for name in frozen:
         network.get_parameter(name).requires_grad_(False)
     for module, mode in zip(network.modules(), modes, strict=True):
@@ -2336,14 +2331,13 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the images of the new task. Parameters do not change; buffers do. The first epoch is innocent, because no
-validation came before it.
+`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the images of the new task. No validation came before the first epoch.
 
-PyTorch Lightning had this bug in 2020: its validation loop ended with `model.train()` ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)), and layers that users had put into evaluation mode got new statistics. Since version 2.2, it remembers the mode of every submodule and restores it
-([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Restoring has a trap of its own: `module.train(mode)` also sets everything inside the module. If two parts share a BatchNorm, the part that is restored last decides its mode. Set the flag `training` of each module instead.
+PyTorch Lightning, whose validation loop ended with `model.train()`, had this bug in 2020 ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)). Since version 2.2, it restores the mode of every submodule
+([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Restoring has a trap: `module.train(mode)` also sets everything inside the module, so if two parts share a BatchNorm, the part restored last decides. Set the flag `training` of each module instead.
 
-Half of this bug can occur without any validation: `requires_grad_(False)` alone does not freeze a BatchNorm, because the values that drift are not trained by gradients
-([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). torchvision's detection networks therefore use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed. The class once lacked the $\epsilon$ (reported in pull request [1947](https://github.com/pytorch/vision/pull/1947), added as an option in [2190](https://github.com/pytorch/vision/pull/2190), made the default in [2933](https://github.com/pytorch/vision/pull/2933)).
+`requires_grad_(False)` alone does not freeze a BatchNorm either, because gradients do not move the running statistics
+([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). torchvision's detection networks therefore use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed. The class once lacked the $\epsilon$ (pull requests [1947](https://github.com/pytorch/vision/pull/1947), [2190](https://github.com/pytorch/vision/pull/2190) and [2933](https://github.com/pytorch/vision/pull/2933)).
 </details>
 """
 
@@ -2353,16 +2347,16 @@ r"""
 
 | what | where |
 | --- | --- |
-| BatchNorm | [`torch.nn.BatchNorm2d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html): `momentum=0.1` is the weight of the new batch, `momentum=None` averages all batches with equal weights, `track_running_stats=False` keeps no statistics |
-| across GPUs | [`torch.nn.SyncBatchNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) and its `convert_sync_batchnorm`: one mean and variance for the batches of all GPUs |
+| BatchNorm | [`torch.nn.BatchNorm2d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html): `momentum=None` averages all batches with equal weights, `track_running_stats=False` keeps no statistics |
+| across GPUs | [`torch.nn.SyncBatchNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) and `convert_sync_batchnorm`: one mean and variance for all GPUs |
 | frozen | [`torchvision.ops.FrozenBatchNorm2d`](https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html); in Keras, `trainable = False` also freezes the statistics |
-| new statistics | [`torch.optim.swa_utils.update_bn`](https://docs.pytorch.org/docs/stable/optim.html): after the weights have been averaged, the old statistics no longer fit |
+| new statistics | [`torch.optim.swa_utils.update_bn`](https://docs.pytorch.org/docs/stable/optim.html): for averaged weights, which the old statistics do not fit |
 | folding | [`torch.nn.utils.fuse_conv_bn_eval`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.fuse_conv_bn_eval.html) |
 | GroupNorm | [`torch.nn.GroupNorm(groups, channels)`](https://docs.pytorch.org/docs/stable/generated/torch.nn.GroupNorm.html) |
-| InstanceNorm | [`torch.nn.InstanceNorm3d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.InstanceNorm3d.html): has *no* weight and bias unless `affine=True`; nnU-Net's plans set it |
+| InstanceNorm | [`torch.nn.InstanceNorm3d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.InstanceNorm3d.html): no weight and bias unless `affine=True`, as in nnU-Net's plans |
 | LayerNorm | [`torch.nn.LayerNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html): `elementwise_affine=`, `bias=` |
-| RMSNorm | [`torch.nn.RMSNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): `eps=None` takes the machine epsilon of the format that it computes in, float32 for the 16-bit formats (older versions may differ); Hugging Face's Llama configurations call it `rms_norm_eps` |
-| Keras | [`BatchNormalization`](https://keras.io/api/layers/normalization_layers/batch_normalization/): `momentum=0.99` is the weight of the old average, `epsilon=0.001` |
+| RMSNorm | [`torch.nn.RMSNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): `eps=None` is the machine epsilon of the format that it computes in, float32 for the 16-bit formats; `rms_norm_eps` in Hugging Face's Llama configurations |
+| Keras | [`BatchNormalization`](https://keras.io/api/layers/normalization_layers/batch_normalization/): `epsilon=0.001` |
 | Flax | [`nnx.BatchNorm`](https://flax.readthedocs.io/en/latest/api_reference/flax.nnx/nn/normalization.html): `momentum=0.99` as in Keras, `use_running_average=`, which `train()` and `eval()` also set |
 """
 
@@ -2370,48 +2364,32 @@ r"""
 r"""
 ## Recap
 
-1. Every norm subtracts a mean and divides by a standard deviation (RMSNorm only divides, by a root mean square). Norms differ in which entries share the statistics.
-2. In training mode, BatchNorm is a function of the batch. With two values per channel, it passes on little more than their order, with derivatives that are almost 0 or very large. The error of the mean and of the variance is inversely proportional to the square root of the batch size.
-3. In training, BatchNorm uses the batch and its biased variance; for evaluation mode it keeps running averages, with the unbiased variance, in buffers.
-4. In evaluation mode, BatchNorm is one factor and one shift per channel, and can be folded into the convolution before it.
-5. An axis that is normalized over keeps its differences, and one that is not loses differences in level and spread. This rule decides which norm fits a job.
+1. Norms differ in which entries share a mean and a standard deviation (in RMSNorm, a root mean square).
+2. In training mode, BatchNorm is a function of the batch. Its statistics have errors inversely proportional to the square root of the batch size; of two values, little more than their order is left.
+3. In evaluation mode, BatchNorm uses running averages, kept in buffers. It is then one factor and one shift per channel, and can be folded into the convolution before it.
+4. An axis that is normalized over keeps its differences, and one that is not loses differences in level and spread.
 
 ### Test yourself
 
-<details><summary>1. A batch of two, one value per channel: what does BatchNorm turn 1 and 1000 into?</summary>
-
-−1 and 1, like any other two numbers that differ by more than a few hundredths. Only their order is left.
-</details>
-
-<details><summary>2. GroupNorm with as many groups as channels, on a tensor of shape (images, channels) with five images: what is the result?</summary>
+<details><summary>1. GroupNorm with as many groups as channels, on a tensor of shape (images, channels) with five images: what is the result?</summary>
 
 Zeros, because each group is a single number, its own mean. After that, only the bias is left.
 </details>
 
-<details><summary>3. All parameters of a backbone are frozen, and it still changes while the head is trained. What changes, and how do you stop it?</summary>
-
-The running statistics of its BatchNorms, which are buffers and are updated in training mode. Evaluation mode for these modules stops it, as long as nobody calls `train()` on a module that contains them.
-</details>
-
-<details><summary>4. Why can't a BatchNorm be folded exactly into a padded convolution that follows it?</summary>
+<details><summary>2. Why can't a BatchNorm be folded exactly into a padded convolution that follows it?</summary>
 
 The zero padding is applied *after* the norm, so the norm's shift never reaches it. Folding moves the shift into the convolution's bias, which treats the padding as if it had been shifted as well.
 </details>
 
-<details><summary>5. A language model is normalized with LayerNorm((tokens, features)). Its training loss is excellent. What is wrong?</summary>
-
-The mean and variance used for a token are computed from all later tokens as well, so the model sees the future during training. When it writes, there is no future to see.
-</details>
-
 ### References
 
-- S. Ioffe, C. Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate Shift", [arXiv:1502.03167](https://arxiv.org/abs/1502.03167), 2015; section 3.1 has the inference form.
+- S. Ioffe, C. Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate Shift", [arXiv:1502.03167](https://arxiv.org/abs/1502.03167), 2015.
 - J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer Normalization", [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), 2016.
 - D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance Normalization: The Missing Ingredient for Fast Stylization", [arXiv:1607.08022](https://arxiv.org/abs/1607.08022), 2016.
 - Y. Wu, K. He, "Group Normalization", [arXiv:1803.08494](https://arxiv.org/abs/1803.08494), 2018.
-- S. Santurkar, D. Tsipras, A. Ilyas, A. Madry, "How Does Batch Normalization Help Optimization?", [arXiv:1805.11604](https://arxiv.org/abs/1805.11604), 2018; section 2.1 has the experiment with added shifts.
+- S. Santurkar, D. Tsipras, A. Ilyas, A. Madry, "How Does Batch Normalization Help Optimization?", [arXiv:1805.11604](https://arxiv.org/abs/1805.11604), 2018, section 2.1.
 - B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization", [arXiv:1910.07467](https://arxiv.org/abs/1910.07467), 2019.
-- H. Touvron and others, "LLaMA: Open and Efficient Foundation Language Models", [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), 2023; section 2.2.
+- H. Touvron and others, "LLaMA: Open and Efficient Foundation Language Models", [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), 2023, section 2.2.
 - Y. Wu, J. Johnson, "Rethinking 'Batch' in BatchNorm", [arXiv:2105.07576](https://arxiv.org/abs/2105.07576), 2021.
 - F. Isensee, P. F. Jaeger, S. A. A. Kohl, J. Petersen, K. H. Maier-Hein, "nnU-Net: a self-configuring method for deep learning-based biomedical image segmentation", *Nature Methods* 18, 2021.
 
@@ -2419,26 +2397,23 @@ The mean and variance used for a token are computed from all later tokens as wel
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| normalization | 归一化 | shifts and scales a group of numbers to mean 0 and variance 1 |
-| batch normalization | 批归一化 | statistics per channel, over the whole batch |
-| layer normalization | 层归一化 | statistics over the trailing axes of one example |
-| instance normalization | 实例归一化 | statistics per channel of one example |
-| group normalization | 组归一化 | statistics over a group of channels of one example |
+| normalization | 归一化 | shifting and scaling numbers to mean 0 and variance 1 |
+| batch, layer, instance, group normalization | 批归一化、层归一化、实例归一化、组归一化 | normalization over different axes |
 | trailing axes | 末尾的轴 | the last axes of a tensor |
-| root mean square | 均方根 | the root of the mean of squares; what RMSNorm divides by |
-| biased, unbiased variance | 有偏方差、无偏方差 | the sum of squared distances from the mean, divided by the count, or by one less |
+| root mean square | 均方根 | the root of the mean of squares |
+| biased, unbiased variance | 有偏方差、无偏方差 | the sum of squares divided by the count, or by one less |
 | RMS error | 均方根误差 | the root mean square of the errors of an estimate |
-| running average | 滑动平均 | an average that forgets a fixed share of the past in each step |
-| running statistics | 运行统计量 | BatchNorm's running averages of mean and variance, used in evaluation mode |
-| momentum (of BatchNorm) | 动量 | the weight of the new batch in the running average; in Keras of the old average |
-| buffer | 缓冲区 | a tensor of a module that is saved and moved with it, and not trained |
-| training mode, evaluation mode | 训练模式、评估模式 | a flag of each module; BatchNorm and dropout obey it |
-| machine epsilon | 机器精度 | the distance from 1 to the next larger number of a format |
-| token | 词元 | the unit of a text that a language model reads and writes |
-| folding | 折叠 | merging a BatchNorm in evaluation mode into the layer before it |
-| patch | 图像块 | a piece cut out of a volume, for training |
-| backbone, head | 骨干网络、任务头 | the part of a network that is shared, the part for one task |
-| to freeze | 冻结 | to keep a part of a network as it is while the rest is trained |
+| running average | 滑动平均 | an average that forgets a fixed share at each step |
+| running statistics | 运行统计量 | averages for evaluation mode |
+| momentum (of BatchNorm) | 动量 | the weight of the new batch; in Keras, of the old average |
+| buffer | 缓冲区 | a tensor saved and moved with a module, but not trained |
+| training mode, evaluation mode | 训练模式、评估模式 | a flag that BatchNorm and dropout obey |
+| machine epsilon | 机器精度 | the distance from 1 to the next larger number |
+| token | 词元 | the unit that a language model reads and writes |
+| folding | 折叠 | merging a BatchNorm into the layer before it |
+| patch | 图像块 | a piece cut out of a volume |
+| backbone, head | 骨干网络、任务头 | the shared part of a network, the part for one task |
+| to freeze | 冻结 | to keep a part of a network fixed during training |
 """
 
 # %% [markdown]

@@ -206,3 +206,9 @@ def normalize(x, axes, eps=1e-5):
     axes = tuple(axis for axis in axes if axis >= 0) or axes
     mean = x.mean(dim=axes, keepdim=True)
     return (x - mean) / (x.var(dim=axes, keepdim=True, correction=0) + eps).sqrt()
+
+
+# %% wrong: leaves the distances from the mean in the caller's x
+def normalize(x, axes, eps=1e-5):
+    x.data -= x.data.mean(dim=axes, keepdim=True)
+    return x / ((x * x).mean(dim=axes, keepdim=True) + eps).sqrt()
