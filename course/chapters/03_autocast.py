@@ -9,6 +9,7 @@ but a model converted this way may not train.
 """
 
 # %% tags=["needed"] folded="Imports"
+import contextlib
 import math
 
 import torch
@@ -703,7 +704,7 @@ If you can predict dtypes, you can spot a loss of precision before you run the c
 
 - **In** `program`: a list of steps. `{"do": "enter", "lower": "float16"}` begins a region, a disabled one if `lower` is None; `{"do": "leave"}` ends the innermost. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` names the result of an operation on two values `y`.
 - **In** `dtypes`: a dict from the inputs' names to `"float64"`, `"float32"`, `"bfloat16"` or `"float16"`. `policies`: a dict from every operation to `"lower"`, `"float32"` or `"widest"`.
-- **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its new dtype counts from then on. The arguments do not change.
+- **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its new dtype counts from then on.
 - **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. After any casts, the wider dtype wins; float16 and bfloat16 together give float32. Float64 is mixed with other dtypes only under `"widest"`.
 
 With float32 inputs and the policy `"lower"` for `matmul`, the three steps above, in the order enter, matmul, leave, give `{"y": "float16"}`.
@@ -741,26 +742,6 @@ def predict_dtypes(program, dtypes, policies):
 check = Check("predict-dtypes")
 
 
-def run_for_real(program, dtypes):
-    values = {name: torch.rand(4, 4).to(getattr(torch, dtype)) for name, dtype in dtypes.items()}
-    results, steps = {}, iter(program)
-
-    def run_region(lower):
-        dtype = torch.bfloat16 if lower is None else getattr(torch, lower)
-        with torch.autocast("cpu", dtype=dtype, enabled=lower is not None):
-            for step in steps:
-                if step["do"] == "leave":
-                    return
-                if step["do"] == "enter":
-                    run_region(step["lower"])
-                    continue
-                result = OPERATIONS[step["do"]](*(values[name] for name in step["of"]))
-                values[step["to"]], results[step["to"]] = result, name_of(result.dtype)
-
-    run_region(None)
-    return results
-
-
 def one_of(*names):
     return names[check.draw.integer(0, len(names))]
 
@@ -791,7 +772,9 @@ with check.property("one region: products, losses, sums"):
         leave,
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(
+        got, {"a": "bfloat16", "b": "float32", "c": "bfloat16", "d": "float32", "e": "bfloat16"}
+    )
 with check.property("nothing is cast before a region or after it"):
     program = [
         apply(one_of(*lowered), "x", "w", "a"),
@@ -807,7 +790,7 @@ with check.property("nothing is cast before a region or after it"):
         apply(one_of(*kept), "h", "g", "k"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(got, dict.fromkeys("adik", "float32") | dict.fromkeys("bfcej", "bfloat16"))
 with check.property(
     "a disabled region inside casts nothing, and the outer one comes back", weight=2
 ):
@@ -826,7 +809,7 @@ with check.property(
         apply(one_of(*lowered), "b", "d", "f"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(got, dict.fromkeys("acje", "bfloat16") | dict.fromkeys("bdif", "float32"))
 with check.property("a float16 region inside a bfloat16 region", weight=2):
     program = [
         enter("bfloat16"),
@@ -840,7 +823,9 @@ with check.property("a float16 region inside a bfloat16 region", weight=2):
         leave,
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(
+        got, {"a": "float16", "b": "float32", "e": "float16", "c": "bfloat16", "d": "float16"}
+    )
 with check.property("a region inside a disabled one casts", weight=2):
     program = [
         enter("bfloat16"),
@@ -855,7 +840,7 @@ with check.property("a region inside a disabled one casts", weight=2):
         apply(one_of(*lowered), "x", "w", "d"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(got, {"a": "float16", "b": "float32", "c": "bfloat16", "d": "float32"})
 with check.property("operations whose arguments are float64 are not touched"):
     program = [
         enter("float16"),
@@ -867,7 +852,7 @@ with check.property("operations whose arguments are float64 are not touched"):
     ]
     given = {"big": "float64", "h": "bfloat16"}
     got = check.call(predict_dtypes, program, given, cpu_lists)
-    check.equal(got, run_for_real(program, given))
+    check.equal(got, dict.fromkeys("abc", "float64") | {"d": "float16"})
 with check.property("another device's operations, and a name that is used again"):
     others = {"blend": "lower", "spread": "float32", "join": "widest", "matmul": "float32"}
     program = [
@@ -1025,16 +1010,30 @@ lists = {
 }
 
 
+@contextlib.contextmanager
+def gradient_asked():
+    try:
+        yield
+    except Exception as error:
+        is_missing = "does not require grad" in str(error)
+        check.true(
+            not is_missing,
+            "the gradient is missing: what came back does not depend on the Parameter through autograd",
+        )
+        raise
+
+
 def run_in_toy(steps, lower="bfloat16", with_respect_to=None, **values):
-    return check.call(
-        probes.in_function_mode,
-        ToyAutocast,
-        lists,
-        lower=lower,
-        steps=steps,
-        values=values,
-        with_respect_to=with_respect_to,
-    )
+    with gradient_asked():
+        return check.call(
+            probes.in_function_mode,
+            ToyAutocast,
+            lists,
+            lower=lower,
+            steps=steps,
+            values=values,
+            with_respect_to=with_respect_to,
+        )
 
 
 with check.property('"lower" casts the arguments, not the result'):
@@ -1367,7 +1366,13 @@ def trained(state, batches, learning_rate, **options):
 def same_step(got, expected, before, share):
     """Compare the step itself: where the weights went, to a share of the longest way."""
     for name, start in before.items():
-        atol = share * (expected[name] - start).abs().max().item() + 3e-7
+        way = (expected[name] - start).abs().max().item()
+        atol = share * way + 3e-7
+        is_still = torch.equal(got[name].double(), start.double()) and way > atol
+        check.true(
+            not is_still,
+            f"{name} did not move in the step; expected changes of up to {way:.1e}",
+        )
         check.close(
             got[name], expected[name], rtol=0.0, atol=atol, what=f"{name}, after the last step"
         )
@@ -1444,15 +1449,77 @@ with check.property("the model runs once, in the mode that it is in"):
             probes.training_steps,
             train_step,
             layers=["BatchNorm1d", 3],
-            batches=[(x, y)],
+            batches=[(x, y), (x, y)],
             state=state,
             learning_rate=0.01,
             training=training,
         )
-        means = got["states"][0]["body.running_mean"]
-        expected = x.double().mean(dim=0).float() / 10 if training else torch.zeros(3)
         mode = "training" if training else "evaluation"
-        check.close(means, expected, rtol=1e-3, what=f"the means of a batch norm, in {mode}")
+        for step, share in enumerate((0.1, 0.19)):
+            means = got["states"][step]["body.running_mean"]
+            expected = share * x.double().mean(dim=0).float() if training else torch.zeros(3)
+            what = f"the means of a batch norm after step {step + 1}, in {mode}"
+            check.close(means, expected, rtol=1e-3, what=what)
+with check.property("the model runs no second time, in whichever mode"):
+    # The first layer doubles negative inputs where they are, each time it runs: class 0, which is
+    # never right, gets a score of twice their sum from one pass, and of four times from two.
+    x = -check.draw.integers(4, 3, low=2, high=5).float()
+    got = check.call(
+        probes.training_steps,
+        train_step,
+        layers=[["LeakyReLU", 2.0, True], ["Linear", 3, 2]],
+        batches=[(x, torch.ones(4, dtype=torch.int64))],
+        state={
+            "body.1.weight": torch.tensor([[-1.0] * 3, [0.0] * 3]),
+            "body.1.bias": torch.zeros(2),
+        },
+        learning_rate=0.01,
+    )
+    once = -2 * x.sum(dim=1).mean().item()
+    check.close(
+        got["losses"], [once], rtol=2e-2, what="the loss, where each pass doubles the inputs"
+    )
+    # An embedding scales the rows that it looks up down to a norm of 1, and the step makes them
+    # longer: rows of norm 1 after the step have been looked up again.
+    row = torch.full((1, 4), 0.5)
+    got = check.call(
+        probes.training_steps,
+        train_step,
+        layers=[["Embedding", 5, 4, None, 1.0], ["Linear", 4, 2]],
+        batches=[(check.draw.permutation(5)[:3], torch.zeros(3, dtype=torch.int64))],
+        state={
+            "body.0.weight": 2.0 * row.repeat(5, 1),
+            "body.1.weight": torch.cat([row, -row]),
+            "body.1.bias": torch.zeros(2),
+        },
+        learning_rate=2.0,
+    )
+    norms = got["states"][0]["body.0.weight"].norm(dim=1)
+    check.true(
+        not ((norms - 1).abs() < 0.03).any().item(),
+        "an embedding with max_norm=1 has rows of norm 1 after the step: the model ran once more, "
+        "or the step did not move these rows",
+    )
+with check.property("the given optimizer makes the step, and frozen weights stay as they are"):
+    state = {
+        "body.0.weight": check.draw.normal(6, 4),
+        "body.1.weight": check.draw.normal(3, 4),
+        "body.1.bias": check.draw.normal(3),
+    }
+    batch = check.draw.integers(7, low=0, high=6), check.draw.integers(7, low=0, high=3)
+    got = check.call(
+        probes.training_steps,
+        train_step,
+        layers=[["Embedding", 6, 4, None, None, 2.0, False, False, None, True], ["Linear", 4, 3]],
+        batches=[batch, batch],
+        state=state,
+        learning_rate=0.1,
+    )
+    for step in (0, 1):
+        frozen = got["states"][step]["body.0.weight"]
+        what = f"the weight of a frozen embedding, after step {step + 1}"
+        check.equal(frozen, state["body.0.weight"], what=what)
+    check.written_without("optim", "*SGD*", "Adam*", "state", "param_groups", "defaults")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a float32 part, on another batch, to the last digits"):
@@ -1597,17 +1664,40 @@ def matching_loss(a, b, temperature):
 
 
 # %% test="matching-loss"
+import numpy as np
+
 check = Check("matching-loss")
 
 
 def true_loss_and_gradients(a, b, temperature):
-    leaves = [a.double().requires_grad_(True), b.double().requires_grad_(True)]
-    rows_a, rows_b = (rows / rows.norm(dim=1, keepdim=True) for rows in leaves)
-    scores = rows_a @ rows_b.T / temperature
-    loss = (scores.logsumexp(dim=1) - scores.diagonal()).mean()
-    slopes = torch.autograd.grad(loss, leaves)
-    kinds = a.dtype, b.dtype
-    return loss.detach().float(), [slope.to(k) for slope, k in zip(slopes, kinds, strict=True)]
+    """The loss and its gradients in NumPy and float64, differentiated by hand."""
+    rows = [view.double().numpy() for view in (a, b)]
+    lengths = [(view**2).sum(axis=1, keepdims=True) ** 0.5 for view in rows]
+    units = [view / length for view, length in zip(rows, lengths, strict=True)]
+    powers = np.exp((units[0] @ units[1].T - 1) / temperature)
+    shares = powers / powers.sum(axis=1, keepdims=True)
+    loss = -np.log(shares.diagonal()).mean()
+    by_scores = (shares - np.eye(len(shares))) / len(shares) / temperature
+    slopes = []
+    for view, unit, length, slope in zip(
+        (a, b), units, lengths, (by_scores @ units[1], by_scores.T @ units[0]), strict=True
+    ):
+        slope = (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / length
+        slopes.append(torch.from_numpy(slope).to(view.dtype))
+    return torch.tensor(loss).float(), slopes
+
+
+@contextlib.contextmanager
+def gradient_asked():
+    try:
+        yield
+    except Exception as error:
+        is_missing = "does not require grad" in str(error)
+        check.true(
+            not is_missing,
+            "the gradient is missing: what came back does not depend on a and b through autograd",
+        )
+        raise
 
 
 def draw_views(rows, features):
@@ -1638,7 +1728,8 @@ def same_region(product, factors, lower):
 def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
     factors = draw_factors()
     options = {"factors": factors, "lower": lower, "with_respect_to": with_respect_to}
-    got = check.call(probes.in_autocast, matching_loss, a, b, temperature, **options)
+    with gradient_asked():
+        got = check.call(probes.in_autocast, matching_loss, a, b, temperature, **options)
     loss, slopes = true_loss_and_gradients(a, b, temperature)
     region = f"in a {lower} region" if lower else "outside a region"
     check.close(got["output"], loss, rtol=rtol, what=f"the loss {region}")
@@ -1654,6 +1745,9 @@ def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
 
 with check.property("matches the formula outside a region"):
     a, b = draw_views(10, 6)
+    got = check.call(matching_loss, a, 3 * b, 0.02)
+    loss, _ = true_loss_and_gradients(a, 3 * b, 0.02)
+    check.close(got, loss, rtol=3e-4, what="the loss outside a region")
     keeps_digits(a, 3 * b, 0.02, None, with_respect_to=0)
     keeps_digits(a, 3 * b, 0.02, None, with_respect_to=1)
     # Rows of all directions: cosines of either sign, partners that are far apart.
@@ -1838,17 +1932,31 @@ def same_region(product, factors, lower):
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
+@contextlib.contextmanager
+def gradient_asked():
+    try:
+        yield
+    except Exception as error:
+        is_missing = "does not require grad" in str(error)
+        check.true(
+            not is_missing,
+            "the gradient is missing: what came back does not depend on the inputs through autograd",
+        )
+        raise
+
+
 def on_island(layers, state, *inputs, lower="bfloat16", factors=None, training=True):
-    return check.call(
-        probes.wrapped_in_autocast,
-        Float32Island,
-        layers=layers,
-        inputs=list(inputs),
-        state=state,
-        factors=factors or draw_factors(),
-        lower=lower,
-        training=training,
-    )
+    with gradient_asked():
+        return check.call(
+            probes.wrapped_in_autocast,
+            Float32Island,
+            layers=layers,
+            inputs=list(inputs),
+            state=state,
+            factors=factors or draw_factors(),
+            lower=lower,
+            training=training,
+        )
 
 
 with check.property("outside a region it returns what the module inside returns"):
@@ -1911,6 +2019,17 @@ with check.property("integers reach the module inside as they are"):
     rows = state["weight"][ids].double() * shares.double().unsqueeze(1)
     expected = torch.stack([rows[:2].sum(dim=0), rows[2:].sum(dim=0)]).float()
     check.close(got["output"], expected, atol=1e-5, what="integers, integers and floats")
+with check.property("booleans reach the module inside as they are"):
+    given = ["TransformerEncoderLayer", 4, 1, 6, 0.0]
+    made = torch.nn.TransformerEncoderLayer(*given[1:])
+    state = {
+        name: check.draw.normal(*value.shape, equal_sizes=True)
+        for name, value in made.state_dict().items()
+    }
+    made.load_state_dict(state)
+    x, mask = check.draw.normal(5, 4), torch.ones(5, 5, dtype=torch.bool).triu(1)
+    got = on_island(given, state, x, mask)
+    check.close(got["output"], made(x, mask).detach(), atol=1e-4, what="attention with a mask")
 with check.property("the module inside runs once, in the mode that it is in"):
     # Each training pass of a batch norm moves its means by a tenth, and an evaluation by nothing.
     x, scale = check.draw.normal(8, 3, mean=5.0), check.draw.uniform(3, low=0.5, high=2.0)
@@ -2374,20 +2493,34 @@ def same_region(product, factors, lower):
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
+@contextlib.contextmanager
+def gradient_asked():
+    try:
+        yield
+    except Exception as error:
+        is_missing = "does not require grad" in str(error)
+        check.true(
+            not is_missing,
+            "the gradient is missing: what came back does not depend on the frequencies through autograd",
+        )
+        raise
+
+
 def angles_in_region(
     positions, frequencies, lower="bfloat16", with_respect_to=None, grad_output=None
 ):
     factors = draw_factors()
-    got = check.call(
-        probes.in_autocast,
-        position_angles,
-        positions,
-        frequencies,
-        factors=factors,
-        lower=lower,
-        with_respect_to=with_respect_to,
-        grad_output=grad_output,
-    )
+    with gradient_asked():
+        got = check.call(
+            probes.in_autocast,
+            position_angles,
+            positions,
+            frequencies,
+            factors=factors,
+            lower=lower,
+            with_respect_to=with_respect_to,
+            grad_output=grad_output,
+        )
     expected = exact_angles(positions, frequencies)
     check.close(got["output"], expected, rtol=1e-6, what=f"the angles, region {lower}")
     return got, factors
@@ -2405,6 +2538,12 @@ with check.property("returns position times frequency outside a region"):
     ):
         got = check.call(position_angles, given, frequencies)
         check.close(got, exact_angles(given, frequencies))
+    # In any order: what is added up from one position to the next is off at the small ones.
+    given = torch.tensor([999_999.75, 0.25, 500_000.5, 1.0, 3.0]) + check.draw.integer(0, 2) / 4
+    frequencies = check.draw.uniform(4, low=0.6) * torch.tensor([1.0, -1.0, -1.0, 1.0])
+    got = check.call(probes.after_call, position_angles, given, frequencies)
+    check.close(got["output"], exact_angles(given, frequencies), what="large and small positions")
+    check.equal(got["arguments"], [given, frequencies], what="the arguments after the call")
 with check.property("neighbors beyond 1000 stay distinct in a bfloat16 region", weight=4):
     positions = torch.arange(6) + 1001 + 2 * check.draw.integer(0, 500)
     frequencies = check.draw.uniform(3, low=0.01)
