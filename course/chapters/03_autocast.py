@@ -118,7 +118,7 @@ show(
 > **After this chapter, you will be able to**
 >
 > - predict and measure which dtype each operation in a forward pass returns;
-> - explain how autocast changes an operation, and what it keeps for the next one;
+> - explain how autocast changes an operation, and what it caches;
 > - write a mixed-precision training step, and justify what belongs inside the autocast region;
 > - keep a loss or a module in float32 inside a 16-bit region;
 > - estimate what mixed precision saves.
@@ -132,7 +132,7 @@ show(
 r"""
 ## A network in half precision
 
-The three runs differ only in the number format, so the nan must come from the format. Adam divides $m$, a running mean of the gradient, by $\sqrt v+\epsilon$,
+The three runs differ only in the number format. Adam divides $m$, a running mean of the gradient, by $\sqrt v+\epsilon$,
 where $v$ is a running mean of the squared gradient and the small $\epsilon$, by default $10^{-8}$, prevents division by zero.
 """
 
@@ -422,7 +422,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 So name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling. Kalamkar et al. (2019) trained networks from several domains in
 bfloat16, in as many iterations as in float32 and with the same hyperparameters. The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Take float16, with the scaler of chapter 04, if a computation needs that precision, or if the GPU has no fast bfloat16.
 
-A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/), for example, has tensor cores, the circuits for matrix products, for float16 only. Still, `torch.cuda.is_bf16_supported()` returns True there unless you pass `including_emulation=False`, because it counts software emulation ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
+A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/), for example, has tensor cores, the circuits for matrix products, for float16 only. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
 `torch.autocast` takes the kind of device as a string: `x.device.type` for a tensor `x`, or [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html)`.current_accelerator().type` for an accelerator of any vendor.
 """
 
@@ -592,7 +592,7 @@ show(
 """
 The copies come *in addition to* the float32 weights, so mixed precision does not halve the memory of weights.
 
-Now a weight changes inside the region, between two products:
+Now a weight changes inside a region, between two products:
 """
 
 # %%
@@ -707,7 +707,7 @@ If you can predict dtypes, you can spot a loss of precision before you run the c
 - **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its new dtype counts from then on.
 - **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. After any casts, the wider dtype wins; float16 and bfloat16 together give float32. Float64 is mixed with other dtypes only under `"widest"`.
 
-With float32 inputs and the policy `"lower"` for `matmul`, the three steps above, in the order enter, matmul, leave, give `{"y": "float16"}`.
+With float32 inputs and the policy `"lower"` for `matmul`, the three steps enter, matmul and leave as written above give `{"y": "float16"}`.
 
 <!-- hint: What must you remember besides the dtypes while you go through the steps, and what happens to it at "leave"? -->
 <!-- hint: Keep a list of regions: "enter" appends to it, "leave" takes the last one away, and the last one left counts. For an operation, look up the dtypes of its arguments, decide which policy really applies here, and write down the result's dtype under its name. -->
@@ -1018,7 +1018,7 @@ def gradient_asked():
         is_missing = "does not require grad" in str(error)
         check.true(
             not is_missing,
-            "the gradient is missing: what came back does not depend on the Parameter through autograd",
+            "the gradient is missing: autograd does not reach the Parameter from the result",
         )
         raise
 
@@ -1203,7 +1203,7 @@ print(*(line for line in backward.heard if line.split()[0] in kernels), sep="\n"
 
 # %% [markdown]
 """
-The gradient starts in float32, a cast brings it to bfloat16 for the product, and a final cast brings it back to float32, the dtype of the weight.
+A cast brings the gradient to bfloat16 for the product, and a final cast brings it back to float32, the dtype of the weight.
 
 Inside a region, the policies apply to backward operations as well. Even a product from a disabled region then has a backward pass in bfloat16:
 """
@@ -1257,7 +1257,7 @@ PyTorch gives no warning; the documentation of `torch.autocast` says only that b
 
 **The optimizer outside.** If the weights change while the region is still open, its cache becomes stale. And the update gains nothing from a region, because weights and gradients are float32.
 
-With float16, the step also needs loss scaling (chapter 04), which keeps small gradients from becoming 0.
+With float16, the step also needs the loss scaling of chapter 04.
 """
 
 # %% [markdown] exercise="mixed-step" points=4 minutes=15 difficulty=1
@@ -1271,7 +1271,7 @@ A region that holds one line too many costs precision, and no error message says
 - **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: updates its parameters. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. Gradients stored before the call are discarded.
 - **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step, and the weights are still float32.
 - **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may run in a disabled region: they must receive `inputs` as they are, and their gradients must have float32 precision.
-- **Limits**: exactly one forward pass, and one step of the `optimizer` that you get. Its `state` and `param_groups`, the model's mode, and which weights are frozen are not yours to change; no `torch.optim`.
+- **Limits**: exactly one forward pass. Leave the model's mode and its frozen weights as they are. No `torch.optim`, and no use of the optimizer's `state`, `defaults` or `param_groups`.
 
 If the loss is 2.0 at first and 1.5 after one step, two calls on the same batch return `2.0` and `1.5`.
 
@@ -1688,14 +1688,14 @@ def true_loss_and_gradients(a, b, temperature):
 
 
 @contextlib.contextmanager
-def gradient_asked():
+def gradient_asked(of):
     try:
         yield
     except Exception as error:
         is_missing = "does not require grad" in str(error)
         check.true(
             not is_missing,
-            "the gradient is missing: what came back does not depend on a and b through autograd",
+            f"the gradient with respect to {of} is missing: autograd does not reach it from the loss",
         )
         raise
 
@@ -1728,7 +1728,7 @@ def same_region(product, factors, lower):
 def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
     factors = draw_factors()
     options = {"factors": factors, "lower": lower, "with_respect_to": with_respect_to}
-    with gradient_asked():
+    with gradient_asked("ab"[with_respect_to or 0]):
         got = check.call(probes.in_autocast, matching_loss, a, b, temperature, **options)
     loss, slopes = true_loss_and_gradients(a, b, temperature)
     region = f"in a {lower} region" if lower else "outside a region"
@@ -1940,7 +1940,7 @@ def gradient_asked():
         is_missing = "does not require grad" in str(error)
         check.true(
             not is_missing,
-            "the gradient is missing: what came back does not depend on the inputs through autograd",
+            "the gradient is missing: autograd reaches neither inputs nor weights from the output",
         )
         raise
 
@@ -2080,7 +2080,7 @@ check.score()
 """
 ## A checkerboard, twice
 
-The *painter*, four convolutions with BatchNorm between them, takes a point's two coordinates and should say whether the point lies on a black or a white square of a checkerboard. We train two copies from the same weights for 160 steps, one in float32 and one in a bfloat16 region.
+The *painter*, four convolutions with BatchNorm between them, takes a point's two coordinates and should say whether the point lies on a black or a white square of a checkerboard. We train it twice from the same weights, in float32 and in a bfloat16 region.
 """
 
 # %% folded="Train: the painter, in float32 and in a region"
@@ -2166,7 +2166,7 @@ show(
 """
 ## What it saves
 
-Next, we count the bytes of one training step. The **activations** are the tensors that autograd keeps for the backward pass.
+How many bytes does one training step need? The **activations** are the tensors that autograd keeps for the backward pass.
 """
 
 # %% folded="Measure: the bytes of one training step"
@@ -2384,7 +2384,7 @@ del many, model, run
 """
 A ratio above 1 means that bfloat16 is faster. The optimizer, which works in float32 in both cases, gains nothing, and a network of small layers can even run slower in a region.
 
-Micikevicius et al. (section 1) report that GPUs of their time did 2 to 8 times as much arithmetic per second in float16 as in float32. A run that waits for its data or for kernels to be launched gains less, so measure the whole step.
+Micikevicius et al. (section 1) report that GPUs of their time did 2 to 8 times as much arithmetic per second in float16. A run that waits for its data or for kernels to be launched gains less, so measure the whole step.
 """
 
 # %% [markdown]
@@ -2501,7 +2501,7 @@ def gradient_asked():
         is_missing = "does not require grad" in str(error)
         check.true(
             not is_missing,
-            "the gradient is missing: what came back does not depend on the frequencies through autograd",
+            "the gradient is missing: autograd does not reach the frequencies from the angles",
         )
         raise
 
@@ -2602,7 +2602,7 @@ Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull requ
 | transformers, Accelerate | `TrainingArguments(bf16=True)` or `fp16=True` ([Trainer](https://huggingface.co/docs/transformers/main_classes/trainer)); [`Accelerator(mixed_precision="bf16")`](https://huggingface.co/docs/accelerate/usage_guides/mixed_precision) |
 | Lightning | `Trainer(precision="bf16-mixed")`; `"bf16-true"` converts the model ([precision](https://lightning.ai/docs/pytorch/stable/common/precision_basic.html)) |
 | FSDP | [`fully_shard`](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html)`(module, mp_policy=MixedPrecisionPolicy(param_dtype=, reduce_dtype=))`: casts by module, not by operation |
-| Keras, JAX | Keras: [`keras.mixed_precision.set_global_policy("mixed_bfloat16")`](https://keras.io/api/mixed_precision/). JAX has no regions: [Flax](https://flax.readthedocs.io/en/latest/api_reference/flax.linen/layers.html) modules take `dtype=` and `param_dtype=` |
+| Keras, Flax | [`keras.mixed_precision.set_global_policy("mixed_bfloat16")`](https://keras.io/api/mixed_precision/); [Flax](https://flax.readthedocs.io/en/latest/api_reference/flax.linen/layers.html) modules take `dtype=` and `param_dtype=` |
 | other hardware | [`torch.autocast("mps")`, `"xpu"`](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference): the same idea with other lists |
 | kernels without a 16-bit version | raise an error inside a region: call them in a float32 island |
 """
@@ -2633,11 +2633,6 @@ Every forward pass uses the cached 16-bit copies of the first step's weights.
 <details><summary>3. A model has a billion weights, and its batch is one short text. How much memory does autocast save?</summary>
 
 None; it may even cost memory, because it halves the few activations and adds 16-bit copies of the weights.
-</details>
-
-<details><summary>4. On a T4, torch.cuda.is_bf16_supported() returns True. Should you train in bfloat16?</summary>
-
-Not for speed, because the answer counts emulation. Use float16 with a scaler, or float32.
 </details>
 
 ### References
