@@ -119,7 +119,7 @@ show(
 >
 > - predict and measure which dtype each operation in a forward pass returns;
 > - explain how autocast changes an operation, and what it caches;
-> - write a mixed-precision training step, and justify what belongs inside the autocast region;
+> - write a mixed-precision training step, and justify what belongs inside the region;
 > - keep a loss or a module in float32 inside a 16-bit region;
 > - estimate what mixed precision saves.
 >
@@ -162,7 +162,7 @@ In float16, $10^{-8}$ is 0. A weight attached to a pixel that is blank in every 
 so Adam divides a nonzero number by 0 and gets inf. PyTorch ([issue 147437](https://github.com/pytorch/pytorch/issues/147437)) and,
 where the gradient is 0, optax ([issue 1754](https://github.com/google-deepmind/optax/issues/1754)) still behave this way.
 
-A larger $\epsilon$ removes the nan but not a second problem, an update of 0.00001 to a weight of 0.1:
+A larger $\epsilon$ removes the nan, but not the problem of a small update, here 0.00001 for a weight of 0.1:
 """
 
 # %%
@@ -173,7 +173,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
 
 # %% [markdown]
 """
-In 16 bits, the update is lost. For matrix products 16 bits suffice, as the run with autocast shows: **operations differ in how much precision they need**.
+In 16 bits, the update is lost. For matrix products, 16 bits suffice, as the autocast run shows: **operations differ in how much precision they need**.
 
 Micikevicius et al. (2018, section 3) turned this observation into a recipe, **mixed precision**. The optimizer updates **master weights** in float32. Matrix products use 16-bit copies of the weights and accumulate in float32. The loss is scaled so that small
 gradients survive (chapter 04).
@@ -190,7 +190,7 @@ show_drawing(
 
 # %% [markdown]
 """
-The operations that run while autocast is on, in called functions too, form an **autocast region**, or **region** for short. The decorator above begins one, and so does a `with` statement:
+All operations that run while autocast is on form an **autocast region**, or **region** for short. The decorator above begins one, and so does a `with` statement:
 """
 
 # %%
@@ -231,7 +231,7 @@ What autocast does to an operation is its **policy**:
 | **float32** | casts the arguments to float32 | float32 | float32 |
 | **widest** | leaves the arguments alone, or casts them to the widest dtype among them | float32 | 16 bits |
 
-The policy *widest* includes all operations that autocast does not touch. With mixed dtypes, an untouched operation follows its own rules: on a CPU, `add` returns the wider dtype, and `dot` raises an error.
+With mixed dtypes, an operation that autocast does not touch follows its own rules: on a CPU, `add` returns the wider dtype, and `dot` raises an error.
 
 One run on float32 arguments and one on 16-bit arguments reveal the policy. First, a softmax of a product, on the CPU:
 """
@@ -298,7 +298,7 @@ def measure_policy(operation, on="cpu", lower=torch.bfloat16):
 
 # %% [markdown]
 """
-These are the policies of 21 operations on your device:
+On your device, 21 operations have these policies:
 """
 
 # %%
@@ -371,7 +371,7 @@ show(
 
 # %% [markdown]
 r"""
-The hardware that the recipe was written for multiplies 16-bit numbers, adds up the products in float32 and rounds to 16 bits once, at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms are float32 on CUDA only, so the same model
+A matrix product can be *lower* because the hardware adds it up in float32 and rounds to 16 bits only once, at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms are float32 on CUDA only, so the same model
 can round in different places on a CPU and on a GPU. The full lists are in the documentation (["Autocast Op Reference"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 
 A sum can leave the range of float16, and it can need more precision than its terms have:
@@ -392,7 +392,7 @@ Each box below is an operation of a small network, and each arrow carries the dt
 Select a device and a dtype, pick what to draw, and drag across the cells to the left of the boxes, or tab to a cell and press Enter.
 
 - Switch from CPU to CUDA. Which two boxes change, and which third box changes as a consequence?
-- Clear the region, and draw a new one around the two linear layers only. Why is the loss still float32?
+- Clear the region, and draw one around the two linear layers only. Why is the loss still float32?
 """
 
 # %%
@@ -400,14 +400,14 @@ explore_autocast()
 
 # %% [markdown]
 """
-<details><summary>Answers to the two questions</summary>
+<details><summary>Answers</summary>
 
 `layer_norm` and `softmax` change; `gelu` follows, because it returns the dtype that it gets. With a region around the linear layers only, the loss is float32 by type promotion with its target.
 </details>
 
 ## Bfloat16 first
 
-If you do not name the region's dtype, PyTorch takes float16 on CUDA and bfloat16 on a CPU:
+A region's default dtype depends on the kind of device:
 """
 
 # %%
@@ -422,7 +422,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 So name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling. Kalamkar et al. (2019) trained networks from several domains in
 bfloat16, in as many iterations as in float32 and with the same hyperparameters. The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Take float16, with the scaler of chapter 04, if a computation needs that precision, or if the GPU has no fast bfloat16.
 
-A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/), for example, has tensor cores, the circuits for matrix products, for float16 only. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
+A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores, the circuits for matrix products, for float16 only. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
 `torch.autocast` takes the kind of device as a string: `x.device.type` for a tensor `x`, or [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html)`.current_accelerator().type` for an accelerator of any vendor.
 """
 
@@ -445,7 +445,7 @@ if hasattr(torch, "accelerator"):  # since PyTorch 2.6
 ### TF32: float32 tensors, fewer bits in the product
 
 NVIDIA's tensor cores since Ampere can also multiply float32 tensors in **TF32**: they read 10 bits of each fraction and keep the 8 bits of exponent. All tensors stay float32, so you cannot detect TF32 by looking at dtypes. The next cell rounds the factors of a
-product as each format would:
+product to each format:
 """
 
 
@@ -528,7 +528,7 @@ print(*forward.heard, sep="\n")
 """
 `_to_copy` is a cast, and `mm` is the product. The second product costs one cast less: autocast casts `x` again, but has kept its copy of `weight`.
 
-Autocast leaves some calls alone: in-place variants, calls with `out=` or an explicit `dtype=`, and operations on float64 tensors (documentation, ["Op Eligibility"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
+Autocast leaves some calls alone: in-place variants, calls with `out=` or an explicit `dtype=`, and operations on float64 tensors (["Op Eligibility"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 """
 
 # %%
@@ -590,8 +590,6 @@ show(
 
 # %% [markdown]
 """
-The copies come *in addition to* the float32 weights, so mixed precision does not halve the memory of weights.
-
 Now a weight changes inside a region, between two products:
 """
 
@@ -915,8 +913,8 @@ check.score()
 """
 ## A region of your own
 
-You can write an autocast layer in Python: a **torch function mode** intercepts every call to a torch function, above the dispatcher. The class below passes the function and its
-arguments to a method `run`, which a subclass defines and whose result is the result of the call. During `run` the mode is off, so `func` is the original.
+A **torch function mode** intercepts every call to a torch function, above the dispatcher, so you can write an autocast layer in Python. The class below passes the function and its
+arguments to a method `run`, which a subclass defines and which returns the result of the call. During `run` the mode is off, so `func` is the original.
 """
 
 # %% tags=["needed"]
@@ -1253,7 +1251,7 @@ show(
 
 # %% [markdown]
 """
-PyTorch gives no warning; the documentation of `torch.autocast` says only that backward passes under autocast "are not recommended".
+PyTorch gives no warning, although its documentation says that backward passes under autocast "are not recommended".
 
 **The optimizer outside.** If the weights change while the region is still open, its cache becomes stale. And the update gains nothing from a region, because weights and gradients are float32.
 
@@ -1625,9 +1623,9 @@ axes.legend()
 show(
     figure,
     number="3.7",
-    caption="At small temperatures, the loss in the region is off by several percent or more. Casts to float32 around the product reduce the error but do not remove it.",
+    caption="At the smallest temperatures, the loss in the region is off by several percent. Casts to float32 around the product reduce the error but do not remove it.",
     alt="Relative error of the loss against the temperature, both axes logarithmic. The plain loss's "
-    "error grows as the temperature falls. With float everywhere it grows too, but lies lower at most temperatures. "
+    "error grows, with some dips, as the temperature falls. With float everywhere it grows too, but is smaller at most temperatures. "
     "Outside the region the error is far smaller at all temperatures.",
 )
 
@@ -1864,7 +1862,7 @@ for size in (170.0, 180.0):
 
 # %% [markdown]
 r"""
-At 180, the largest square exceeds 65,504, the largest number of float16, so the root is inf and $x / \infty$ is **0**. No nan appears: the layer's output is all zeros, and so is its gradient.
+At 180, the largest square exceeds 65,504, the largest number of float16, so the root is inf and $x / \infty$ is **0**. No nan appears, but output and gradient are all zeros.
 
 A **float32 island** is a part of the network that computes in float32 inside a 16-bit region. Without a matrix product, casts are enough: the normalization layer of
 [Llama in transformers](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py) casts its input up and its result back down.
@@ -2231,13 +2229,13 @@ show(
 
 # %% [markdown]
 r"""
-Mixed precision saves most when activations dominate, as with large batches, large images, or long texts. Half is the best case, because a float32 operation keeps float32 activations.
+Mixed precision saves most when activations dominate, as with large batches, images, or texts. Half is the best case, because a float32 operation keeps float32 activations.
 
 It can also cost memory. With $n$ weights and activations of $A$ bytes, the columns add up to $16n + A$ for float32 and, if all weights are copied and all activations halved, to $18n + A/2$. The second is smaller only if $A > 4n$: the activations must need more memory than the weights.
 
 ## What it costs, and when it does not pay
 
-How much faster a region is depends on the machine. Measured on yours, with one thread on a CPU: a product of two square matrices in float32, against the same product in a region, casts included.
+The next cell compares, on your machine, a product of square matrices in float32 with the same product in a region, casts included (on a CPU with one thread).
 """
 
 
@@ -2321,7 +2319,7 @@ For small products, the casts cost more than the faster product saves; on a GPU,
 ### The whole step, and memory bandwidth
 
 Operations such as ReLU do so little arithmetic that memory bandwidth can limit them. On 16-bit input, they have half as many bytes to move. The next cell
-measures three such operations, and whole training steps of the painter and of a network with wider layers.
+measures three such operations, and whole training steps of the painter and of a wider network.
 """
 
 
@@ -2583,9 +2581,9 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-`tensordot` computes a matrix product, and its policy *lower* casts both factors to bfloat16, including the positions that were just cast to float32. From 1024 to 2048, neighboring bfloat16 numbers are 8 apart, so about eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug.
+`tensordot` computes a matrix product, and its policy *lower* casts both factors to bfloat16, even positions that were just cast to float32. From 1024 to 2048, neighboring bfloat16 numbers are 8 apart, so about eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug.
 
-Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)); now a disabled region computes their angles. In 2026, an image model of diffusers whose positions begin at 65,536, where neighboring numbers are 512 apart, drew a single flat color in a bfloat16 region
+Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)). In 2026, an image model of diffusers whose positions begin at 65,536, where neighboring numbers are 512 apart, drew a single flat color in a bfloat16 region
 ([issue 13920](https://github.com/huggingface/diffusers/issues/13920)).
 </details>
 """
@@ -2616,7 +2614,7 @@ Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull requ
 3. Autocast keeps 16-bit copies of weights until the outermost region ends, even if a weight changes.
 4. The forward pass and the loss belong inside the region, the backward pass and the optimizer outside.
 5. A float32 product inside a region requires a disabled region and a cast of its 16-bit inputs.
-6. Try bfloat16 first, name the dtype, and measure a whole training step before you believe a speedup.
+6. Try bfloat16 first, name the dtype, and measure whole training steps.
 
 ### Test yourself
 
@@ -2637,7 +2635,7 @@ None; it may even cost memory, because it halves the few activations and adds 16
 
 ### References
 
-- PyTorch documentation: ["Automatic Mixed Precision package"](https://docs.pytorch.org/docs/stable/amp.html); ["Fake tensor"](https://docs.pytorch.org/docs/stable/torch.compiler_fake_tensor.html); ["Extending PyTorch"](https://docs.pytorch.org/docs/stable/notes/extending.html) (torch function modes, dispatch modes).
+- PyTorch documentation: ["Automatic Mixed Precision package"](https://docs.pytorch.org/docs/stable/amp.html); ["Fake tensor"](https://docs.pytorch.org/docs/stable/torch.compiler_fake_tensor.html); ["Extending PyTorch"](https://docs.pytorch.org/docs/stable/notes/extending.html).
 - P. Micikevicius et al., "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), ICLR 2018, section 3.
 - D. Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
 - A. Radford et al., "Learning Transferable Visual Models From Natural Language Supervision", [arXiv:2103.00020](https://arxiv.org/abs/2103.00020), 2021, section 2.3.
@@ -2649,8 +2647,8 @@ None; it may even cost memory, because it halves the few activations and adds 16
 | --- | --- | --- |
 | mixed precision | 混合精度 | several float formats in one training run, each where it suffices |
 | autocast | 自动类型转换 | chooses a dtype for the operations on its lists |
-| autocast region | autocast 区域 | the operations that run while autocast is on |
-| policy | 转换策略 | what autocast does to an operation: lower, float32 or widest |
+| autocast region | autocast 区域 | all operations that run while autocast is on |
+| policy | 转换策略 | what autocast does to an operation |
 | half precision | 半精度 | float16: 5 bits of exponent, 10 of fraction |
 | bfloat16 | 脑浮点格式 | 8 bits of exponent, 7 of fraction |
 | TF32 | TF32 格式 | 8 bits of exponent, 10 of fraction, inside a product |
