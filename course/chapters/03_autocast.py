@@ -2,13 +2,14 @@
 """
 # 03 · Autocast
 
-A 16-bit number takes half the memory of a 32-bit number, and hardware built for 16-bit arithmetic multiplies such numbers faster. PyTorch converts a whole model with one call, `model.half()`.
-Here is what happens when you train a model that has been converted this way.
+A 16-bit number takes half the memory of a 32-bit number, and hardware built for 16-bit arithmetic multiplies such numbers faster. PyTorch converts a whole model with one call, `model.half()`,
+but a model converted this way may not train.
 
 **中文**: 本章讲自动混合精度：按算子选择精度的 autocast、三种类型策略、嵌套与禁用区域、float32 主权重、混合精度训练步，以及它何时不划算。
 """
 
 # %% tags=["needed"] folded="Imports"
+import contextlib
 import math
 
 import torch
@@ -71,8 +72,8 @@ def train_classifier(model, inputs, compute_loss=loss_of, steps=20, eps=1e-8):
 
 # %% [markdown]
 """
-We train a classifier with two linear layers on handwritten digits three times. The first run uses float32 throughout; the second converts weights and images to float16; the third keeps both in float32 and lets
-`torch.autocast`, applied here as a decorator, choose float16 or float32 for each operation of the forward pass and the loss.
+We train a classifier with two linear layers on handwritten digits three times: in float32; with weights and images converted to float16; and with both in float32, while
+`torch.autocast`, applied here as a decorator, chooses float16 or float32 for each operation of the forward pass and the loss.
 """
 
 # %%
@@ -116,11 +117,11 @@ show(
 """
 > **After this chapter, you will be able to**
 >
-> - say which dtype each operation in a forward pass returns, and measure it on your device;
-> - explain how autocast changes an operation, and what it keeps from one operation to the next;
-> - write a mixed-precision training step, and justify what belongs inside the autocast region and what belongs outside;
+> - predict and measure which dtype each operation in a forward pass returns;
+> - explain how autocast changes an operation, and what it caches;
+> - write a mixed-precision training step, and justify what belongs inside the region;
 > - keep a loss or a module in float32 inside a 16-bit region;
-> - estimate what mixed precision saves, and recognize when it saves nothing.
+> - estimate what mixed precision saves.
 >
 > **Time**: 70 minutes to read and run, 115 for the six exercises.
 >
@@ -131,8 +132,8 @@ show(
 r"""
 ## A network in half precision
 
-Data, model and learning rate are the same in all three runs, so the nan must come from the format. Adam divides $m$, a running mean of the gradient, by $\sqrt v+\epsilon$,
-where $v$ is a running mean of the squared gradient and the small $\epsilon$ prevents division by zero. By default, $\epsilon = 10^{-8}$.
+The three runs differ only in the number format. Adam divides $m$, a running mean of the gradient, by $\sqrt v+\epsilon$,
+where $v$ is a running mean of the squared gradient and the small $\epsilon$, by default $10^{-8}$, prevents division by zero.
 """
 
 # %%
@@ -157,11 +158,11 @@ print("with an epsilon of 1e-4, all losses are finite:", all(map(math.isfinite, 
 
 # %% [markdown]
 r"""
-In float16, $10^{-8}$ is 0. The weights attached to a pixel that is blank in every image have gradient 0, so Adam computes 0 / 0, which is nan. Among the other weights, those with small gradients fail too: Adam's first step stores a thousandth of the
-squared gradient, which is 0 in float16 for a gradient of 0.005, so Adam divides a nonzero number by 0 and gets inf. After the next forward pass, the loss is nan. PyTorch still behaves this way
-([issue 147437](https://github.com/pytorch/pytorch/issues/147437)), and so does optax where the gradient is exactly 0 ([issue 1754](https://github.com/google-deepmind/optax/issues/1754)).
+In float16, $10^{-8}$ is 0. A weight attached to a pixel that is blank in every image has gradient 0, so Adam computes 0 / 0, which is nan. For a gradient of 0.005, the thousandth of its square that Adam stores is 0 as well,
+so Adam divides a nonzero number by 0 and gets inf. PyTorch ([issue 147437](https://github.com/pytorch/pytorch/issues/147437)) and,
+where the gradient is 0, optax ([issue 1754](https://github.com/google-deepmind/optax/issues/1754)) still behave this way.
 
-A larger $\epsilon$ removes the nan but leaves a second problem. In 16 bits, a weight of 0.1 does not change if the update is 0.00001:
+A larger $\epsilon$ removes the nan, but not the problem of a small update, here 0.00001 for a weight of 0.1:
 """
 
 # %%
@@ -172,10 +173,10 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
 
 # %% [markdown]
 """
-A matrix product works with 16 bits, as the run with autocast shows. An update as small as this one is lost. **Operations differ in how much precision they need**, but converting the model gives all of them the same precision.
+In 16 bits, the update is lost. For matrix products, 16 bits suffice, as the autocast run shows: **operations differ in how much precision they need**.
 
 Micikevicius et al. (2018, section 3) turned this observation into a recipe, **mixed precision**. The optimizer updates **master weights** in float32. Matrix products use 16-bit copies of the weights and accumulate in float32. The loss is scaled so that small
-gradients survive; chapter 04 covers this loss scaling. `torch.autocast` chooses a dtype for the operations on its lists and leaves the rest alone.
+gradients survive (chapter 04).
 """
 
 # %% folded="Drawing: one step in mixed precision"
@@ -189,7 +190,7 @@ show_drawing(
 
 # %% [markdown]
 """
-All operations that run while autocast is on, including those in functions called from there, form an **autocast region**, or **region** for short. The decorator above begins one, and so does the `with` statement below.
+All operations that run while autocast is on form an **autocast region**, or **region** for short. The decorator above begins one, and so does a `with` statement:
 """
 
 # %%
@@ -202,11 +203,11 @@ print({what: name_of(tensor.dtype) for what, tensor in dtypes.items()})
 
 # %% [markdown]
 """
-The weights are float32 and the logits are float16. The loss is float32 again, although no line of the code asks for it.
+The loss is float32 again, although no line of the code asks for it.
 
 ## Which operation computes in which dtype
 
-A region changes some operations and leaves others alone. Here are sums and products of two tensors:
+A region changes products and leaves sums alone:
 """
 
 # %%
@@ -220,19 +221,19 @@ with torch.autocast(device, dtype=torch.float16):
 
 # %% [markdown]
 """
-The addition behaves as it does outside a region: the wider dtype wins (**type promotion**). A tensor without dimensions counts like a Python number and widens nothing. The product is float16, whether its second argument is float32 or float16. Outside a region, the last line raises an error.
+In a sum, the wider dtype wins, as it does outside a region (**type promotion**). A tensor without dimensions widens nothing. The products are float16; outside a region, the last one raises an error.
 
-What autocast does to an operation is its **policy**. This chapter distinguishes three:
+What autocast does to an operation is its **policy**:
 
-| policy | what autocast does | result for float32 arguments | result for 16-bit arguments |
+| policy | what autocast does | float32 arguments give | 16-bit arguments give |
 | --- | --- | --- | --- |
 | **lower** | casts the arguments to the region's dtype | 16 bits | 16 bits |
 | **float32** | casts the arguments to float32 | float32 | float32 |
 | **widest** | leaves the arguments alone, or casts them to the widest dtype among them | float32 | 16 bits |
 
-The policy *widest* includes all operations that autocast does not touch. For the operations here, if all arguments have the same dtype, so does the result. With mixed dtypes, an untouched operation follows its own rules: on a CPU, `add` returns the wider dtype, and `dot` raises an error.
+With mixed dtypes, an operation that autocast does not touch follows its own rules: on a CPU, `add` returns the wider dtype, and `dot` raises an error.
 
-Two runs reveal the policy, one on float32 arguments and one on 16-bit arguments. (They cannot tell an untouched operation from one that is cast to the widest dtype.) Try it first on a softmax of a product, on the CPU:
+One run on float32 arguments and one on 16-bit arguments reveal the policy. First, a softmax of a product, on the CPU:
 """
 
 # %%
@@ -297,7 +298,7 @@ def measure_policy(operation, on="cpu", lower=torch.bfloat16):
 
 # %% [markdown]
 """
-The next cell measures the policies of 21 operations on your device.
+On your device, 21 operations have these policies:
 """
 
 # %%
@@ -308,8 +309,7 @@ for policy in ("lower", "float32", "widest"):
 
 # %% [markdown]
 """
-You can measure CUDA's policies without a GPU, because autocast looks at the kind of device and at dtypes, never at values. PyTorch has **fake tensors**, which have a shape, a dtype and a device, and no data.
-The cell below runs every operation on fake CUDA tensors.
+Autocast never looks at values, so **fake tensors**, which have a shape, a dtype and a device but no data, reveal CUDA's policies without a GPU.
 """
 
 # %% folded="Measure: the policies of CUDA, without a GPU"
@@ -371,13 +371,10 @@ show(
 
 # %% [markdown]
 r"""
-- **Matrix products are lower on both.** The hardware that the recipe was written for multiplies 16-bit numbers, adds up the products in float32 and rounds to 16 bits only once, at the end (Micikevicius et al., section 3.3).
-- **The two losses, `cdist` and `prod` are float32 on both.**
-- **Sums, powers, exponentials and norms are float32 on CUDA only.** The CPU leaves them alone. CUDA's list does not contain every reduction, either: `mean` is missing.
+A matrix product can be *lower* because the hardware adds it up in float32 and rounds to 16 bits only once, at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms are float32 on CUDA only, so the same model
+can round in different places on a CPU and on a GPU. The full lists are in the documentation (["Autocast Op Reference"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 
-So the same model can round in different places on a CPU and on a GPU. The full lists are in the documentation, under ["Autocast Op Reference"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference).
-
-Why does a sum need float32 at all? Its result can leave the range of float16, and it can need more precision than its terms have:
+A sum can leave the range of float16, and it can need more precision than its terms have:
 """
 
 # %%
@@ -390,13 +387,12 @@ print("the same, in float32:          ", ones[:1001].bfloat16().float().sum().it
 """
 ## Follow the dtypes
 
-Below, each box is an operation of a small network, and the label on an arrow is the dtype of the tensor that flows there. A box says which dtype it returns; the text on its right lists the casts that autocast makes first. The weights of the two linear layers
-and the target of the loss are float32.
+Each box below is an operation of a small network, and each arrow carries the dtype of a tensor; the text on the right lists the casts that autocast makes. The weights and the target of the loss are float32.
 
-Select a device and a dtype for the region. Then pick what to draw and drag across the cells to the left of the boxes, or tab to a cell and press Enter.
+Select a device and a dtype, pick what to draw, and drag across the cells to the left of the boxes, or tab to a cell and press Enter.
 
 - Switch from CPU to CUDA. Which two boxes change, and which third box changes as a consequence?
-- Clear the region, and draw a new one around the two linear layers only. Why is the loss still float32?
+- Clear the region, and draw one around the two linear layers only. Why is the loss still float32?
 """
 
 # %%
@@ -404,16 +400,14 @@ explore_autocast()
 
 # %% [markdown]
 """
-A cast to float32 does not restore the precision that a cast to 16 bits has removed. On CUDA, `layer_norm` computes in float32, but its input carries only bfloat16 precision.
+<details><summary>Answers</summary>
 
-<details><summary>Answers to the two questions</summary>
-
-`layer_norm` and `softmax` change. `gelu` follows, because it returns the dtype that it gets. With a region around the linear layers only, the loss is float32 by type promotion, because its target is float32.
+`layer_norm` and `softmax` change; `gelu` follows, because it returns the dtype that it gets. With a region around the linear layers only, the loss is float32 by type promotion with its target.
 </details>
 
 ## Bfloat16 first
 
-If you do not name the region's dtype, PyTorch takes float16 on CUDA and bfloat16 on a CPU. The two formats share their 16 bits differently between exponent and fraction:
+A region's default dtype depends on the kind of device:
 """
 
 # %%
@@ -425,11 +419,11 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 
 # %% [markdown]
 """
-So a region without `dtype=` behaves differently on a laptop and on a GPU. Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling. Kalamkar et al. (2019) trained networks from several domains in
-bfloat16, in as many iterations as in float32 and without a change of hyperparameters. The price is precision: bfloat16 has three fewer fraction bits than float16, so its machine epsilon is eight times as large. Take float16, with the scaler of chapter 04, if a computation needs those three fraction bits, or if the GPU has no fast bfloat16.
+So name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling. Kalamkar et al. (2019) trained networks from several domains in
+bfloat16, in as many iterations as in float32 and with the same hyperparameters. The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Take float16, with the scaler of chapter 04, if a computation needs that precision, or if the GPU has no fast bfloat16.
 
-A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/), for example, has tensor cores, the circuits for matrix products, for float16 and none for bfloat16. Still, `torch.cuda.is_bf16_supported()` returns True there, because by default it also counts software emulation ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
-Pass `including_emulation=False` to ask about hardware support only. Since PyTorch 2.6, [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html) identifies the current accelerator, whichever vendor makes it: `torch.accelerator.current_accelerator().type` is the string that `torch.autocast` takes.
+A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores, the circuits for matrix products, for float16 only. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
+`torch.autocast` takes the kind of device as a string: `x.device.type` for a tensor `x`, or [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html)`.current_accelerator().type` for an accelerator of any vendor.
 """
 
 
@@ -450,8 +444,8 @@ if hasattr(torch, "accelerator"):  # since PyTorch 2.6
 """
 ### TF32: float32 tensors, fewer bits in the product
 
-A region is not the only way to make products faster. NVIDIA's tensor cores since Ampere can multiply float32 tensors in **TF32**: they read 10 bits of each fraction and keep the 8 bits of exponent. All tensors stay float32, so you cannot detect TF32 by looking at dtypes. The next cell rounds the factors of a
-product as each format would:
+NVIDIA's tensor cores since Ampere can also multiply float32 tensors in **TF32**: they read 10 bits of each fraction and keep the 8 bits of exponent. All tensors stay float32, so you cannot detect TF32 by looking at dtypes. The next cell rounds the factors of a
+product to each format:
 """
 
 
@@ -476,16 +470,16 @@ for name, rounded in {
 
 # %% [markdown]
 """
-TF32 has the fraction of float16 and the range of float32. In PyTorch, convolutions use TF32 by default and matrix products do not. Since PyTorch 2.9, `torch.backends.cuda.matmul.fp32_precision = "tf32"` switches TF32 on for products; `torch.backends.cudnn.conv.fp32_precision = "ieee"` switches it off for
-convolutions. The older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). If you compare mixed precision with float32, say whether that float32 includes TF32.
+In PyTorch, convolutions use TF32 by default and matrix products do not. Since PyTorch 2.9, `torch.backends.cuda.matmul.fp32_precision = "tf32"` switches TF32 on for products, and `torch.backends.cudnn.conv.fp32_precision = "ieee"` switches it off for
+convolutions. The older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). In a comparison with float32, say whether it includes TF32.
 """
 
 # %% [markdown]
 """
 ## The layers of the dispatcher
 
-How can a `with` line change what `@` does? PyTorch's **dispatcher** passes each call of an operation through layers: autocast, then autograd, then the kernel of the device. Outside a region, the dispatcher
-skips the autocast layer. Inside one, that layer casts the arguments and dispatches the call again with itself disabled.
+PyTorch's **dispatcher** passes each call of an operation through layers: autocast, then autograd, then the device-specific implementation, the **kernel**. Inside a region,
+the autocast layer casts the arguments and dispatches the call again with itself disabled.
 """
 
 # %% folded="Drawing: the layers of the dispatcher"
@@ -499,7 +493,7 @@ show_drawing(
 
 # %% [markdown]
 """
-A **dispatch mode** sees calls below autograd, where PyTorch invokes the device-specific implementations (**kernels**). The class `Listen`, in the folded cell, records a line for each call that takes and returns tensors directly:
+A **dispatch mode** sees calls below autograd, where PyTorch invokes the kernels. The class `Listen` records a line for each call that takes and returns tensors directly:
 """
 
 # %% folded="Measuring tool: Listen, a dispatch mode"
@@ -532,9 +526,9 @@ print(*forward.heard, sep="\n")
 
 # %% [markdown]
 """
-`_to_copy` is a cast, and `mm` is the product. The first product costs two casts, because `x` and `weight` are float32. The second product costs one: `x` is cast again, and `weight` is not, because autocast kept its copy.
+`_to_copy` is a cast, and `mm` is the product. The second product costs one cast less: autocast casts `x` again, but has kept its copy of `weight`.
 
-Autocast leaves some calls alone: in-place variants, calls with `out=` or an explicit `dtype=`, and operations on float64 tensors (documentation, ["Op Eligibility"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
+Autocast leaves some calls alone: in-place variants, calls with `out=` or an explicit `dtype=`, and operations on float64 tensors (["Op Eligibility"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 """
 
 # %%
@@ -558,7 +552,7 @@ with torch.autocast(device, dtype=torch.bfloat16):
 """
 ## The cache of casts
 
-Autocast's **cast cache** holds the 16-bit copies of float32 *leaf* tensors that require a gradient, which in a training loop are the weights of *lower* operations. A weight that a region uses ten times is cast once. The copies live until the outermost region ends. `cache_enabled=False` switches the cache off:
+Autocast's **cast cache** holds the 16-bit copies of float32 *leaf* tensors that require a gradient, which in a training loop are the weights of *lower* operations. The copies live until the outermost region ends. `cache_enabled=False` switches the cache off:
 """
 
 
@@ -596,9 +590,7 @@ show(
 
 # %% [markdown]
 """
-The 16-bit copies come *in addition to* the float32 weights, so mixed precision does not halve the memory of weights.
-
-Now a weight changes inside the region, between two products:
+Now a weight changes inside a region, between two products:
 """
 
 # %%
@@ -627,7 +619,7 @@ print("after the end of the region:  ", products[2])
 
 # %% [markdown]
 """
-If a whole training loop runs inside one region, every step changes the weights, but every forward pass reuses the 16-bit copies made in step 1. That happened in Flow-Factory, a library that trains image generators, where the loss stayed flat
+If a whole training loop runs inside one region, every forward pass reuses the 16-bit copies made in step 1. That kept the loss flat in Flow-Factory, a library that trains image generators
 ([pull request 186](https://github.com/X-GenGroup/Flow-Factory/pull/186)). Enter a new region for each forward pass.
 """
 
@@ -635,7 +627,7 @@ If a whole training loop runs inside one region, every step changes the weights,
 """
 ## Regions inside regions
 
-Regions can be nested. A region entered with `enabled=False` is a **disabled region**: inside it, nothing is cast. The innermost region applies; when it ends, the enclosing one applies again.
+Regions can be nested; the innermost one applies. In a **disabled region**, entered with `enabled=False`, nothing is cast.
 """
 
 # %%
@@ -651,10 +643,10 @@ print("no region:                ", name_of((matrix @ matrix).dtype))
 
 # %% [markdown]
 """
-So a model can enter a region in its own `forward` and still be called from a training loop that has one of the same dtype. With another dtype, the inner region needs `cache_enabled=False`: otherwise, a weight that the outer region has cast comes out of the cache in the outer dtype, and the product raises an error.
-Autocast state is per thread. Threads that you start yourself do not inherit the region; a model run there must enter its own.
+So a model can enter a region in its own `forward` and still be called in another of the same dtype. With another dtype, the inner region needs `cache_enabled=False`: otherwise, a weight comes out of the cache in the outer dtype, and the product raises an error.
+Autocast state is per thread, so threads that you start do not inherit the region.
 
-Now a product comes out of a bfloat16 region and goes into a disabled one, where it meets a float32 matrix:
+Next, a bfloat16 product meets a float32 matrix in a disabled region:
 """
 
 
@@ -686,7 +678,7 @@ print("hidden @ matrix in the disabled region:", outcome)
 
 # %% [markdown]
 """
-In the network below, the second linear layer is in a disabled region, and nothing casts its input. Which boxes must join the disabled region so that the error goes away? Does the answer change when you switch to CUDA's policies?
+Below, the second linear layer is in a disabled region. Which boxes must join it so that the error goes away? Does the answer change with CUDA's policies?
 """
 
 # %%
@@ -696,7 +688,7 @@ explore_autocast(["region", "region", "region", "disabled", "region", "region"])
 """
 <details><summary>Answer</summary>
 
-On a CPU, the first linear layer must join: it is the only box before the error that lowers the dtype, and `layer_norm` and `gelu` return the dtype that they get. On CUDA there is no error to begin with, because `layer_norm` returns float32.
+On a CPU, the first linear layer must join, because it is the only box before the error that lowers the dtype. On CUDA there is no error to begin with, because `layer_norm` returns float32.
 </details>
 """
 
@@ -704,16 +696,16 @@ On a CPU, the first linear layer must join: it is the only box before the error 
 """
 ### Predict the dtypes
 
-If you can predict dtypes, you can spot a product computed at too low a precision before you run the code. Find the dtypes of a program without running it.
+If you can predict dtypes, you can spot a loss of precision before you run the code.
 
 `predict_dtypes(program, dtypes, policies) -> dict`
 
-- **In** `program`: a list of steps. `"enter"` begins a region, a disabled one if `lower` is None; `{"do": "leave"}` ends the innermost. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` names the result of an operation on two values `y`.
-- **In** `dtypes`: a dict from the inputs' names to names of dtypes (`"float64"`, `"float32"`, `"bfloat16"`, `"float16"`). `policies`: a dict from operations to `"lower"`, `"float32"` or `"widest"`, for every operation.
+- **In** `program`: a list of steps. `{"do": "enter", "lower": "float16"}` begins a region, a disabled one if `lower` is None; `{"do": "leave"}` ends the innermost. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` names the result of an operation on two values `y`.
+- **In** `dtypes`: a dict from the inputs' names to `"float64"`, `"float32"`, `"bfloat16"` or `"float16"`. `policies`: a dict from every operation to `"lower"`, `"float32"` or `"widest"`.
 - **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its new dtype counts from then on.
 - **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. After any casts, the wider dtype wins; float16 and bfloat16 together give float32. Float64 is mixed with other dtypes only under `"widest"`.
 
-With float32 inputs `x` and `w` and the policy `"lower"` for `matmul`, the program `[{"do": "enter", "lower": "bfloat16"}, {"do": "matmul", "of": ["x", "w"], "to": "y"}, {"do": "leave"}]` gives `{"y": "bfloat16"}`.
+With float32 inputs and the policy `"lower"` for `matmul`, the three steps enter, matmul and leave as written above give `{"y": "float16"}`.
 
 <!-- hint: What must you remember besides the dtypes while you go through the steps, and what happens to it at "leave"? -->
 <!-- hint: Keep a list of regions: "enter" appends to it, "leave" takes the last one away, and the last one left counts. For an operation, look up the dtypes of its arguments, decide which policy really applies here, and write down the result's dtype under its name. -->
@@ -748,26 +740,6 @@ def predict_dtypes(program, dtypes, policies):
 check = Check("predict-dtypes")
 
 
-def run_for_real(program, dtypes):
-    values = {name: torch.rand(4, 4).to(getattr(torch, dtype)) for name, dtype in dtypes.items()}
-    results, steps = {}, iter(program)
-
-    def run_region(lower):
-        dtype = torch.bfloat16 if lower is None else getattr(torch, lower)
-        with torch.autocast("cpu", dtype=dtype, enabled=lower is not None):
-            for step in steps:
-                if step["do"] == "leave":
-                    return
-                if step["do"] == "enter":
-                    run_region(step["lower"])
-                    continue
-                result = OPERATIONS[step["do"]](*(values[name] for name in step["of"]))
-                values[step["to"]], results[step["to"]] = result, name_of(result.dtype)
-
-    run_region(None)
-    return results
-
-
 def one_of(*names):
     return names[check.draw.integer(0, len(names))]
 
@@ -798,7 +770,9 @@ with check.property("one region: products, losses, sums"):
         leave,
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(
+        got, {"a": "bfloat16", "b": "float32", "c": "bfloat16", "d": "float32", "e": "bfloat16"}
+    )
 with check.property("nothing is cast before a region or after it"):
     program = [
         apply(one_of(*lowered), "x", "w", "a"),
@@ -814,7 +788,7 @@ with check.property("nothing is cast before a region or after it"):
         apply(one_of(*kept), "h", "g", "k"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(got, dict.fromkeys("adik", "float32") | dict.fromkeys("bfcej", "bfloat16"))
 with check.property(
     "a disabled region inside casts nothing, and the outer one comes back", weight=2
 ):
@@ -833,7 +807,7 @@ with check.property(
         apply(one_of(*lowered), "b", "d", "f"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(got, dict.fromkeys("acje", "bfloat16") | dict.fromkeys("bdif", "float32"))
 with check.property("a float16 region inside a bfloat16 region", weight=2):
     program = [
         enter("bfloat16"),
@@ -847,7 +821,9 @@ with check.property("a float16 region inside a bfloat16 region", weight=2):
         leave,
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(
+        got, {"a": "float16", "b": "float32", "e": "float16", "c": "bfloat16", "d": "float16"}
+    )
 with check.property("a region inside a disabled one casts", weight=2):
     program = [
         enter("bfloat16"),
@@ -862,7 +838,7 @@ with check.property("a region inside a disabled one casts", weight=2):
         apply(one_of(*lowered), "x", "w", "d"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, run_for_real(program, inputs))
+    check.equal(got, {"a": "float16", "b": "float32", "c": "bfloat16", "d": "float32"})
 with check.property("operations whose arguments are float64 are not touched"):
     program = [
         enter("float16"),
@@ -874,7 +850,7 @@ with check.property("operations whose arguments are float64 are not touched"):
     ]
     given = {"big": "float64", "h": "bfloat16"}
     got = check.call(predict_dtypes, program, given, cpu_lists)
-    check.equal(got, run_for_real(program, given))
+    check.equal(got, dict.fromkeys("abc", "float64") | {"d": "float16"})
 with check.property("another device's operations, and a name that is used again"):
     others = {"blend": "lower", "spread": "float32", "join": "widest", "matmul": "float32"}
     program = [
@@ -937,8 +913,8 @@ check.score()
 """
 ## A region of your own
 
-You can write an autocast layer in Python. A **torch function mode** intercepts every call to a torch function, one level above the dispatcher: PyTorch calls the mode's method `__torch_function__` instead of the function. The class below passes the function and its
-arguments to a method `run`, which a subclass defines. What `run` returns is the result of the call. During `run` the mode is off, so calling `func` there calls the original.
+A **torch function mode** intercepts every call to a torch function, above the dispatcher, so you can write an autocast layer in Python. The class below passes the function and its
+arguments to a method `run`, which a subclass defines and which returns the result of the call. During `run` the mode is off, so `func` is the original.
 """
 
 # %% tags=["needed"]
@@ -954,7 +930,7 @@ class FunctionMode(TorchFunctionMode):
 
 # %% [markdown]
 """
-A mode that only reports shows what arrives in `run`:
+A mode that only reports shows what arrives in `run`; `x.is_floating_point()` tells a float tensor from an integer one:
 """
 
 
@@ -974,14 +950,14 @@ with Report():
 """
 ### Your own autocast
 
-Once you have written an autocast layer yourself, you know which arguments it inspects and which it misses. Write the method `run`, so that `with ToyAutocast(policies, lower):` behaves like an autocast region for the functions in `policies`.
+Writing an autocast layer shows which arguments it must inspect. Write the method `run`, so that `with ToyAutocast(policies, lower):` behaves like an autocast region for the functions in `policies`.
 
 `run(self, func, args, kwargs)`
 
 - **In** `self.policies`: a dict from names of functions (`func.__name__`, such as `"matmul"`) to `"lower"`, `"float32"` or `"widest"`. `self.lower`: a 16-bit dtype.
-- **What is cast**: float32, float16 and bfloat16 tensors of any shape, `Parameter`s and tensors without dimensions among them, in `args` and `kwargs`, also inside a list or a tuple there. Leave float64 and integer tensors, Python numbers, and all other arguments unchanged. Gradients flow through the casts.
-- **Out**: what `func` returns for the cast arguments. `"lower"` casts to `self.lower`, `"float32"` to float32. `"widest"` casts all of these tensors to float32 if at least one of them is float32; otherwise it casts nothing. A function that is not in the dict is called with its arguments unchanged.
-- **Limits**: no `torch.autocast`. Do not modify lists that the caller passes in. You need not handle a cache, nested lists, `out=`, or float16 mixed with bfloat16 under `"widest"`.
+- **What is cast**: float32, float16 and bfloat16 tensors of any shape, `Parameter`s and tensors without dimensions among them, in `args` and `kwargs`, also inside a list or a tuple there. All other arguments, float64 and integer tensors included, stay unchanged. Gradients flow through the casts.
+- **Out**: what `func` returns for the cast arguments. `"lower"` casts to `self.lower`, `"float32"` to float32, and `"widest"` to float32 if one of these tensors is float32. Functions that are not in the dict get their arguments unchanged.
+- **Limits**: no `torch.autocast`, and no change to lists that the caller passes in. You need not handle a cache, nested lists, `out=`, or float16 mixed with bfloat16 under `"widest"`.
 
 With `ToyAutocast({"matmul": "lower"}, torch.bfloat16)`, the product `x @ w` of two float32 tensors has the dtype `torch.bfloat16`.
 
@@ -1032,16 +1008,30 @@ lists = {
 }
 
 
+@contextlib.contextmanager
+def gradient_asked():
+    try:
+        yield
+    except Exception as error:
+        is_missing = "does not require grad" in str(error)
+        check.true(
+            not is_missing,
+            "the gradient is missing: autograd does not reach the Parameter from the result",
+        )
+        raise
+
+
 def run_in_toy(steps, lower="bfloat16", with_respect_to=None, **values):
-    return check.call(
-        probes.in_function_mode,
-        ToyAutocast,
-        lists,
-        lower=lower,
-        steps=steps,
-        values=values,
-        with_respect_to=with_respect_to,
-    )
+    with gradient_asked():
+        return check.call(
+            probes.in_function_mode,
+            ToyAutocast,
+            lists,
+            lower=lower,
+            steps=steps,
+            values=values,
+            with_respect_to=with_respect_to,
+        )
 
 
 with check.property('"lower" casts the arguments, not the result'):
@@ -1180,9 +1170,9 @@ check.score()
 """
 ## A training step
 
-In the documentation's recipe ([Typical Mixed Precision Training](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#typical-mixed-precision-training)), the forward pass and the loss are inside the region; the backward pass and the optimizer are outside. Each of these choices has a reason.
+In the documentation's recipe ([Typical Mixed Precision Training](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#typical-mixed-precision-training)), the forward pass and the loss are inside the region; the backward pass and the optimizer are outside.
 
-**The loss inside.** You have measured that `cross_entropy` has the policy float32. Outside the region, the loss of bfloat16 logits is computed in bfloat16, which has two or three decimal digits:
+**The loss inside.** In the region, `cross_entropy` has the policy float32. Outside, the loss of bfloat16 logits is computed in bfloat16:
 """
 
 # %%
@@ -1196,7 +1186,7 @@ print("they differ by more than 0.001:", (inside - outside).abs().item() > 1e-3)
 
 # %% [markdown]
 """
-**The backward pass outside.** It needs no region. Autograd recorded the casts like any other operation, so each backward operation runs in the dtype of its forward operation:
+**The backward pass outside.** Autograd recorded the casts, so each backward operation runs in the dtype of its forward operation without a region:
 """
 
 # %%
@@ -1211,9 +1201,9 @@ print(*(line for line in backward.heard if line.split()[0] in kernels), sep="\n"
 
 # %% [markdown]
 """
-The gradient of the loss starts in float32, a cast brings it to bfloat16 for the product, and a final cast brings it back to float32, the dtype of the weight.
+A cast brings the gradient to bfloat16 for the product, and a final cast brings it back to float32, the dtype of the weight.
 
-Inside a region, the policies apply to backward operations as well. A product that ran in float32 on purpose, because it was in a disabled region, then has a backward pass in bfloat16:
+Inside a region, the policies apply to backward operations as well. Even a product from a disabled region then has a backward pass in bfloat16:
 """
 
 
@@ -1261,25 +1251,25 @@ show(
 
 # %% [markdown]
 """
-PyTorch gives no warning. The documentation of `torch.autocast` says that backward passes under autocast "are not recommended".
+PyTorch gives no warning, although its documentation says that backward passes under autocast "are not recommended".
 
-**The optimizer outside.** If the weights change while the region is still open, its cache becomes stale. Besides, weights and gradients are float32, so the update gains nothing from a region.
+**The optimizer outside.** If the weights change while the region is still open, its cache becomes stale. And the update gains nothing from a region, because weights and gradients are float32.
 
-With float16, one more ingredient is needed between the loss and the optimizer step: the loss scaling of chapter 04, which keeps small gradients from becoming 0.
+With float16, the step also needs the loss scaling of chapter 04.
 """
 
 # %% [markdown] exercise="mixed-step" points=4 minutes=15 difficulty=1
 """
 ### A mixed-precision training step
 
-Extending a region by one line too many costs precision, and no error message tells you so. Write one training step in bfloat16 autocast.
+A region that holds one line too many costs precision, and no error message says so. Write one training step in bfloat16 autocast.
 
 `train_step(model, optimizer, loss_function, inputs, targets) -> float`
 
-- **In** `model`: a module with float32 weights, in training or evaluation mode. `optimizer`: updates its parameters. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. Gradients stored before the call are discarded.
+- **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: updates its parameters. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. Gradients stored before the call are discarded.
 - **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step, and the weights are still float32.
-- **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may run in a disabled region. Those parts must receive `inputs` as they are, and their gradients must have float32 precision.
-- **Limits**: run exactly one forward pass, and do not switch between training and evaluation mode.
+- **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may run in a disabled region: they must receive `inputs` as they are, and their gradients must have float32 precision.
+- **Limits**: exactly one forward pass. Leave the model's mode and its frozen weights as they are. No `torch.optim`, and no use of the optimizer's `state`, `defaults` or `param_groups`.
 
 If the loss is 2.0 at first and 1.5 after one step, two calls on the same batch return `2.0` and `1.5`.
 
@@ -1374,7 +1364,13 @@ def trained(state, batches, learning_rate, **options):
 def same_step(got, expected, before, share):
     """Compare the step itself: where the weights went, to a share of the longest way."""
     for name, start in before.items():
-        atol = share * (expected[name] - start).abs().max().item() + 3e-7
+        way = (expected[name] - start).abs().max().item()
+        atol = share * way + 3e-7
+        is_still = torch.equal(got[name].double(), start.double()) and way > atol
+        check.true(
+            not is_still,
+            f"{name} did not move in the step; expected changes of up to {way:.1e}",
+        )
         check.close(
             got[name], expected[name], rtol=0.0, atol=atol, what=f"{name}, after the last step"
         )
@@ -1451,15 +1447,77 @@ with check.property("the model runs once, in the mode that it is in"):
             probes.training_steps,
             train_step,
             layers=["BatchNorm1d", 3],
-            batches=[(x, y)],
+            batches=[(x, y), (x, y)],
             state=state,
             learning_rate=0.01,
             training=training,
         )
-        means = got["states"][0]["body.running_mean"]
-        expected = x.double().mean(dim=0).float() / 10 if training else torch.zeros(3)
         mode = "training" if training else "evaluation"
-        check.close(means, expected, rtol=1e-3, what=f"the means of a batch norm, in {mode}")
+        for step, share in enumerate((0.1, 0.19)):
+            means = got["states"][step]["body.running_mean"]
+            expected = share * x.double().mean(dim=0).float() if training else torch.zeros(3)
+            what = f"the means of a batch norm after step {step + 1}, in {mode}"
+            check.close(means, expected, rtol=1e-3, what=what)
+with check.property("the model runs no second time, in whichever mode"):
+    # The first layer doubles negative inputs where they are, each time it runs: class 0, which is
+    # never right, gets a score of twice their sum from one pass, and of four times from two.
+    x = -check.draw.integers(4, 3, low=2, high=5).float()
+    got = check.call(
+        probes.training_steps,
+        train_step,
+        layers=[["LeakyReLU", 2.0, True], ["Linear", 3, 2]],
+        batches=[(x, torch.ones(4, dtype=torch.int64))],
+        state={
+            "body.1.weight": torch.tensor([[-1.0] * 3, [0.0] * 3]),
+            "body.1.bias": torch.zeros(2),
+        },
+        learning_rate=0.01,
+    )
+    once = -2 * x.sum(dim=1).mean().item()
+    check.close(
+        got["losses"], [once], rtol=2e-2, what="the loss, where each pass doubles the inputs"
+    )
+    # An embedding scales the rows that it looks up down to a norm of 1, and the step makes them
+    # longer: rows of norm 1 after the step have been looked up again.
+    row = torch.full((1, 4), 0.5)
+    got = check.call(
+        probes.training_steps,
+        train_step,
+        layers=[["Embedding", 5, 4, None, 1.0], ["Linear", 4, 2]],
+        batches=[(check.draw.permutation(5)[:3], torch.zeros(3, dtype=torch.int64))],
+        state={
+            "body.0.weight": 2.0 * row.repeat(5, 1),
+            "body.1.weight": torch.cat([row, -row]),
+            "body.1.bias": torch.zeros(2),
+        },
+        learning_rate=2.0,
+    )
+    norms = got["states"][0]["body.0.weight"].norm(dim=1)
+    check.true(
+        not ((norms - 1).abs() < 0.03).any().item(),
+        "an embedding with max_norm=1 has rows of norm 1 after the step: the model ran once more, "
+        "or the step did not move these rows",
+    )
+with check.property("the given optimizer makes the step, and frozen weights stay as they are"):
+    state = {
+        "body.0.weight": check.draw.normal(6, 4),
+        "body.1.weight": check.draw.normal(3, 4),
+        "body.1.bias": check.draw.normal(3),
+    }
+    batch = check.draw.integers(7, low=0, high=6), check.draw.integers(7, low=0, high=3)
+    got = check.call(
+        probes.training_steps,
+        train_step,
+        layers=[["Embedding", 6, 4, None, None, 2.0, False, False, None, True], ["Linear", 4, 3]],
+        batches=[batch, batch],
+        state=state,
+        learning_rate=0.1,
+    )
+    for step in (0, 1):
+        frozen = got["states"][step]["body.0.weight"]
+        what = f"the weight of a frozen embedding, after step {step + 1}"
+        check.equal(frozen, state["body.0.weight"], what=what)
+    check.written_without("optim", "*SGD*", "Adam*", "state", "param_groups", "defaults")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a float32 part, on another batch, to the last digits"):
@@ -1479,13 +1537,13 @@ check.score()
 r"""
 ## A loss with a small temperature
 
-Autocast knows which operation it is handling, but not what you use the result for. Take a loss that matches two descriptions of the same items, as half of the loss of CLIP (images and their captions) does. Row $i$ of $a$ is the partner of row $i$ of $b$.
-The similarity of two rows is their cosine divided by a small temperature $T$, and each row of $a$ should be most similar to its partner:
+Autocast knows which operation it is handling, but not what you use the result for. Half of the loss of CLIP matches two descriptions of the same items, images and captions: row $i$ of $a$ should be most similar to its partner, row $i$ of $b$.
+Similarity is the cosine divided by a small temperature $T$:
 
 $$s_{ij} = \frac{1}{T} \, \frac{a_i \cdot b_j}{\lVert a_i \rVert \lVert b_j \rVert} \qquad\qquad
 \text{loss} = \frac{1}{n} \sum_i \Big( \log \sum_j e^{s_{ij}} - s_{ii} \Big)$$
 
-A single matrix product gives all the cosines. Here are two ways to write the loss for use in a region:
+One matrix product gives all the cosines. Here are two ways to write the loss:
 """
 
 
@@ -1541,9 +1599,9 @@ with torch.autocast(device, dtype=torch.bfloat16):
 
 # %% [markdown]
 r"""
-The last line gives the reason: the policy *lower* casts whatever arrives. A `.float()` after the product only stores a number with 8 significant bits in a 32-bit format.
+The last line gives the reason: the policy *lower* casts whatever arrives. A `.float()` after the product cannot restore what was lost.
 
-The cosines lie just below 1, where neighboring bfloat16 numbers are 1/256 apart: rounding the result alone is off by up to 1/512, and rounding the factors adds about as much. Dividing 1/512 by $T = 0.005$ turns it into an error of 0.4 in $s_{ij}$, an exponent. The plain loss rounds the quotient once more, and near 200 neighboring bfloat16 numbers are 1 apart.
+The cosines lie just below 1, where neighboring bfloat16 numbers are 1/256 apart: rounding the result is off by up to 1/512, and rounding the factors adds about as much. Divided by $T = 0.005$, 1/512 becomes an error of 0.4 in $s_{ij}$. The plain loss also rounds the quotient, and near 200 neighboring bfloat16 numbers are 1 apart.
 """
 
 # %% folded="Figure 3.7: the error of the loss grows as the temperature falls"
@@ -1565,23 +1623,23 @@ axes.legend()
 show(
     figure,
     number="3.7",
-    caption="At small temperatures, the loss in the region is off by several percent or more. Casts to float32 around the product reduce the error but do not remove it.",
+    caption="At the smallest temperatures, the loss in the region is off by several percent. Casts to float32 around the product reduce the error but do not remove it.",
     alt="Relative error of the loss against the temperature, both axes logarithmic. The plain loss's "
-    "error grows as the temperature falls, to about ten percent. With float everywhere it grows to about four "
-    "percent, and is mostly several times smaller. Outside the region the error stays below a hundred-thousandth.",
+    "error grows, with some dips, as the temperature falls. With float everywhere it grows too, but is smaller at most temperatures. "
+    "Outside the region the error is far smaller at all temperatures.",
 )
 
 # %% [markdown] exercise="matching-loss" points=4 minutes=20 difficulty=2
 r"""
 ### A loss that is safe under autocast
 
-A training loop calls its loss inside a region, so a loss that divides by a small temperature has to protect itself. Write the loss of the formula above.
+A training loop calls its loss inside a region, so the loss of the formula above has to protect itself.
 
 `matching_loss(a, b, temperature) -> Tensor`
 
 - **In** `a` and `b`: tensors of shape (rows, features), float32, bfloat16 or float16; the two dtypes may differ. Entries may be as large as float16 allows; each row has a norm of at least 0.01. `temperature`: a Python float of 0.01 or more.
-- **Out**: a zero-dimensional float32 tensor with float32 precision, computed from the values that were passed, outside a region as well as in a bfloat16 or float16 region. The call leaves the autocast state unchanged.
-- Gradients flow to `a` and `b`, each in the dtype of its argument.
+- **Out**: a zero-dimensional float32 tensor with float32 precision, in a bfloat16 or float16 region and outside. Gradients flow to `a` and `b`, each in the dtype of its argument.
+- The call leaves the autocast state unchanged.
 
 With `a = b = torch.eye(2)` and the temperature 1.0, `matching_loss(a, b, 1.0)` returns `0.3133` (rounded).
 
@@ -1604,17 +1662,40 @@ def matching_loss(a, b, temperature):
 
 
 # %% test="matching-loss"
+import numpy as np
+
 check = Check("matching-loss")
 
 
 def true_loss_and_gradients(a, b, temperature):
-    leaves = [a.double().requires_grad_(True), b.double().requires_grad_(True)]
-    rows_a, rows_b = (rows / rows.norm(dim=1, keepdim=True) for rows in leaves)
-    scores = rows_a @ rows_b.T / temperature
-    loss = (scores.logsumexp(dim=1) - scores.diagonal()).mean()
-    slopes = torch.autograd.grad(loss, leaves)
-    kinds = a.dtype, b.dtype
-    return loss.detach().float(), [slope.to(k) for slope, k in zip(slopes, kinds, strict=True)]
+    """The loss and its gradients in NumPy and float64, differentiated by hand."""
+    rows = [view.double().numpy() for view in (a, b)]
+    lengths = [(view**2).sum(axis=1, keepdims=True) ** 0.5 for view in rows]
+    units = [view / length for view, length in zip(rows, lengths, strict=True)]
+    powers = np.exp((units[0] @ units[1].T - 1) / temperature)
+    shares = powers / powers.sum(axis=1, keepdims=True)
+    loss = -np.log(shares.diagonal()).mean()
+    by_scores = (shares - np.eye(len(shares))) / len(shares) / temperature
+    slopes = []
+    for view, unit, length, slope in zip(
+        (a, b), units, lengths, (by_scores @ units[1], by_scores.T @ units[0]), strict=True
+    ):
+        slope = (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / length
+        slopes.append(torch.from_numpy(slope).to(view.dtype))
+    return torch.tensor(loss).float(), slopes
+
+
+@contextlib.contextmanager
+def gradient_asked(of):
+    try:
+        yield
+    except Exception as error:
+        is_missing = "does not require grad" in str(error)
+        check.true(
+            not is_missing,
+            f"the gradient with respect to {of} is missing: autograd does not reach it from the loss",
+        )
+        raise
 
 
 def draw_views(rows, features):
@@ -1645,7 +1726,8 @@ def same_region(product, factors, lower):
 def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
     factors = draw_factors()
     options = {"factors": factors, "lower": lower, "with_respect_to": with_respect_to}
-    got = check.call(probes.in_autocast, matching_loss, a, b, temperature, **options)
+    with gradient_asked("ab"[with_respect_to or 0]):
+        got = check.call(probes.in_autocast, matching_loss, a, b, temperature, **options)
     loss, slopes = true_loss_and_gradients(a, b, temperature)
     region = f"in a {lower} region" if lower else "outside a region"
     check.close(got["output"], loss, rtol=rtol, what=f"the loss {region}")
@@ -1661,6 +1743,9 @@ def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
 
 with check.property("matches the formula outside a region"):
     a, b = draw_views(10, 6)
+    got = check.call(matching_loss, a, 3 * b, 0.02)
+    loss, _ = true_loss_and_gradients(a, 3 * b, 0.02)
+    check.close(got, loss, rtol=3e-4, what="the loss outside a region")
     keeps_digits(a, 3 * b, 0.02, None, with_respect_to=0)
     keeps_digits(a, 3 * b, 0.02, None, with_respect_to=1)
     # Rows of all directions: cosines of either sign, partners that are far apart.
@@ -1710,8 +1795,7 @@ check.score()
 r"""
 ## Float32 islands
 
-A loss is not the only place where 16 bits fail: an intermediate result inside a network can overflow. A normalization layer such as RMSNorm divides its input by the root of the mean of its squares: $x / \sqrt{\text{mean}(x^2) + \epsilon}$.
-The result has root mean square 1 for any $x$ much larger than $\sqrt\epsilon$, but computing it requires squaring $x$. In float16, `x * x` can overflow. On CUDA, `pow` has the policy float32, so `x**2` is safe there; on a CPU it is not. Move the slider to 50 and to 300:
+Intermediate results inside a network can overflow, too. A normalization layer such as RMSNorm computes $x / \sqrt{\text{mean}(x^2) + \epsilon}$. The result has root mean square 1 for any $x$ much larger than $\sqrt\epsilon$, but in float16, `x * x` can overflow. Move the slider from 0.5 to 50 and to 300:
 """
 
 
@@ -1759,12 +1843,12 @@ play(
     draw_norm,
     label="size of the activations",
     values=[0.5, 1, 10, 50, 100, 150, 170, 180, 200, 250, 300, 1000, 10000],
-    start=200,
+    start=0.5,
     number="3.8",
     caption="In float16, the norm returns zeros as soon as the square of the largest entry overflows. The other two formats have the range for it.",
     alt="Left: the size of a normalized vector against that of its input. In float32 and bfloat16 it is 1 "
-    "throughout. In float16 it is 1 and falls to 0 at about 171. Right: at size 200 the six results are "
-    "all 0 in float16, and between minus 1.5 and 1.3 in float32.",
+    "throughout. In float16 it is 1 and falls to 0 at about 171. Right: the six results in both formats, which "
+    "agree at small sizes; beyond 171 all six are 0 in float16.",
 )
 
 # %%
@@ -1778,9 +1862,9 @@ for size in (170.0, 180.0):
 
 # %% [markdown]
 r"""
-At 180, the largest square is above 65,504, the largest number of float16. It becomes inf, the root is inf, and $x / \infty$ is **0**. No nan appears: the layer's output is all zeros, and so is its gradient.
+At 180, the largest square exceeds 65,504, the largest number of float16, so the root is inf and $x / \infty$ is **0**. No nan appears, but output and gradient are all zeros.
 
-A **float32 island** is a part of the network that computes in float32 inside a 16-bit region. If a part contains no matrix product, casts are enough: the normalization layer of
+A **float32 island** is a part of the network that computes in float32 inside a 16-bit region. Without a matrix product, casts are enough: the normalization layer of
 [Llama in transformers](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py) casts its input up and its result back down.
 """
 
@@ -1788,13 +1872,13 @@ A **float32 island** is a part of the network that computes in float32 inside a 
 """
 ### A float32 island
 
-A library layer that needs float32 should not have to be rewritten. Complete a module that wraps any module and runs it in float32, whatever region it is called in.
+A library layer that needs float32 should not have to be rewritten. Complete a module that wraps any other and runs it in float32.
 
 `Float32Island(inner)`, with the method `forward(self, *inputs)`
 
-- **In** `inner`: a module with float32 weights. `inputs`: one or more tensors; floating-point ones are float32, bfloat16 or float16, and reach `inner` as float32. Integers reach it as they are.
+- **In** `inner`: a module with float32 weights. `inputs`: one or more tensors; floating-point ones are float32, bfloat16 or float16, and reach `inner` as float32. Integers and booleans (masks) reach it in their own dtype.
 - **Out**: what `inner` returns for these inputs outside any region, a float32 tensor with float32 precision. The call leaves the autocast state unchanged.
-- Gradients with respect to the weights of `inner` are those of a float32 computation; each floating-point input receives a gradient in its own dtype. Run `inner` exactly once, without changing its training or evaluation mode.
+- Gradients with respect to the weights of `inner` are those of a float32 computation; each floating-point input receives a gradient in its own dtype. Run `inner` exactly once, in the mode that it is in.
 
 In a bfloat16 region, `Float32Island(torch.nn.Linear(4, 2))(x).dtype` is `torch.float32`, also if `x` is bfloat16.
 
@@ -1846,17 +1930,31 @@ def same_region(product, factors, lower):
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
+@contextlib.contextmanager
+def gradient_asked():
+    try:
+        yield
+    except Exception as error:
+        is_missing = "does not require grad" in str(error)
+        check.true(
+            not is_missing,
+            "the gradient is missing: autograd reaches neither inputs nor weights from the output",
+        )
+        raise
+
+
 def on_island(layers, state, *inputs, lower="bfloat16", factors=None, training=True):
-    return check.call(
-        probes.wrapped_in_autocast,
-        Float32Island,
-        layers=layers,
-        inputs=list(inputs),
-        state=state,
-        factors=factors or draw_factors(),
-        lower=lower,
-        training=training,
-    )
+    with gradient_asked():
+        return check.call(
+            probes.wrapped_in_autocast,
+            Float32Island,
+            layers=layers,
+            inputs=list(inputs),
+            state=state,
+            factors=factors or draw_factors(),
+            lower=lower,
+            training=training,
+        )
 
 
 with check.property("outside a region it returns what the module inside returns"):
@@ -1919,6 +2017,17 @@ with check.property("integers reach the module inside as they are"):
     rows = state["weight"][ids].double() * shares.double().unsqueeze(1)
     expected = torch.stack([rows[:2].sum(dim=0), rows[2:].sum(dim=0)]).float()
     check.close(got["output"], expected, atol=1e-5, what="integers, integers and floats")
+with check.property("booleans reach the module inside as they are"):
+    given = ["TransformerEncoderLayer", 4, 1, 6, 0.0]
+    made = torch.nn.TransformerEncoderLayer(*given[1:])
+    state = {
+        name: check.draw.normal(*value.shape, equal_sizes=True)
+        for name, value in made.state_dict().items()
+    }
+    made.load_state_dict(state)
+    x, mask = check.draw.normal(5, 4), torch.ones(5, 5, dtype=torch.bool).triu(1)
+    got = on_island(given, state, x, mask)
+    check.close(got["output"], made(x, mask).detach(), atol=1e-4, what="attention with a mask")
 with check.property("the module inside runs once, in the mode that it is in"):
     # Each training pass of a batch norm moves its means by a tenth, and an evaluation by nothing.
     x, scale = check.draw.normal(8, 3, mean=5.0), check.draw.uniform(3, low=0.5, high=2.0)
@@ -1969,7 +2078,7 @@ check.score()
 """
 ## A checkerboard, twice
 
-Now train a whole network, the *painter*. Its input is a point's two coordinates; its output should say whether the point lies on a black or a white square. It has four convolutions with 48 channels and BatchNorm between them. We train two copies, starting from the same weights, for 160 steps: one in float32, one in a bfloat16 region.
+The *painter*, four convolutions with BatchNorm between them, takes a point's two coordinates and should say whether the point lies on a black or a white square of a checkerboard. We train it twice from the same weights, in float32 and in a bfloat16 region.
 """
 
 # %% folded="Train: the painter, in float32 and in a region"
@@ -2047,15 +2156,15 @@ show(
     figure,
     number="3.10",
     caption="Single steps differ; both runs take the same course.",
-    alt="Mean squared error against training step, logarithmic. Both curves start at about 0.3 or above and "
-    "fall together to about 0.04 at step 160.",
+    alt="Mean squared error against training step, logarithmic. Both curves start at the same value and "
+    "fall together to a small fraction of it.",
 )
 
 # %% [markdown]
 """
 ## What it saves
 
-Count the bytes of one training step. Weights, gradients and Adam's two running means are float32 in both runs. The **activations**, which autograd keeps for the backward pass, are measured by summing the tensors that autograd saves.
+How many bytes does one training step need? The **activations** are the tensors that autograd keeps for the backward pass.
 """
 
 # %% folded="Measure: the bytes of one training step"
@@ -2120,13 +2229,13 @@ show(
 
 # %% [markdown]
 r"""
-Half is the best case; an operation that computes in float32 inside the region keeps float32 activations. Weights, gradients and optimizer state stay as large as before, and the copies come on top. Mixed precision saves a lot when activations dominate, as they do with large batches, large images, or long texts.
+Mixed precision saves most when activations dominate, as with large batches, images, or texts. Half is the best case, because a float32 operation keeps float32 activations.
 
-It can also cost memory. With $n$ weights and activations of $A$ bytes, the columns add up to $16n + A$ for float32 and, if all weights are copied and all activations halved, to $18n + A/2$. The second is smaller only if $A > 4n$, that is, if the activations need more memory than the weights.
+It can also cost memory. With $n$ weights and activations of $A$ bytes, the columns add up to $16n + A$ for float32 and, if all weights are copied and all activations halved, to $18n + A/2$. The second is smaller only if $A > 4n$: the activations must need more memory than the weights.
 
 ## What it costs, and when it does not pay
 
-How much faster a region is depends on the machine. The next cell measures yours, using one thread if it is a CPU: a product of two square matrices in float32, against the same product in a region, casts included. It stops before sizes that would take too long.
+The next cell compares, on your machine, a product of square matrices in float32 with the same product in a region, casts included (on a CPU with one thread).
 """
 
 
@@ -2205,13 +2314,12 @@ show(
 
 # %% [markdown]
 """
-For small products the region is slower, because the casts cost more than the faster product saves. On a GPU, launching a kernel can take longer than a small product, so look at 2048 and 4096 there. For large products, the outcome depends on the processor: with instructions for a format (AVX-512 BF16 or AMX on x86, tensor cores on a
-GPU), they can gain. Without them, PyTorch still computes the product and can take longer than in float32; compare the two curves above.
+For small products, the casts cost more than the faster product saves; on a GPU, where launching a kernel can take longer than the product, look at 2048 and 4096. Large products can gain if the processor has instructions for the format (AVX-512 BF16 or AMX on x86, tensor cores on a GPU); without them, they can take longer than in float32.
 
 ### The whole step, and memory bandwidth
 
-Training is more than products. The optimizer works in float32 in both cases. And operations such as ReLU do so little arithmetic that the speed of memory can limit them. If their input is 16 bits wide already, they have half as many bytes to move, so 16-bit tensors can speed up a step even where no matrix product is involved. The next cell
-measures three such operations, and whole training steps of the painter and of a network with wider layers.
+Operations such as ReLU do so little arithmetic that memory bandwidth can limit them. On 16-bit input, they have half as many bytes to move. The next cell
+measures three such operations, and whole training steps of the painter and of a wider network.
 """
 
 
@@ -2272,16 +2380,16 @@ del many, model, run
 
 # %% [markdown]
 """
-A ratio above 1 means that bfloat16 is faster. Compare each forward pass with its whole step: the step also contains the optimizer, which gains nothing. A network of small layers can even run slower in a region.
+A ratio above 1 means that bfloat16 is faster. The optimizer, which works in float32 in both cases, gains nothing, and a network of small layers can even run slower in a region.
 
-Micikevicius et al. (section 1) report that GPUs of their time did 2 to 8 times as much arithmetic per second in float16 as in float32. That factor applies to arithmetic only; a training step also has other parts, so measure the whole step before you expect it. A run that waits for its data, or for kernels to be launched, is not limited by arithmetic.
+Micikevicius et al. (section 1) report that GPUs of their time did 2 to 8 times as much arithmetic per second in float16. A run that waits for its data or for kernels to be launched gains less, so measure the whole step.
 """
 
 # %% [markdown]
 """
 ## Bug hunt: the positions that fell together
 
-A transformer with rotary embeddings rotates the query and key vectors of each token (the vectors that attention compares) by angles that depend on its position: each angle is the position times a frequency. The function below computes all angles of a text. Its author tested it in float32 and on short texts. In a bfloat16 region, on long texts, the model mixed up neighboring tokens.
+A transformer with rotary embeddings (Su et al., 2021) rotates the vectors that attention compares by angles: each angle is the position of the token times a frequency. The function below computes all angles of a text. Its author tested it in float32 and on short texts. In a bfloat16 region, on long texts, the model mixed up neighboring tokens.
 """
 
 
@@ -2336,13 +2444,13 @@ show(
 """
 ### Bug hunt: angles for long texts
 
-Models with rotary embeddings are trained in regions, and their texts get longer. Find out, in cells of your own, where the angles go wrong and why short texts hide it. Then write a function that can be called in any region.
+Models with rotary embeddings are trained in regions, on long texts. Find out, in cells of your own, where the angles go wrong and why short texts hide it. Then write a function that works in any region.
 
 `position_angles(positions, frequencies) -> Tensor`
 
-- **In** `positions`: int64 or float32, of shape (n,), from 0 to a million; float32 positions may have a fraction. `frequencies`: float32, of either sign, of shape (m,).
-- **Out**: a float32 tensor of shape (n, m), each position times each frequency, exact to float32's rounding, in a region and outside. The call leaves the autocast state unchanged.
-- Gradients flow to the frequencies.
+- **In** `positions`: int64 or float32, of shape (n,), from 0 to a million, in any order; float32 positions may have a fraction. `frequencies`: float32, of either sign, of shape (m,).
+- **Out**: a float32 tensor of shape (n, m), each position times each frequency, exact to float32's rounding, in a region and outside. Gradients flow to the frequencies.
+- The call changes neither its arguments nor the autocast state.
 
 In a bfloat16 region, `position_angles(torch.tensor([1000, 1001]), torch.ones(1))` returns `[[1000.0], [1001.0]]`.
 
@@ -2383,20 +2491,34 @@ def same_region(product, factors, lower):
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
+@contextlib.contextmanager
+def gradient_asked():
+    try:
+        yield
+    except Exception as error:
+        is_missing = "does not require grad" in str(error)
+        check.true(
+            not is_missing,
+            "the gradient is missing: autograd does not reach the frequencies from the angles",
+        )
+        raise
+
+
 def angles_in_region(
     positions, frequencies, lower="bfloat16", with_respect_to=None, grad_output=None
 ):
     factors = draw_factors()
-    got = check.call(
-        probes.in_autocast,
-        position_angles,
-        positions,
-        frequencies,
-        factors=factors,
-        lower=lower,
-        with_respect_to=with_respect_to,
-        grad_output=grad_output,
-    )
+    with gradient_asked():
+        got = check.call(
+            probes.in_autocast,
+            position_angles,
+            positions,
+            frequencies,
+            factors=factors,
+            lower=lower,
+            with_respect_to=with_respect_to,
+            grad_output=grad_output,
+        )
     expected = exact_angles(positions, frequencies)
     check.close(got["output"], expected, rtol=1e-6, what=f"the angles, region {lower}")
     return got, factors
@@ -2414,6 +2536,12 @@ with check.property("returns position times frequency outside a region"):
     ):
         got = check.call(position_angles, given, frequencies)
         check.close(got, exact_angles(given, frequencies))
+    # In any order: what is added up from one position to the next is off at the small ones.
+    given = torch.tensor([999_999.75, 0.25, 500_000.5, 1.0, 3.0]) + check.draw.integer(0, 2) / 4
+    frequencies = check.draw.uniform(4, low=0.6) * torch.tensor([1.0, -1.0, -1.0, 1.0])
+    got = check.call(probes.after_call, position_angles, given, frequencies)
+    check.close(got["output"], exact_angles(given, frequencies), what="large and small positions")
+    check.equal(got["arguments"], [given, frequencies], what="the arguments after the call")
 with check.property("neighbors beyond 1000 stay distinct in a bfloat16 region", weight=4):
     positions = torch.arange(6) + 1001 + 2 * check.draw.integer(0, 500)
     frequencies = check.draw.uniform(3, low=0.01)
@@ -2453,10 +2581,10 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-`tensordot` computes a matrix product, which has the policy *lower*. It casts both factors to bfloat16, including the positions that were just cast to float32. From 1024 to 2048, neighboring numbers of bfloat16 are 8 apart, so about eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug although their angles are slightly off: frequencies and products are rounded as well.
+`tensordot` computes a matrix product, and its policy *lower* casts both factors to bfloat16, even positions that were just cast to float32. From 1024 to 2048, neighboring bfloat16 numbers are 8 apart, so about eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug.
 
-Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)); their angles are computed in a disabled region now. In 2026, an image model of diffusers whose positions begin at 65,536 drew a single flat color in a bfloat16 region
-([issue 13920](https://github.com/huggingface/diffusers/issues/13920)). At that size, neighboring numbers are 512 apart, so all positions in an image rounded to the same number.
+Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)). In 2026, an image model of diffusers whose positions begin at 65,536, where neighboring numbers are 512 apart, drew a single flat color in a bfloat16 region
+([issue 13920](https://github.com/huggingface/diffusers/issues/13920)).
 </details>
 """
 
@@ -2466,99 +2594,80 @@ Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull requ
 
 | where | what to know |
 | --- | --- |
-| PyTorch | [`torch.autocast`](https://docs.pytorch.org/docs/stable/amp.html#autocasting)`(device_type, dtype=, enabled=, cache_enabled=)`. The older `torch.cuda.amp.autocast` is deprecated and warns |
-| custom autograd functions | [`torch.amp.custom_fwd` and `custom_bwd`](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#autocast-and-custom-autograd-functions): the backward pass gets the region of the forward pass |
-| an operation that raises | `binary_cross_entropy` raises an error in a CUDA region: use `binary_cross_entropy_with_logits` ([documentation](https://docs.pytorch.org/docs/stable/amp.html#prefer-binary-cross-entropy-with-logits-over-binary-cross-entropy)) |
+| PyTorch | [`torch.autocast`](https://docs.pytorch.org/docs/stable/amp.html#autocasting); the older `torch.cuda.amp.autocast` is deprecated |
+| custom autograd functions | [`torch.amp.custom_fwd` and `custom_bwd`](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#autocast-and-custom-autograd-functions) |
+| `binary_cross_entropy` | raises an error in a CUDA region: use `binary_cross_entropy_with_logits` ([documentation](https://docs.pytorch.org/docs/stable/amp.html#prefer-binary-cross-entropy-with-logits-over-binary-cross-entropy)) |
 | transformers, Accelerate | `TrainingArguments(bf16=True)` or `fp16=True` ([Trainer](https://huggingface.co/docs/transformers/main_classes/trainer)); [`Accelerator(mixed_precision="bf16")`](https://huggingface.co/docs/accelerate/usage_guides/mixed_precision) |
-| Lightning | `Trainer(precision="bf16-mixed")` is a region; `"bf16-true"` converts the whole model ([precision](https://lightning.ai/docs/pytorch/stable/common/precision_basic.html)) |
+| Lightning | `Trainer(precision="bf16-mixed")`; `"bf16-true"` converts the model ([precision](https://lightning.ai/docs/pytorch/stable/common/precision_basic.html)) |
 | FSDP | [`fully_shard`](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html)`(module, mp_policy=MixedPrecisionPolicy(param_dtype=, reduce_dtype=))`: casts by module, not by operation |
-| Keras, JAX | Keras: [`keras.mixed_precision.set_global_policy("mixed_bfloat16")`](https://keras.io/api/mixed_precision/), by layer. JAX has no regions: [Flax](https://flax.readthedocs.io/en/latest/api_reference/flax.linen/layers.html) modules take `dtype=` for computing and `param_dtype=` for storing |
+| Keras, Flax | [`keras.mixed_precision.set_global_policy("mixed_bfloat16")`](https://keras.io/api/mixed_precision/); [Flax](https://flax.readthedocs.io/en/latest/api_reference/flax.linen/layers.html) modules take `dtype=` and `param_dtype=` |
 | other hardware | [`torch.autocast("mps")`, `"xpu"`](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference): the same idea with other lists |
-
-A library whose kernels have no 16-bit version raises an error inside a region. Call it in a float32 island.
+| kernels without a 16-bit version | raise an error inside a region: call them in a float32 island |
 """
 
 # %% [markdown]
 """
 ## Recap
 
-1. After `.half()`, weights, gradients and optimizer state are 16-bit, so small squares, updates and even Adam's ε round to 0. Autocast keeps the weights in float32, chooses a dtype for the operations on its lists, and leaves the rest alone.
-2. There are three policies, lower, float32 and widest. Which policy an operation has depends on the kind of device; running it once on float32 and once on 16-bit arguments reveals it.
-3. Autocast is a layer of the dispatcher that casts the arguments of one call. It keeps 16-bit copies of weights until the outermost region ends, and does not notice if a weight changes.
+1. After `.half()`, small squares, small updates and even Adam's ε round to 0. Autocast keeps the weights in float32 and chooses a dtype only for the operations on its lists.
+2. An operation's policy is lower, float32 or widest, and depends on the kind of device.
+3. Autocast keeps 16-bit copies of weights until the outermost region ends, even if a weight changes.
 4. The forward pass and the loss belong inside the region, the backward pass and the optimizer outside.
-5. A product undoes a `.float()` in front of it. Computing a product in float32 inside a region requires a disabled region and a cast of its 16-bit inputs.
-6. Try bfloat16 first, name the dtype, and measure a whole training step before you believe a speedup.
+5. A float32 product inside a region requires a disabled region and a cast of its 16-bit inputs.
+6. Try bfloat16 first, name the dtype, and measure whole training steps.
 
 ### Test yourself
 
-<details><summary>1. A model was converted with .half(). Its loss is fine in step 1 and nan in step 2. Name a reason that has nothing to do with the loss.</summary>
+<details><summary>1. After .half(), a model's loss is fine in step 1 and nan in step 2. Name a reason.</summary>
 
-Adam's epsilon of 1e-8 is 0 in float16, and so is a thousandth of a small gradient's square. The update is a nonzero number divided by 0, or 0 / 0 where the gradient is exactly 0.
+In float16, Adam's epsilon of 1e-8 is 0, and so is a thousandth of a small gradient's square, so Adam divides by 0.
 </details>
 
-<details><summary>2. In a bfloat16 region on a CPU, what is the dtype of softmax(x @ w), and what is it on CUDA?</summary>
+<details><summary>2. A whole training loop runs in one region, and the loss does not move. Why?</summary>
 
-Bfloat16 on the CPU, where autocast does not touch softmax; float32 on CUDA.
+Every forward pass uses the cached 16-bit copies of the first step's weights.
 </details>
 
-<details><summary>3. The forward pass, the backward pass and the optimizer of all steps are in one region. The loss does not move. Why?</summary>
+<details><summary>3. A model has a billion weights, and its batch is one short text. How much memory does autocast save?</summary>
 
-The cache holds the 16-bit copies of the first step's weights until the region ends, and every later forward pass uses them.
-</details>
-
-<details><summary>4. Inside a bfloat16 region, somebody writes (a.float() @ b.float()).float(). How precise is the result?</summary>
-
-Two to three decimal digits, those of bfloat16. The product casts its arguments down, and the last cast only stores the number in a wider format.
-</details>
-
-<details><summary>5. A model has a billion weights, and its batch is one short text. How much memory does autocast save?</summary>
-
-Little or none. It halves activations, of which there are few here, and adds 16-bit copies of the weights.
-</details>
-
-<details><summary>6. On a T4, torch.cuda.is_bf16_supported() returns True. Should you train in bfloat16 there?</summary>
-
-Not for speed. The answer counts emulation; with `including_emulation=False` it is False. Use float16 with a scaler, or float32.
+None; it may even cost memory, because it halves the few activations and adds 16-bit copies of the weights.
 </details>
 
 ### References
 
-- PyTorch documentation, ["Automatic Mixed Precision package"](https://docs.pytorch.org/docs/stable/amp.html): `torch.autocast`, "Op Eligibility", "Autocast Op Reference".
-- PyTorch documentation, ["Automatic Mixed Precision examples"](https://docs.pytorch.org/docs/stable/notes/amp_examples.html): "Typical Mixed Precision Training".
-- PyTorch documentation, ["Fake tensor"](https://docs.pytorch.org/docs/stable/torch.compiler_fake_tensor.html), and ["Extending PyTorch"](https://docs.pytorch.org/docs/stable/notes/extending.html): torch function modes and dispatch modes.
-- PyTorch documentation, ["CUDA semantics"](https://docs.pytorch.org/docs/stable/notes/cuda.html): TF32 and its switches.
+- PyTorch documentation: ["Automatic Mixed Precision package"](https://docs.pytorch.org/docs/stable/amp.html); ["Fake tensor"](https://docs.pytorch.org/docs/stable/torch.compiler_fake_tensor.html); ["Extending PyTorch"](https://docs.pytorch.org/docs/stable/notes/extending.html).
 - P. Micikevicius et al., "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), ICLR 2018, section 3.
 - D. Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
-- A. Radford et al., "Learning Transferable Visual Models From Natural Language Supervision", [arXiv:2103.00020](https://arxiv.org/abs/2103.00020), 2021, section 2.3 (the matching loss and its temperature).
+- A. Radford et al., "Learning Transferable Visual Models From Natural Language Supervision", [arXiv:2103.00020](https://arxiv.org/abs/2103.00020), 2021, section 2.3.
 - J. Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), 2021, section 3.
 
 ### Glossary
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| mixed precision | 混合精度 | several float formats in one training run, each used where it suffices |
-| autocast | 自动类型转换 | chooses a dtype for the operations on its lists while it is on |
+| mixed precision | 混合精度 | several float formats in one training run, each where it suffices |
+| autocast | 自动类型转换 | chooses a dtype for the operations on its lists |
 | autocast region | autocast 区域 | all operations that run while autocast is on |
-| policy | 转换策略 | what autocast does to an operation: lower, float32 or widest |
-| half precision | 半精度 | float16, 5 bits of exponent and 10 of fraction |
-| bfloat16 | 脑浮点格式 | float32's 8 bits of exponent, and 7 of fraction |
-| TF32 | TF32 格式 | float32's 8 bits of exponent and float16's 10 of fraction, inside a product of float32 tensors |
+| policy | 转换策略 | what autocast does to an operation |
+| half precision | 半精度 | float16: 5 bits of exponent, 10 of fraction |
+| bfloat16 | 脑浮点格式 | 8 bits of exponent, 7 of fraction |
+| TF32 | TF32 格式 | 8 bits of exponent, 10 of fraction, inside a product |
 | master weights | 主权重 | the float32 weights that the optimizer updates |
 | type promotion | 类型提升 | the rule by which mixed dtypes give the wider one |
-| dispatcher | 调度器 | the part of PyTorch that passes each call from layer to layer |
+| dispatcher | 调度器 | the part of PyTorch that passes each call through its layers |
 | dispatch mode | 分发模式 | Python code that sees each call of a kernel |
-| torch function mode | torch 函数模式 | Python code that sees each call of a function of torch |
-| fake tensor | 伪张量 | a tensor with shape, dtype and device, and no data |
+| torch function mode | torch 函数模式 | Python code that sees each call of a torch function |
+| fake tensor | 伪张量 | a tensor without data |
 | cast cache | 转换缓存 | the 16-bit copies of weights that a region keeps |
-| disabled region | 禁用区域 | a region inside another in which nothing is cast |
-| float32 island | float32 孤岛 | a part of a network that computes in float32 inside a 16-bit region |
-| activation | 激活值 | an intermediate result of the forward pass; many are kept for the backward pass |
-| rotary embedding | 旋转位置编码 | position as an angle by which queries and keys are turned |
+| disabled region | 禁用区域 | a region in which nothing is cast |
+| float32 island | float32 孤岛 | a part that computes in float32 inside a region |
+| activation | 激活值 | an intermediate result that autograd keeps for the backward pass |
+| rotary embedding | 旋转位置编码 | position as an angle by which attention's vectors are turned |
 """
 
 # %% [markdown]
 """
-Here is what you predicted in this chapter.
+Your predictions in this chapter:
 """
 
 # %% folded="What you predicted"

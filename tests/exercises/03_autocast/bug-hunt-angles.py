@@ -187,3 +187,15 @@ def position_angles(positions, frequencies):
 # %% wrong: frequencies without their sign
 def position_angles(positions, frequencies):
     return positions.float()[:, None] * frequencies.abs()
+
+
+# %% wrong: adds the angles up from one position to the next
+def position_angles(positions, frequencies):
+    places = positions.float()
+    steps = torch.cat([places[:1], places.diff()])
+    return (steps.unsqueeze(1) * frequencies).cumsum(dim=0)
+
+
+# %% wrong: turns the positions into a column where they are
+def position_angles(positions, frequencies):
+    return positions.unsqueeze_(1).float() * frequencies.unsqueeze(0)

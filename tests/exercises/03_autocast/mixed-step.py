@@ -175,7 +175,7 @@ def train_step(model, optimizer, loss_function, inputs, targets):
 
     with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
         loss = loss_function(model(inputs), targets)
-    weights = list(model.parameters())
+    weights = [w for w in model.parameters() if w.requires_grad]
     for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
         weight.grad = slope
     optimizer.step()
@@ -321,3 +321,102 @@ def train_step(model, optimizer, loss_function, inputs, targets):
         return loss
 
     return optimizer.step(compute_loss).item()
+
+
+# %% wrong: an SGD of its own takes the step
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    own = torch.optim.SGD(model.parameters(), lr=optimizer.param_groups[0]["lr"])
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    own.step()
+    return loss.item()
+
+
+# %% wrong: the optimizer's state is cleared after the step
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    optimizer.state.clear()
+    return loss.item()
+
+
+# %% wrong: an extra forward pass in evaluation mode before the step
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        model(inputs)
+    model.train(was_training)
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: an extra forward pass in evaluation mode after the step
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        model(inputs)
+    model.train(was_training)
+    return loss.item()
+
+
+# %% wrong: leaves the model in evaluation mode
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    model.eval()
+    return loss.item()
+
+
+# %% wrong: leaves the model in training mode
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    model.train()
+    return loss.item()
+
+
+# %% wrong: trains frozen weights, too
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    model.requires_grad_(True)
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
