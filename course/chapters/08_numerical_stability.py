@@ -2,12 +2,12 @@
 r"""
 # 08 · Numerical stability
 
-The classifier below is one matrix $W$. Its input $x$ is an image of a handwritten digit, 8 × 8 pixels with values from 0 to 16, and $z = xW$ are its ten **logits**, one for each digit. Softmax turns them
+The classifier below is one matrix $W$. Its input $x$ is an image of a handwritten digit, and $z = xW$ are its ten **logits**, one for each digit. Softmax turns them
 into probabilities, and the loss is the negative logarithm of the probability of the right digit:
 
 $$p_k = \frac{e^{z_k}}{\sum_j e^{z_j}} \qquad\qquad \text{loss} = -\log p_{\text{right}}$$
 
-The function `loss_by_the_book` is this formula. Training with it does not survive the fourth step.
+The function `loss_by_the_book` is this formula. Its training does not survive the fourth step.
 
 **中文**: 本章讲数值稳定性：上溢与下溢、灾难性抵消、log-sum-exp 与融合损失、掩码 softmax、梯度中的 nan 及其定位。
 """
@@ -103,11 +103,11 @@ for name, losses, weights in (
 
 # %% [markdown]
 """
-A step of 0.1 is too large for these data, so the loss rises in both runs. One of them recovers. The other cannot: nearly everything that is computed from a nan is nan again, and an accuracy of 0.10 is guessing.
+A step of 0.1 is too large for these data, so the loss rises in both runs. One recovers. The other cannot, because nearly everything that is computed from a nan is nan; an accuracy of 0.10 is guessing.
 
 > **After this chapter, you will be able to**
 >
-> - predict where `exp`, `log`, `sqrt` and a subtraction leave the range or the precision of a format;
+> - predict where `exp`, `log` and a subtraction leave the range or the precision of a format;
 > - compute softmax, cross entropy and their gradients for logits of any size;
 > - compute a variance in one pass without losing its digits;
 > - keep nan out of the gradients of `where`, `sqrt` and fully masked rows;
@@ -134,9 +134,9 @@ for y in (1e-5, 1e-50, 1e5, 1e39):
 
 # %% [markdown]
 """
-The number 1e-50 is stored as 0, and 0 / 0 is nan; 1e39 is stored as inf, and inf / inf is nan. **Mathematically equal expressions are different programs**, and this chapter is about choosing the program.
+Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs**, and this chapter is about choosing the program.
 
-Every format has a largest number and a smallest **normal** number. The **subnormal** numbers below it reach closer to zero, with fewer digits (chapter 02). `torch.finfo` returns the first two limits, and `torch.nextafter` finds the third: one step up from 0.
+Every format has a largest number and a smallest **normal** number. Below it, the **subnormal** numbers reach closer to zero with fewer digits (chapter 02). `torch.finfo` knows the limits, and `torch.nextafter` steps from one number to the next.
 """
 
 # %%
@@ -152,7 +152,7 @@ print(f"after 0, float32 has {torch.nextafter(zero, one).item():.4g}")
 
 # %% [markdown]
 r"""
-A result above the largest number **overflows** to inf. A result closer to zero than about half the smallest subnormal **underflows** to 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either. An exponential leaves the range quickly in both directions.
+A result above the largest number **overflows** to inf. A result closer to zero than half the smallest subnormal **underflows** to 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either.
 """
 
 # %% folded="Where exp leaves the range of each format"
@@ -196,7 +196,7 @@ show(
 
 # %% [markdown]
 """
-This explains the fourth step. Until then both runs had the same weights, so three updates with `cross_entropy` give the logits that broke the other run:
+This explains the fourth step. Until then both runs had the same weights, so three steps with `cross_entropy` give the logits that broke the other run:
 """
 
 # %%
@@ -210,15 +210,14 @@ print(f"and exp(-{gap:.0f}) is {torch.tensor(-gap).exp().item()}")
 
 # %% [markdown]
 r"""
-Nothing overflowed: 42 is well below 88.7. But in one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$. One such image makes the mean of all losses inf. So there are two failures, a large logit that overflows and a
-small probability that underflows, and each needs its own cure.
+Nothing overflowed: 42 is well below 88.7. But in one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$. One such image makes the mean inf. So large logits overflow and small probabilities underflow, and each failure needs its own cure.
 """
 
 # %% [markdown]
 """
 ## Softmax: move the largest logit to zero
 
-Take only the softmax of the formula, and three pairs of logits:
+Take the softmax of three pairs of logits:
 """
 
 
@@ -239,21 +238,21 @@ Softmax offers a way out. Multiply numerator and denominator by $e^{-c}$:
 
 $$\frac{e^{z_k}}{\sum_j e^{z_j}} = \frac{e^{z_k - c}}{\sum_j e^{z_j - c}} \quad\text{for every number } c$$
 
-Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. The only terms that underflow are smaller than $10^{-45}$, and a sum of at least 1 does not change by them. The same shift computes the logarithm of the sum, **log-sum-exp**:
+Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. Terms that underflow are smaller than $10^{-45}$ and do not change such a sum. The same shift computes the logarithm of the sum, **log-sum-exp**:
 
 $$\log \sum_j e^{z_j} = c + \log \sum_j e^{z_j - c}$$
 
 Both shifted forms are accurate (Blanchard, Higham and Higham 2021).
 
-Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf. How many logits have to leave it on the right before the formula fails, and how many on the left? What still goes wrong in the last row of the table when softmax is right?
+Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the yellow part it is subnormal. How many logits have to leave the window on the right before softmax fails, and how many on the left? When does only its logarithm fail?
 """
 
 # %%
-explore_logits([92.0, 91.0, 89.0])
+explore_logits([92, 91, 89])
 
 # %% [markdown]
 """
-One overflow is enough, while an underflow spoils softmax only if it takes all three. In a batch, each row has its own maximum and its own sum. A softmax over the whole batch is something else:
+One overflow is enough, while underflow spoils softmax only if it takes all three. The logarithm is −inf as soon as one probability is 0. In a batch, each row has its own maximum and its own sum; a softmax over the whole batch is something else:
 """
 
 # %%
@@ -266,7 +265,7 @@ print("a sum for each row:               ", torch.softmax(batch, dim=1).sum(dim=
 """
 ### Softmax along a dimension
 
-Every classifier and every attention layer computes a softmax along one dimension of a larger tensor. Write one that works for logits of any size.
+Attention layers compute a softmax along one dimension of a larger tensor. Write one for logits of any size.
 
 `softmax(logits, dim) -> Tensor`
 
@@ -380,11 +379,11 @@ print("labels (1, 0):    ", losses[1.0])
 
 # %% [markdown]
 r"""
-Softmax has thrown away what the logarithm asks for: the second probability, $e^{-1000}$, is stored as 0. Simplify before you compute:
+Softmax has lost what the logarithm asks for: the second probability, $e^{-1000}$, is stored as 0. Simplify before you compute:
 
 $$\log p_k = \log \frac{e^{z_k}}{\sum_j e^{z_j}} = z_k - \log \sum_j e^{z_j} = (z_k - c) - \log \sum_j e^{z_j - c}$$
 
-The last form subtracts $c$ first, so that it never subtracts two huge numbers in the end. It is `torch.log_softmax`. A function that is simplified before it is computed is called **fused**: `cross_entropy` is `log_softmax` followed by the sum over the labels, or by picking one entry if the label is a class.
+The last form never subtracts two huge numbers in the end. It is `torch.log_softmax`. A loss that is simplified before it is computed is called **fused**: `cross_entropy` is `log_softmax` followed by the sum over the labels, or by one entry if the label is a class.
 """
 
 # %% folded="Drawing: two programs for one loss"
@@ -415,14 +414,14 @@ print("labels as probabilities:", as_probabilities.item(), "as a class:", as_cla
 
 # %% [markdown]
 r"""
-Information theory defines $0 \log 0$ as 0, the limit of $p \log p$. IEEE arithmetic sees only the two factors, so the program has to take care of this convention.
+Information theory defines $0 \log 0$ as 0, the limit of $p \log p$. IEEE arithmetic sees only two factors, so the program has to keep this convention.
 """
 
 # %% [markdown] exercise="soft-cross-entropy" points=4 minutes=20 difficulty=2
 r"""
 ### Cross entropy with soft labels
 
-Distillation and label smoothing train on probabilities rather than classes, and padding gives some rows no label at all. Write the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is the softmax of the row.
+Distillation trains on probabilities rather than classes, and padded rows have no label at all. Write the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is its softmax.
 
 `soft_cross_entropy(logits, labels) -> Tensor`
 
@@ -455,8 +454,9 @@ with check.property("agrees with the definition on ordinary logits, one loss per
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float())
-with check.property("labels need not sum to one"):
+with check.property("labels need not sum to one, and a row may have none"):
     logits, labels = check.draw.normal(5, 3), check.draw.uniform(5, 3, low=0.1, high=2.0)
+    labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float())
@@ -531,7 +531,7 @@ With $p = (1, 0)$ and $y = (0.5, 0.5)$ this is $(0.5, -0.5)$, which autograd fou
 """
 ### The gradient of cross entropy, by hand
 
-Kernels that never store the probabilities compute this gradient by its formula. The formula above holds for labels that sum to 1. Take a pen and derive the one for all labels.
+The formula above holds for labels that sum to 1. Derive the one for all labels, with a pen.
 
 `cross_entropy_gradient(logits, labels) -> Tensor`
 
@@ -542,14 +542,14 @@ Kernels that never store the probabilities compute this gradient by its formula.
 `cross_entropy_gradient(torch.tensor([[1000.0, 0.0]]), torch.tensor([[0.5, 0.5]]))` returns `tensor([[0.5, -0.5]])`.
 
 <!-- hint: Write the loss as two sums: one with the labels times the logits, one with the labels times the log-sum-exp. In which of them did "the labels sum to one" come in? -->
-<!-- hint: The log-sum-exp does not depend on k, so it comes out of the sum over k and takes the row's total of labels with it as a factor. Its derivative by a logit is that logit's probability. -->
+<!-- hint: The log-sum-exp does not depend on k, so it comes out of the sum over k and takes the row's total of labels with it as a factor. Its derivative with respect to a logit is that logit's probability. -->
 <!-- hint: Per row: the probabilities, times the sum of the row's labels (`keepdim=True`), minus the labels. -->
 """
 
 
 # %% solution="cross-entropy-gradient"
 def cross_entropy_gradient(logits, labels):
-    """Return the gradient by ``logits`` of the summed cross entropy, shape (rows, classes)."""
+    """Return the gradient, with respect to ``logits``, of the summed cross entropy, shape (rows, classes)."""
     ### BEGIN SOLUTION
     total = labels.sum(dim=1, keepdim=True)
     return torch.softmax(logits, dim=1) * total - labels
@@ -573,13 +573,21 @@ with check.property("agrees with autograd for labels that sum to one"):
     check.close(got, gradient_by_autograd(logits, labels))
 with check.property("agrees with autograd for labels that do not sum to one"):
     logits, labels = check.draw.normal(5, 6), check.draw.uniform(5, 6, low=0.2, high=2.0)
+    labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
-with check.property("is right for logits of a thousand, too"):
+with check.property("is right for logits of a thousand and of -inf, in either dtype"):
     logits = check.draw.normal(3, 7, std=1000.0)
     labels = check.draw.uniform(3, 7, high=0.4)
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=3e-4, atol=1e-5)
+    logits = check.draw.normal(4, 6, std=50.0, dtype=torch.float64)
+    labels = check.draw.uniform(4, 6, low=0.1, dtype=torch.float64)
+    expected = torch.zeros_like(logits)
+    expected[:, 1:] = gradient_by_autograd(logits[:, 1:], labels[:, 1:])
+    logits[:, 0], labels[:, 0] = -math.inf, 0.0
+    got = check.call(cross_entropy_gradient, logits, labels)
+    check.close(got, expected, rtol=1e-8, what="with logits of -inf, in float64")
 with check.property("is written without autograd"):
     logits = check.draw.normal(4, 5)
     labels = torch.softmax(check.draw.normal(4, 5), dim=1)
@@ -670,7 +678,7 @@ for name, values in clamped.items():
 
 # %% [markdown]
 r"""
-The model is confidently wrong and learns nothing from it. Clamping repaired the number that is printed; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
+The model is confidently wrong and learns nothing from it. Clamping repaired the printed number; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
 """
 
 # %% [markdown]
@@ -689,8 +697,8 @@ for value in (1e-3, 1e-5, 1e-7, 1e-9):
 
 # %% [markdown]
 r"""
-The sum 1 + x is rounded to a multiple of $2^{-23} \approx 1.2 \cdot 10^{-7}$, so a small $x$ keeps few digits or none. The subtraction that follows is exact. It only *shows* the damage: the leading digits cancel, and what remains is what was rounded. This is
-**catastrophic cancellation** (Goldberg 1991). `log1p(x)` computes $\log(1 + x)$ and `expm1(x)` computes $e^x - 1$ without forming the sum, and they keep all digits.
+The sum 1 + x is rounded to a multiple of $2^{-23} \approx 1.2 \cdot 10^{-7}$, so a small $x$ keeps few digits or none. The subtraction that follows is exact. It only *shows* the damage: the leading digits cancel, and the rounding remains. This is
+**catastrophic cancellation** (Goldberg 1991). `log1p(x)` and `expm1(x)` compute $\log(1 + x)$ and $e^x - 1$ without the sum, and keep all digits.
 
 The roots of $x^2 - bx + 1 = 0$ have the product 1, so the small root is 1 divided by the large one:
 
@@ -708,9 +716,9 @@ for value in (10.0, 1_000.0, 10_000.0):
 
 # %% [markdown]
 r"""
-At $b = 10000$ the first form returns 0, an error of 100 %. One rounding is to blame: $b^2 - 4 = 99999996$ lies between two float32 numbers that are 8 apart, and becomes $10^8$.
+At $b = 10000$ the first form returns 0. One rounding is to blame: $b^2 - 4 = 99999996$ lies between two float32 numbers that are 8 apart, and becomes $10^8$.
 
-The variance is the mean squared distance from the mean. It equals $E[x^2] - E[x]^2$, and this form is tempting, because it needs only one pass over the data.
+The variance is the mean squared distance from the mean. It equals $E[x^2] - E[x]^2$, which is tempting, because it takes only one pass over the data.
 """
 
 # %% folded="Measure: the variance of three numbers, by both forms"
@@ -721,9 +729,7 @@ two_passes = ((x - x.mean()) ** 2).mean().item()
 # %% folded="Predict: a variance in float32"
 predict(
     "08/one-pass",
-    "The variance of 10000, 10001 and 10002 is 2/3. What does $E[x^2] - E[x]^2$ give in float32?".replace(
-        "$E[x^2] - E[x]^2$", "`(x * x).mean() - x.mean() ** 2`"
-    ),
+    "The variance of 10000, 10001 and 10002 is 2/3. What does `(x * x).mean() - x.mean() ** 2` give in float32?",
     f"{one_pass:g}",
     "Near 10⁸, float32 numbers are 8 apart. Both means are rounded to the same multiple of 8.",
     choices=("0.667", "0.5", "0", "a negative number"),
@@ -772,8 +778,7 @@ print(f"E[x^2] - E[x]^2: {one_pass:.4f}, mean of (x - E[x])^2: {two_passes:.4f}"
 r"""
 ## Variance in one pass
 
-The stable form subtracts the mean first, so it needs the mean before it starts: two passes. Data that come as a stream allow only one. Keep three things: the count $n$, the mean $\mu$, and the sum of squared distances from the mean, $M = \sum (x - \mu)^2$. Two groups $A$ and $B$ merge
-without another look at the data. With $\delta = \mu_B - \mu_A$ and $n = n_A + n_B$:
+The stable form needs the mean before it starts: two passes. A stream of data allows only one. Keep the count $n$, the mean $\mu$, and the sum of squared distances from the mean, $M = \sum (x - \mu)^2$. Two groups $A$ and $B$ merge without another look at the data (Welford 1962, for one new number; Chan, Golub and LeVeque 1983). With $\delta = \mu_B - \mu_A$ and $n = n_A + n_B$:
 
 $$\mu = \mu_A + \delta \, \frac{n_B}{n} \qquad\qquad M = M_A + M_B + \delta^2 \, \frac{n_A n_B}{n}$$
 """
@@ -787,22 +792,17 @@ show_drawing(
     "The common mean lies between them, nearer to A. An arrow marks the difference delta of the two means.",
 )
 
-# %% [markdown]
-"""
-Welford (1962) found the formula for one new number, and Chan, Golub and LeVeque (1983) the one for two groups.
-"""
-
 # %% [markdown] exercise="running-variance" points=5 minutes=20 difficulty=2
 """
 ### Variance in one pass
 
-A normalizer of features cannot hold a whole data set in memory, and its parts may be seen by different processes. Write the function that adds one more block of rows to what is known.
+A data set that does not fit into memory arrives in blocks, perhaps in several processes. Write the function that adds one more block of rows.
 
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
 - **In** `count`: the rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and zeros.
 - **Out**: the three numbers for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is right to 5 percent even for a mean of a hundred thousand and a standard deviation of 1.
-- **Limits**: the check keeps nothing but what you return, and earlier blocks may have been merged by another process.
+- **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
 With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge_moments(0, zeros, zeros, batch)` returns `(2, tensor([2.]), tensor([2.]))`.
 
@@ -856,13 +856,20 @@ with check.property("blocks of a single row work, the first one included"):
     check.close(count, 9, what="count")
     check.close(mean, data.double().mean(dim=0).float(), atol=1e-5, what="mean")
     check.close(m2, (9 * data.double().var(dim=0, correction=0)).float(), rtol=1e-4, what="m2")
-with check.property("a mean of ten thousand leaves the variance its digits"):
-    data = check.draw.normal(300, 5, mean=1e4)
-    count, mean, m2 = after_all_blocks(data, [100, 1, 60, 139])
-    check.close(count, 300, what="count")
-    check.close(mean, data.double().mean(dim=0).float(), rtol=1e-5, what="mean")
-    expected = data.double().var(dim=0, correction=0)
-    check.close(m2 / count, expected.float(), rtol=1e-2, what="m2 / count")
+with check.property("a large mean leaves the variance its digits, in float32 and in float64"):
+    for size, dtype, tolerance in (
+        (1e4, torch.float32, 1e-2),
+        (1e5, torch.float32, 5e-2),
+        (1e6, torch.float64, 1e-7),
+    ):
+        data = check.draw.normal(300, 5, mean=size, dtype=dtype)
+        count, mean, m2 = after_all_blocks(data, [100, 1, 60, 139])
+        check.close(count, 300, what="count")
+        expected = data.double().mean(dim=0).to(dtype)
+        check.close(mean, expected, rtol=1e-3 * tolerance, what=f"a mean of {size:g}")
+        expected = data.double().var(dim=0, correction=0).to(dtype)
+        what = f"m2 / count, with a mean of {size:g}"
+        check.close(m2 / count, expected, rtol=tolerance, what=what)
 with check.property("it goes on from moments of rows that this process has never seen", weight=2):
     data = check.draw.normal(300, 5, mean=1e4)
     count, mean, m2 = after_all_blocks(data, [60, 139], known=101)
@@ -941,11 +948,11 @@ show_drawing(
 
 # %% [markdown]
 r"""
-`where` computes both branches and chooses. In the backward pass it sends the incoming gradient to the chosen branch and 0 to the other, and the chain rule multiplies this 0 by the derivative of the branch. At 0, the derivative $1/x$ of the logarithm is inf; the derivative $1/(2\sqrt{x})$ of the root is inf at 0
+`where` computes both branches and chooses. Its backward pass sends the incoming gradient to the chosen branch and 0 to the other, and the chain rule multiplies this 0 by the derivative of the branch: $1/x$ for the logarithm, which is inf at 0, and $1/(2\sqrt{x})$ for the root, which is inf at 0
 and nan at −1. Autograd cannot tell "zero" from "not used"
 ([pytorch issue 23395](https://github.com/pytorch/pytorch/issues/23395)).
 
-So repairing the value afterwards is not enough. A second `where` must stand *in front of* the function and put a harmless constant in the place of the bad input. In its backward pass it selects rather than multiplies: the gradient goes to $x$ where $x$ was used, and to nobody where the constant was. This is the **double where**, here for a reciprocal:
+A second `where` must therefore stand *in front of* the function and replace the bad input by a harmless constant. Its backward pass selects and does not multiply: $x$ gets the gradient where $x$ was used, and 0 elsewhere. This is the **double where**, here for a reciprocal:
 """
 
 
@@ -962,7 +969,7 @@ print("double where:", value_and_gradient(safe_reciprocal, points))
 r"""
 ### A logarithm without nan
 
-A logarithm of counts, weights or distances meets zeros sooner or later, and one of them makes every weight nan. Write a logarithm that leaves them out.
+A single logarithm of 0 makes every weight nan. Write a logarithm that leaves zeros out.
 
 `safe_log(x) -> Tensor`
 
@@ -1032,7 +1039,7 @@ check.score()
 r"""
 ## Attention: the row that may look at nothing
 
-In attention, a softmax of scores gives each query its weights for the keys, and a mask says which keys the query may see. A key is excluded by adding $-\infty$ to its score, which makes its weight $e^{-\infty} = 0$. In a batch with padding, a query may see no key at all. Two common ways to exclude keys then do this:
+In attention, a softmax of scores gives each query its weights for the keys, and a mask says which keys it may see. Adding $-\infty$ to a score makes the weight $e^{-\infty} = 0$. In a batch with padding, a query may see no key at all. Compare two ways to exclude keys:
 """
 
 # %%
@@ -1087,9 +1094,9 @@ print("gradient of the scores, nan replaced by 0:", rounded(gradient_after_repai
 
 # %% [markdown]
 r"""
-With $-\infty$, the row's maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan. Replacing the nan afterwards repairs the value and not the gradient: the derivative of softmax contains its own result, 0 × nan is nan, and an addition passes on what it receives. Compare the drawing of the double where: at which place must the nan be stopped?
+With $-\infty$, the row's maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan. Replacing the nan afterwards repairs the value and not the gradient: the derivative of softmax contains its own result, 0 × nan is nan, and an addition passes on what it receives. Where would a double where stop the nan?
 
-Zero weights for a fully masked row are a convention, and a useful one: the query takes nothing and gives no gradient. PyTorch's `scaled_dot_product_attention` used to return nan for such a row ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version does (True means that the key may be seen).
+Zero weights for a fully masked row are a useful convention: the query takes nothing and gives no gradient. PyTorch's `scaled_dot_product_attention` used to return nan ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns (True means that the key may be seen).
 """
 
 # %%
@@ -1103,7 +1110,7 @@ print("the fully masked query's output:", attended[0, 1].tolist())
 """
 ### Masked softmax
 
-One padded text in a batch can have rows that see nothing. Write a softmax along the last dimension over the entries where the mask is True.
+Write a softmax along the last dimension over the entries where the mask is True, for rows that see nothing, too.
 
 `masked_softmax(logits, mask) -> Tensor`
 
@@ -1115,7 +1122,7 @@ One padded text in a batch can have rows that see nothing. Write a softmax along
 
 <!-- hint: What does softmax see in a row that is masked throughout? Which input would leave it, and its derivative, without nan? -->
 <!-- hint: Two masks, as in the double where: one before the softmax, so that it sees only finite numbers in such a row, and one after it, that writes the zeros. -->
-<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also takes the nan of a row without any True. Which of the two steps stops the nan on the way back? -->
+<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also takes the nan of a row without any True. Which of the two steps stops the nan in the backward pass? -->
 """
 
 
@@ -1123,7 +1130,7 @@ One padded text in a batch can have rows that see nothing. Write a softmax along
 def masked_softmax(logits, mask):
     """Return the softmax over the last dimension of the entries where ``mask`` is True, 0 elsewhere."""
     ### BEGIN SOLUTION
-    # Both fills select on the way back, so the nan of a fully masked row stays between them.
+    # Both fills select in the backward pass, so the nan of a fully masked row stays between them.
     weights = torch.softmax(logits.masked_fill(~mask, -math.inf), dim=-1)
     return weights.masked_fill(~mask, 0.0)
     ### END SOLUTION
@@ -1191,6 +1198,10 @@ with check.property("the mask broadcasts over leading dimensions", weight=0.5):
     got = check.call(masked_softmax, logits, mask)
     expected = torch.stack([softmax_of_kept(head, mask) for head in logits])
     check.close(got, expected.float())
+    (keys,) = mask_with_a_key_per_row(1, 3)
+    got = check.call(masked_softmax, logits, keys)
+    expected = torch.stack([softmax_of_kept(head, keys.expand(4, 3)) for head in logits])
+    check.close(got, expected.float(), what="with one mask for all rows")
 with check.property("logits of thousands, in float64, value and gradient", weight=0.5):
     logits = check.draw.normal(5, 6, std=3.0, dtype=torch.float64)
     logits = logits + torch.tensor([[2000.0], [-1e10], [900.0], [-900.0], [0.0]])
@@ -1229,13 +1240,13 @@ check.score()
 r"""
 ## Softmax in blocks, and FlashAttention
 
-The shift needs the maximum of the whole row first. In attention over a long text, the row of scores is too large to be stored and arrives in blocks. It seems to take two passes over them, one for the maximum and one for the sum. One is enough (Milakov and Gimelshein 2018, section 3).
+The shift needs the maximum of the whole row first. In attention over a long text, the scores of a row arrive in blocks, because all of them together need too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
 
-Keep the largest logit so far, $m$, and the sum of exponentials *relative to it*, $s = \sum_j e^{z_j - m}$. A new block may raise the maximum to $m'$. The old sum was measured from the old maximum; move it to the new one,
+Keep the largest logit so far, $m$, and the sum of exponentials *relative to it*, $s = \sum_j e^{z_j - m}$. A new block may raise the maximum to $m'$. Move the old sum to the new maximum,
 
 $$\sum_{j \text{ old}} e^{z_j - m'} = s \cdot e^{m - m'}$$
 
-and add the block's own terms, $e^{z_j - m'}$. The factor is at most 1, so nothing overflows. This is **online softmax**.
+and add the block's own terms, $e^{z_j - m'}$. The factor is at most 1, so nothing overflows.
 """
 
 # %% folded="Figure 8.9: eight logits, one at a time"
@@ -1245,9 +1256,9 @@ maxima = [prefix.max().item() for prefix in prefixes]
 totals = [(prefix.logsumexp(0) - prefix.max()).exp().item() for prefix in prefixes]
 figure, (left, right) = new_figure(1, 2, height=2.8)
 left.plot(range(1, 9), row, "o", color=COLORS["sky"], label="logit")
-left.step(range(1, 9), maxima, where="post", color=COLORS["blue"], label="m, the maximum so far")
+left.step(range(1, 9), maxima, where="post", color=COLORS["blue"], label="m")
 left.set(title="Maximum", xlabel="logits so far", ylabel="logit (no unit)")
-left.legend(loc="center left")
+left.legend(loc="upper left")
 right.step(range(1, 9), totals, "o-", where="post", color=COLORS["vermilion"])
 right.set(title="s, the sum relative to m", xlabel="logits so far", ylabel="s", ylim=(0, 2))
 show(
@@ -1263,7 +1274,7 @@ print(f"m + log(s) = {maxima[-1] + math.log(totals[-1]):.4f}")
 
 # %% [markdown]
 """
-FlashAttention carries one more quantity by the same rule: the sum of the values, weighted with the exponentials. It computes exact attention tile by tile, without ever storing the matrix of scores (Dao et al. 2022, section 3.1).
+FlashAttention carries one more quantity by the same rule: $o$, the sum of the values, weighted with the exponentials. It computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1).
 """
 
 # %% folded="Drawing: attention in tiles"
@@ -1279,13 +1290,13 @@ show_drawing(
 r"""
 ### Online softmax
 
-Blocks of keys can lie on different devices, and masks can make whole blocks $-\infty$. Write the step that adds one more block to each row.
+Masks can make whole blocks $-\infty$. Write the step that adds one more block to each row.
 
 `update_softmax(maximum, total, block) -> (maximum, total)`
 
 - **In** `maximum`, `total`: tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: shape (rows, width), width at least 1; logits of any size or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
 - **Out**: both for all logits so far, a tuple of two tensors of shape (rows,) and of the block's dtype, so that $e^{z - \text{maximum}} / \text{total}$ is the softmax in the end. As long as a row has seen nothing but `-inf`, its maximum is `-inf` and its total 0. Gradients need not flow through it.
-- **Limits**: the check keeps nothing but what you return, and earlier blocks may have been seen by another process.
+- **Limits**: keep nothing between calls; another process may have seen the earlier blocks.
 
 `update_softmax(torch.tensor([0.0]), torch.tensor([2.0]), torch.tensor([[1000.0, 1000.0]]))` returns `(tensor([1000.]), tensor([2.]))`.
 
@@ -1392,7 +1403,7 @@ check.score()
 r"""
 ## The same formulas in 16 and 8 bits
 
-bfloat16 has the range of float32, so it overflows no earlier. It has 8 significant bits, so it loses terms much earlier:
+bfloat16 has the range of float32, so it overflows no earlier. But with 8 significant bits it loses terms much earlier:
 """
 
 
@@ -1418,18 +1429,20 @@ predict(
 
 # %%
 for dtype, total in sums.items():
-    print(f"{str(dtype):<15} total {total:g}, log-sum-exp of (100, 100): {log_sum.to(dtype):.4f}")
+    print(f"{dtype!s:<15} total {total:g}, log-sum-exp of (100, 100): {log_sum.to(dtype):.4f}")
 
 # %% [markdown]
 r"""
-So maximum, total and log-sum-exp are kept in float32 even if the logits are bfloat16: near 100, two bfloat16 numbers are half a nat apart. On CUDA, autocast computes softmax, `log_softmax` and `cross_entropy` in float32 (chapter 03).
+So keep maximum, total and log-sum-exp in float32 even if the logits are bfloat16: near 100, two bfloat16 numbers are 0.5 apart. On CUDA, autocast computes softmax, `log_softmax` and `cross_entropy` in float32 (chapter 03).
 
-The 8-bit format e4m3 holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights and values in this format. With the largest weight at 1, it would use little of the range above 1, so it shifts by the maximum *minus 8* (in powers of 2): its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
-The freedom to choose $c$ does the same for underflow as it did for overflow.
+### Eight bits
+
+The float8 format e4m3 holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights and values in this format. A largest weight of 1 would waste the range above 1, so it shifts by the maximum *minus 8*, in powers of 2, and its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
+The freedom to choose $c$ is the cure for underflow here.
 """
 
 # %% folded="Figure 8.11: which weights 8 bits can hold"
-below = torch.linspace(-16, 0, 641, dtype=torch.float64)
+below = torch.linspace(-16, 0, 6401, dtype=torch.float64)[:-1]
 stored = {
     "e4m3, largest weight 1": below.exp().float().to(torch.float8_e4m3fn).double(),
     "e4m3, largest weight 256": (256 * below.exp()).float().to(torch.float8_e4m3fn).double() / 256,
@@ -1437,11 +1450,12 @@ stored = {
 }
 figure, axes = new_figure(height=3.0)
 for (name, weight), color in zip(stored.items(), ("vermilion", "blue", "green"), strict=True):
-    error = (weight / below.exp() - 1).abs()
-    axes.plot(below, error.clamp(min=1e-4), color=COLORS[color], label=name, linewidth=1)
+    error = (weight / below.exp() - 1).abs().view(64, 100).amax(dim=1)
+    axes.step(below.view(64, 100)[:, 0], error, where="post", color=COLORS[color], label=name)
 axes.set_yscale("log")
+axes.set_ylim(1e-5, 3)
 axes.set(
-    title="Error of a stored attention weight",
+    title="Largest error of a stored attention weight",
     xlabel="score minus the largest score (no unit)",
     ylabel="relative error",
 )
@@ -1455,14 +1469,14 @@ show(
 )
 
 # %%
-for name, weight in stored.items():
-    print(f"{name:<26} lowest score that is kept: {below[weight > 0].min():.1f}")
+for name in ("e4m3, largest weight 1", "e4m3, largest weight 256"):
+    print(f"{name:<25} lowest score that is kept: {below[stored[name] > 0].min():.1f}")
 
 # %% [markdown]
 """
 ## Finding the first nan
 
-A nan spreads to everything that is computed from it. You see a loss of nan; you need the place where it began. **In the forward pass**, a hook on each module looks at its output and notes the first one that is not finite. The tool is worth keeping; unfold it.
+You see a loss of nan; you need the place where the first nan came from. **In the forward pass**, a hook on each module looks at its output and notes the first one that is not finite. Keep this tool:
 """
 
 
@@ -1508,23 +1522,24 @@ print("the loss alone says:", model(too_large).mean().item())
 
 # %% [markdown]
 r"""
-**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. `torch.autograd.detect_anomaly` checks each gradient of the backward pass, stops at the first nan, and prints where the forward pass created the operation. (That trace is left out here.
-Anomaly mode is slow, so use it to search and not to train.) The example is a square root of absolute values, $\sqrt{|x|}$, which compresses large features.
+**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation (the trace is left out here). It is slow: use it to search only. The example, $\sqrt{|x|}$, compresses large features.
 """
 
 
-# %%
-def anomaly_of(features):
+# %% folded="Anomaly mode, without its trace"
+def anomaly_of(compute_loss):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the trace, with this machine's paths
         try:
             with torch.autograd.detect_anomaly():
-                features.abs().sqrt().sum().backward()
+                compute_loss().backward()
         except RuntimeError as error:
             return str(error)
 
 
-message = anomaly_of(torch.tensor([4.0, 0.0], requires_grad=True))
+# %%
+features = torch.tensor([4.0, 0.0], requires_grad=True)
+message = anomaly_of(lambda: features.abs().sqrt().sum())
 
 # %% folded="Predict: the first nan"
 predict(
@@ -1537,7 +1552,6 @@ predict(
 
 # %%
 print(message)
-features = torch.tensor([4.0, 0.0], requires_grad=True)
 sizes = features.abs()
 sizes.register_hook(lambda gradient: print("gradient that arrives at abs:", gradient.tolist()))
 sizes.sqrt().sum().backward()
@@ -1553,11 +1567,11 @@ show_drawing(
 
 # %% [markdown]
 """
-So read the line that anomaly mode names, then look at the operation after it in the forward pass. A hook on the tensor between the two shows the inf.
+So look at the operation that anomaly mode names, and at the one after it in the forward pass. A hook on the tensor between them shows the inf.
 
 ## Bug hunt: the loss is fine, the weights are gone
 
-A network maps images to points. Points of the same digit should lie close together, points of different digits at least 1 apart. Pairs are drawn at random, and the distance is the formula from school.
+A network maps images to points. Points of the same digit should lie close together, others at least 1 apart. Pairs are drawn at random, and the distance is the formula from school.
 """
 
 
@@ -1620,7 +1634,7 @@ show(
 
 # %% [markdown]
 """
-The data are fine, and so is the formula. You have the tools: `anchors`, `partners` and `others` hold the image numbers of the fatal step.
+The data are fine, and so is the formula. `anchors`, `partners` and `others` hold the image numbers of the fatal step.
 """
 
 # %% [markdown] exercise="bug-hunt-distances" points=4 minutes=20 difficulty=2
@@ -1668,14 +1682,22 @@ with check.property("is the Euclidean distance over the last dimension"):
     a, b = check.draw.normal(4, 2, 3), check.draw.normal(4, 2, 3)
     got = check.call(distances, a, b)
     check.close(got, distances_in_float64(a, b).float())
-with check.property("points that coincide have distance 0 and gradient 0", weight=3):
+with check.property("value and gradients are right for all pairs, in either dtype", weight=3):
     a, b = check.draw.normal(12, 3), check.draw.normal(12, 3)
     b[2:10] = a[2:10]
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
-    check.close(got["gradient"], slopes(a, b).float(), what="the gradient by a")
+    check.close(got["gradient"], slopes(a, b).float(), what="the gradient with respect to a")
     got = check.call(probes.gradient, distances, a, b, with_respect_to=1)
-    check.close(got["gradient"], -slopes(a, b).float(), what="the gradient by b")
+    check.close(got["gradient"], -slopes(a, b).float(), what="the gradient with respect to b")
+    a, b = a.double() * 1e-6, b.double() * 1e-6
+    grad_output = check.draw.normal(12, dtype=torch.float64)
+    got = check.call(probes.gradient, distances, a, b, grad_output=grad_output)
+    check.close(got["output"], distances_in_float64(a, b), atol=0.0, what="the value, in float64")
+    expected = slopes(a, b) * grad_output[:, None]
+    check.close(
+        got["gradient"], expected, rtol=1e-8, what="the gradient with respect to a, in float64"
+    )
 with check.property("a distance of a millionth comes out as a millionth"):
     a, b = check.draw.normal(6, 4, std=1e-6), check.draw.normal(6, 4, std=1e-6)
     b[2] = a[2] + 1e-8
@@ -1688,8 +1710,8 @@ with check.property("close points far from the origin keep their distance"):
     b = a + check.draw.normal(7, 5, std=1e-3)
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
-    check.close(got["gradient"], slopes(a, b).float(), what="the gradient by a")
-with check.property("the gradient by b, small distances, float64"):
+    check.close(got["gradient"], slopes(a, b).float(), what="the gradient with respect to a")
+with check.property("the gradient with respect to b, small distances, float64"):
     a = check.draw.normal(4, 6, std=1e-9, dtype=torch.float64)
     b = check.draw.normal(4, 6, std=1e-9, dtype=torch.float64)
     b[2] = a[2]
@@ -1697,7 +1719,7 @@ with check.property("the gradient by b, small distances, float64"):
     got = check.call(probes.gradient, distances, a, b, with_respect_to=1, grad_output=grad_output)
     check.close(got["output"], distances_in_float64(a, b), atol=0.0, what="the value")
     expected = -slopes(a, b) * grad_output[:, None]
-    check.close(got["gradient"], expected, rtol=1e-8, what="the gradient by b")
+    check.close(got["gradient"], expected, rtol=1e-8, what="the gradient with respect to b")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1705,12 +1727,12 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-Partners are drawn from the images of the same digit, and now and then an image is drawn as its own partner. The distance of this pair is 0, which is right. The derivative of the root is inf there, the derivative of the square is 0, and their product is nan.
+Now and then an image is drawn as its own partner. The distance of this pair is 0, which is right. The derivative of the root is inf there, that of the square is 0, and their product is nan.
 
-A length has no derivative at 0, the tip of a cone. It has **subgradients**, the slopes of the planes that touch the tip from below, and 0 is one of them: `vector_norm` returns it
+A length has no derivative at 0, the tip of a cone. It has **subgradients**, the slopes of the planes that touch the tip from below, and `vector_norm` returns one, 0
 ([PyTorch's rules](https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions)). A small number under the root avoids the nan, too, but becomes a parameter of the model: with 1e-12, a distance of 1e-6 grows by 41 %.
 
-Keras users met this bug in a siamese network in 2018 ([issue 9097](https://github.com/keras-team/keras/issues/9097)). `torch.cdist` had it in PyTorch 1.5 ([issue 37154](https://github.com/pytorch/pytorch/issues/37154)), and sentence-transformers in 2026
+Keras users met this bug in a siamese network in 2018 ([issue 9097](https://github.com/keras-team/keras/issues/9097)). `torch.cdist` of PyTorch 1.5 had it ([issue 37154](https://github.com/pytorch/pytorch/issues/37154)), and sentence-transformers in 2026
 ([pull request 4033](https://github.com/huggingface/sentence-transformers/pull/4033)).
 </details>
 """
@@ -1731,12 +1753,11 @@ r"""
 | --- | --- |
 | log-sum-exp | [`torch.logsumexp`](https://docs.pytorch.org/docs/stable/generated/torch.logsumexp.html), [`scipy.special.logsumexp`](https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.logsumexp.html), [`jax.nn.logsumexp`](https://docs.jax.dev/en/latest/_autosummary/jax.nn.logsumexp.html) |
 | fused losses | [`cross_entropy`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html), [`BCEWithLogitsLoss`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html), [`logsigmoid`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.logsigmoid.html); in Keras, `from_logits=True` |
-| $0 \log 0 = 0$ | [`torch.special.xlogy`](https://docs.pytorch.org/docs/stable/special.html#torch.special.xlogy) |
 | running variance | [`torch.var_mean`](https://docs.pytorch.org/docs/stable/generated/torch.var_mean.html) of a whole tensor; [`StandardScaler.partial_fit`](https://scikit-learn.org/stable/modules/generated/sklearn.preprocessing.StandardScaler.html) merges blocks |
 | masked rows | [`scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) (`attn_mask=`), [`jax.nn.softmax`](https://docs.jax.dev/en/latest/_autosummary/jax.nn.softmax.html) (`where=`) |
 | online softmax | FlashAttention, one of the kernels behind `scaled_dot_product_attention` |
-| any mask or bias, in tiles | [FlexAttention](https://docs.pytorch.org/docs/stable/nn.attention.flex_attention.html): a function of one score (`score_mod=`) and a map of the tiles that are not masked (`block_mask=`) become one kernel by `torch.compile`; `return_aux=` also returns the log-sum-exp |
-| where and gradients | the [JAX FAQ](https://docs.jax.dev/en/latest/faq.html) |
+| any mask or bias, in tiles | [FlexAttention](https://docs.pytorch.org/docs/stable/nn.attention.flex_attention.html): a function that changes a score (`score_mod=`) and a map of the tiles that are not fully masked (`block_mask=`); `torch.compile` makes one kernel of them |
+| double where | the [JAX FAQ](https://docs.jax.dev/en/latest/faq.html) |
 | finding nan | [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection), JAX's `jax_debug_nans` |
 """
 
@@ -1744,22 +1765,22 @@ r"""
 """
 ## Recap
 
-1. A formula that is right for real numbers is one of many programs, and only some of them stay in range and keep their digits.
+1. A formula has many programs, and only some of them stay in range and keep their digits.
 2. Subtract the row's own maximum before softmax and log-sum-exp. Compute cross entropy from logits, never from probabilities.
 3. Subtracting nearly equal numbers shows earlier roundings. `log1p`, `expm1` and distances from the mean avoid it.
 4. A masked value still has a gradient, and 0 × inf is nan: mask what goes in, not only what comes out.
-5. A small number, a clamp and a replaced nan hide the symptom and leave wrong values or zero gradients.
+5. A small number, a clamp or a replaced nan hides the symptom and leaves wrong values or zero gradients.
 
 ### Test yourself
 
 <details><summary>1. Why does the softmax of (1000, 1000), computed by the book, give nan?</summary>
 
-Both exponentials overflow, and inf / inf is nan. The result, (0.5, 0.5), is in range; the intermediate results are not.
+Both exponentials overflow, and inf / inf is nan.
 </details>
 
 <details><summary>2. Softmax is stable. Why is its logarithm not?</summary>
 
-A probability below about 1e-45 has underflowed to 0 before the logarithm sees it. `log_softmax` never forms it.
+A small probability has underflowed to 0 before the logarithm sees it.
 </details>
 
 <details><summary>3. The labels of a row sum to 3. What is the gradient of its cross entropy with respect to the logits?</summary>
@@ -1769,12 +1790,12 @@ A probability below about 1e-45 has underflowed to 0 before the logarithm sees i
 
 <details><summary>4. Why is (1 + x) − 1 wrong for x = 1e-9, although the subtraction is exact?</summary>
 
-The addition rounds 1 + 1e-9 to 1. The subtraction only shows it.
+The addition has rounded 1 + 1e-9 to 1.
 </details>
 
-<details><summary>5. The loss is finite, and after one step the weights are nan. Which tool do you use, and where do you look?</summary>
+<details><summary>5. The loss is finite, and after one step the weights are nan. Which tool do you use?</summary>
 
-Anomaly mode, because the nan arises in the backward pass. Then look at the next operation of the forward pass for a derivative that is infinite.
+Anomaly mode, and then a hook that shows the inf before the nan.
 </details>
 
 ### References
@@ -1795,12 +1816,11 @@ Anomaly mode, because the nan arises in the backward pass. Then look at the next
 | numerical stability | 数值稳定性 | small roundings stay small on the way to the result |
 | overflow | 上溢 | a result beyond the largest number; it becomes inf |
 | underflow | 下溢 | a result too close to zero; it becomes subnormal or 0 |
-| subnormal number | 次正规数 | a number below the smallest normal one, with fewer digits |
+| subnormal number | 次正规数 | below the smallest normal number, with fewer digits |
 | logit | 未归一化得分 | the score of a class before softmax |
-| log-sum-exp | 对数-求和-指数 | the logarithm of a sum of exponentials, computed by a shift |
+| log-sum-exp | 对数-求和-指数 | the logarithm of a sum of exponentials |
 | fused loss | 融合损失函数 | a loss that is simplified before it is computed |
 | catastrophic cancellation | 灾难性抵消 | a subtraction of nearly equal numbers leaves only their rounding |
-| one-pass algorithm | 单遍算法 | reads the data once and keeps a state of fixed size |
 | double where | 双重 where | masks the input as well as the result, so that gradients stay finite |
 | subgradient | 次梯度 | a slope that supports a convex function at a point without a derivative |
 | masked softmax | 掩码 softmax | a softmax over the allowed entries only |

@@ -163,7 +163,8 @@ def _draw(title: str, format: str, way: Way, argument: str) -> str:
     low, normal, high = map(_to_x, window_of(format))
     height, anchor = _BASE - _TOP, "end" if high > _WIDTH - 90 else "start"
     parts = [
-        f'<rect x="{low:.1f}" y="{_TOP}" width="{high - low:.1f}" height="{height}" class="bits-safe"/>',
+        f'<rect x="{low:.1f}" y="{_TOP}" width="{high - low:.1f}" height="{height}" '
+        'class="bits-safe"/>',
         f'<rect x="{low:.1f}" y="{_TOP}" width="{normal - low:.1f}" height="{height}" '
         'class="bits-subnormal"/>',
         f'<path d="M0 {_BASE} H{_WIDTH}" class="bits-axis"/>',
@@ -210,4 +211,4 @@ def _cell(value: float | str | None, zero_is_gone: bool) -> str:
     kind = "bits-over" if not math.isfinite(value) else ""
     if zero_is_gone and value == 0:
         kind = "bits-under"
-    return f'<span{kind and f" class={chr(34)}{kind}{chr(34)}"}>{brief(value)}</span>'
+    return f"<span{kind and f' class={chr(34)}{kind}{chr(34)}'}>{brief(value)}</span>"
