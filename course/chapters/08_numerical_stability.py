@@ -7,7 +7,7 @@ into probabilities, and the loss is the negative logarithm of the probability of
 
 $$p_k = \frac{e^{z_k}}{\sum_j e^{z_j}} \qquad\qquad \text{loss} = -\log p_{\text{right}}$$
 
-The function `loss_by_the_book` is this formula. Its training does not survive the fourth step.
+The function `loss_by_the_book` is this formula. Training with it does not survive the fourth step.
 
 **中文**: 本章讲数值稳定性：上溢与下溢、灾难性抵消、log-sum-exp 与融合损失、掩码 softmax、梯度中的 nan 及其定位。
 """
@@ -87,7 +87,7 @@ axes.legend()
 show(
     figure,
     number="8.1",
-    caption="The same model, data and step size. `cross_entropy` computes the same formula by another program, and survives the steps whose size is a little too large.",
+    caption="The same model, data and step size. `cross_entropy` computes the same formula by another program, and its training recovers.",
     alt="Loss against training step. Computed by the book, the loss has three points and ends in "
     "inf at step 4. Computed by cross_entropy it shoots up at the same place, stays finite, "
     "and falls close to zero by step 60.",
@@ -244,7 +244,7 @@ $$\log \sum_j e^{z_j} = c + \log \sum_j e^{z_j - c}$$
 
 Both shifted forms are accurate (Blanchard, Higham and Higham 2021).
 
-Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the yellow part it is subnormal. How many logits have to leave the window on the right before softmax fails, and how many on the left? When does only its logarithm fail?
+Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the strip on its left it is subnormal. How many logits have to leave the window on the right before softmax fails, and how many on the left? When does only its logarithm fail?
 """
 
 # %%
@@ -662,7 +662,7 @@ for (name, way), color in zip(ways.items(), ("vermilion", "blue"), strict=True):
         axes.plot(line, [value[column] for value in values], color=COLORS[color], label=name)
 left.set(title="Loss, label 0", xlabel="logit (no unit)", ylabel="loss (nats)")
 right.set(title="Gradient", xlabel="logit (no unit)", ylabel="gradient")
-left.legend(loc="center right")
+right.legend(loc="center right")
 show(
     figure,
     number="8.4",
@@ -1253,7 +1253,7 @@ and add the block's own terms, $e^{z_j - m'}$. The factor is at most 1, so nothi
 row = torch.tensor([2.0, 1.0, 4.0, 3.0, 100.0, 98.0, 101.0, 5.0])
 prefixes = [row[:count] for count in range(1, 9)]
 maxima = [prefix.max().item() for prefix in prefixes]
-totals = [(prefix.logsumexp(0) - prefix.max()).exp().item() for prefix in prefixes]
+totals = [(prefix - prefix.max()).exp().sum().item() for prefix in prefixes]
 figure, (left, right) = new_figure(1, 2, height=2.8)
 left.plot(range(1, 9), row, "o", color=COLORS["sky"], label="logit")
 left.step(range(1, 9), maxima, where="post", color=COLORS["blue"], label="m")
@@ -1270,7 +1270,7 @@ show(
 )
 
 # %%
-print(f"m + log(s) = {maxima[-1] + math.log(totals[-1]):.4f}")
+print(f"m + log(s) = {maxima[-1] + math.log(totals[-1]):.4f}, torch: {row.logsumexp(0):.4f}")
 
 # %% [markdown]
 """
@@ -1624,7 +1624,7 @@ print(f"the losses up to that step are all finite: {all(map(math.isfinite, losse
 figure, axes = new_figure(height=2.4)
 axes.plot(range(1, len(losses) + 1), losses, "o-", color=COLORS["blue"])
 axes.set(title="A loss without warning", xlabel="training step", ylabel="loss")
-axes.set_ylim(bottom=0)
+axes.set_ylim(0, 1.2)
 show(
     figure,
     number="8.13",
