@@ -238,7 +238,7 @@ Softmax offers a way out. Multiply numerator and denominator by $e^{-c}$:
 
 $$\frac{e^{z_k}}{\sum_j e^{z_j}} = \frac{e^{z_k - c}}{\sum_j e^{z_j - c}} \quad\text{for every number } c$$
 
-Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. Terms that underflow are smaller than $10^{-45}$ and do not change such a sum. The same shift computes the logarithm of the sum, **log-sum-exp**:
+Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. In float32, terms that underflow are smaller than $10^{-45}$ and do not change such a sum. The same shift computes the logarithm of the sum, **log-sum-exp**:
 
 $$\log \sum_j e^{z_j} = c + \log \sum_j e^{z_j - c}$$
 
@@ -383,7 +383,7 @@ Softmax has lost what the logarithm asks for: the second probability, $e^{-1000}
 
 $$\log p_k = \log \frac{e^{z_k}}{\sum_j e^{z_j}} = z_k - \log \sum_j e^{z_j} = (z_k - c) - \log \sum_j e^{z_j - c}$$
 
-The last form never subtracts two huge numbers in the end. It is `torch.log_softmax`. A loss that is simplified before it is computed is called **fused**: `cross_entropy` is `log_softmax` followed by the sum over the labels, or by one entry if the label is a class.
+In the last form the logarithm is small, and so is its rounding. It is `torch.log_softmax`. A loss that is simplified before it is computed is called **fused**: `cross_entropy` is `log_softmax` followed by the sum over the labels, or by one entry if the label is a class.
 """
 
 # %% folded="Drawing: two programs for one loss"
@@ -403,7 +403,7 @@ print("loss:", loss.item(), "gradient:", gradient.tolist())
 
 # %% [markdown]
 r"""
-Both are exact. One case remains. A logit may be $-\infty$ on purpose, to rule out a class. Then $\log p = -\infty$ is right, and a label of 0 beside it gives $0 \cdot (-\infty)$ again:
+One case remains. A logit may be $-\infty$ on purpose, to rule out a class. Then $\log p = -\infty$ is right, and a label of 0 beside it gives $0 \cdot (-\infty)$ again:
 """
 
 # %%
@@ -426,7 +426,7 @@ Distillation trains on probabilities rather than classes, and padded rows have n
 `soft_cross_entropy(logits, labels) -> Tensor`
 
 - **In**: two tensors of shape (rows, classes) and of the same floating-point dtype. Labels are at least 0, and a row of them need not sum to 1; it may be all 0. Logits are of any size or `-inf`; at least one in a row is finite.
-- **Out**: one loss per row, shape (rows,), of the same dtype. A label of 0 costs nothing, even if the logit is `-inf`. A label above 0 with a logit of `-inf` costs inf. The gradient with respect to the logits is right and never nan.
+- **Out**: one loss per row, shape (rows,), of the same dtype. A label of 0 costs nothing, even if the logit is `-inf`. A label above 0 with a logit of `-inf` costs inf. The gradient with respect to the logits is never nan.
 - All of torch is **allowed**, but no function does all of this alone.
 
 `soft_cross_entropy(torch.tensor([[1000.0, 0.0, -math.inf]]), torch.tensor([[0.5, 0.5, 0.0]]))` returns `tensor([500.])`.
@@ -524,7 +524,7 @@ For $L = -\sum_k y_k \left(z_k - \log \sum_j e^{z_j}\right)$, the derivative of 
 
 $$\frac{\partial L}{\partial z_i} = p_i - y_i$$
 
-With $p = (1, 0)$ and $y = (0.5, 0.5)$ this is $(0.5, -0.5)$, which autograd found above. No entry exceeds 1, whatever the logits. The unfused program computes the same derivative as $1/p$, which can be inf, times $p$, which can be 0.
+With $p = (1, 0)$ and $y = (0.5, 0.5)$ this is $(0.5, -0.5)$, as autograd found. No entry is larger than 1 in size, whatever the logits. The unfused program computes the same derivative as $1/p$, which can be inf, times $p$, which can be 0.
 """
 
 # %% [markdown] exercise="cross-entropy-gradient" points=4 minutes=20 difficulty=2
@@ -678,14 +678,14 @@ for name, values in clamped.items():
 
 # %% [markdown]
 r"""
-The model is confidently wrong and learns nothing from it. Clamping repaired the printed number; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
+The model is certain, wrong, and learns nothing from it. Clamping repaired the printed number; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
 """
 
 # %% [markdown]
 """
 ## Cancellation: small differences of large numbers
 
-Overflow is loud. This failure is silent. Add a small number to 1 and subtract 1 again:
+Overflow is loud. This failure is silent. Add a small number to 1, then subtract 1:
 """
 
 # %%
@@ -898,7 +898,7 @@ check.score()
 r"""
 ## Gradients: the branch that was not taken
 
-`torch.where` seems to be the natural protection against the logarithm of 0, and it does protect the value:
+The backward pass can leave the range, too. `torch.where` seems to protect against the logarithm of 0, and it does protect the value:
 """
 
 
@@ -969,12 +969,12 @@ print("double where:", value_and_gradient(safe_reciprocal, points))
 r"""
 ### A logarithm without nan
 
-A single logarithm of 0 makes every weight nan. Write a logarithm that leaves zeros out.
+One logarithm of 0 can make every weight nan. Write a logarithm that leaves zeros out.
 
 `safe_log(x) -> Tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape. Entries may be 0, negative, `-inf`, or as small as the smallest normal number.
-- **Out**: a tensor of the same shape and dtype, $\log x$ where $x > 0$ and 0 elsewhere. Its gradient is $1/x$ where $x > 0$ and exactly 0 elsewhere. Neither is ever nan.
+- **Out**: a tensor of the same shape and dtype, $\log x$ where $x > 0$ and 0 elsewhere. Its gradient is $1/x$ where $x > 0$ and exactly 0 elsewhere.
 
 `safe_log(torch.tensor([1.0, 0.0, -math.inf]))` returns `tensor([0., 0., 0.])`, and its gradient is `[1, 0, 0]`.
 
@@ -1240,7 +1240,7 @@ check.score()
 r"""
 ## Softmax in blocks, and FlashAttention
 
-The shift needs the maximum of the whole row first. In attention over a long text, the scores of a row arrive in blocks, because all of them together need too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
+The shift needs the maximum of the whole row first. In attention over a long text, the scores arrive in blocks, because their whole matrix needs too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
 
 Keep the largest logit so far, $m$, and the sum of exponentials *relative to it*, $s = \sum_j e^{z_j - m}$. A new block may raise the maximum to $m'$. Move the old sum to the new maximum,
 
@@ -1571,7 +1571,7 @@ So look at the operation that anomaly mode names, and at the one after it in the
 
 ## Bug hunt: the loss is fine, the weights are gone
 
-A network maps images to points. Points of the same digit should lie close together, others at least 1 apart. Pairs are drawn at random, and the distance is the formula from school.
+A network maps images to points. Points of the same digit should lie close together, others at least 1 apart. Pairs are drawn at random; the distance is the formula from school.
 """
 
 
