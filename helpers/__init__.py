@@ -24,6 +24,7 @@ _MODULES = {
     "explore_addition": "explorables.addition",
     "explore_autocast": "explorables.autocast",
     "explore_bits": "explorables.bits",
+    "explore_logits": "explorables.logits",
     "explore_norms": "explorables.norms",
     "explore_steps": "explorables.steps",
     "explore_surface": "explorables.surface",

@@ -1,17 +1,13 @@
 # %% [markdown]
-"""
+r"""
 # 08 · Numerical stability
 
-After this chapter you can
+The classifier below is one matrix $W$. Its input $x$ is an image of a handwritten digit, and $z = xW$ are its ten **logits**, one for each digit. Softmax turns them
+into probabilities, and the loss is the negative logarithm of the probability of the right digit:
 
-- predict where `exp`, `log`, `sqrt` and a subtraction leave what a float can hold;
-- write softmax, cross entropy and their gradients so that they hold for logits of any size;
-- compute a variance in one pass without losing its digits;
-- keep nan out of gradients behind `where`, `sqrt` and fully masked rows;
-- find the first nan of a training run, forward and backward.
+$$p_k = \frac{e^{z_k}}{\sum_j e^{z_j}} \qquad\qquad \text{loss} = -\log p_{\text{right}}$$
 
-**Time**: 90 minutes to read and run, 155 for the eight exercises.
-**Know before**: tensors, autograd and broadcasting (chapters 00 and 07). Float formats (chapter 02) help.
+The function `loss_by_the_book` is this formula. Training with it does not survive the fourth step.
 
 **中文**: 本章讲数值稳定性：上溢与下溢、灾难性抵消、log-sum-exp 与融合损失、掩码 softmax、梯度中的 nan 及其定位。
 """
@@ -23,31 +19,25 @@ import warnings
 import torch
 from torch.nn import functional
 
-from helpers import COLORS, Check, digits, failing, hint, new_figure, play, probes, progress, show
+from helpers import (
+    COLORS,
+    Check,
+    digits,
+    explore_logits,
+    failing,
+    hint,
+    new_figure,
+    predict,
+    predictions,
+    probes,
+    progress,
+    show,
+    show_drawing,
+)
 
-# %% [markdown]
-r"""
-## A classifier that dies in its fourth step
-
-The data: 1,797 handwritten digits, 8 × 8 pixels, each pixel from 0 to 16.
-The model: one matrix $W$. A picture $x$ has ten *logits* $z = xW$, one for each digit.
-Softmax turns them into probabilities, and the loss is the negative logarithm of the probability
-of the right digit:
-
-$$p_k = \frac{e^{z_k}}{\sum_j e^{z_j}} \qquad\qquad \text{loss} = -\log p_{\text{right}}$$
-
-The function below is this formula, letter by letter.
-"""
-
-# %%
+# %% folded="Data, and 60 steps of training"
 digit_images, digit_labels = digits()
 pixels = digit_images.flatten(1)
-
-
-def loss_by_the_book(logits, labels):
-    exponentials = logits.exp()
-    probabilities = exponentials / exponentials.sum(dim=1, keepdim=True)
-    return -probabilities[torch.arange(len(labels)), labels].log().mean()
 
 
 def train(loss_function, steps=60, step_size=0.1):
@@ -66,119 +56,121 @@ def accuracy_of(weights):
     return ((pixels @ weights).argmax(dim=1) == digit_labels).float().mean().item()
 
 
-losses_by_the_book, weights_by_the_book = train(loss_by_the_book)
-print("by the book:", ", ".join(f"{loss:.1f}" for loss in losses_by_the_book[:6]))
-print(f"accuracy after 60 steps: {accuracy_of(weights_by_the_book):.2f}")
-
-# %% [markdown]
-"""
-Three ordinary losses, then `inf`, then `nan` forever. An accuracy of 0.10 is guessing.
-
-Now the same model, the same data, the same step size, the same mathematics. Only the function
-that computes the formula is another one.
-"""
-
 # %%
-losses_fused, weights_fused = train(functional.cross_entropy)
-print("cross_entropy:", ", ".join(f"{loss:.1f}" for loss in losses_fused[:6]))
-print(f"accuracy after 60 steps: {accuracy_of(weights_fused):.2f}")
+def loss_by_the_book(logits, labels):
+    exponentials = logits.exp()
+    probabilities = exponentials / exponentials.sum(dim=1, keepdim=True)
+    return -probabilities[torch.arange(len(labels)), labels].log().mean()
 
-# %% folded="Plot: One formula, two ways to compute it"
+
+losses_by_the_book, weights_by_the_book = train(loss_by_the_book)
+losses_fused, weights_fused = train(functional.cross_entropy)
+
+# %% folded="Predict: the fourth step"
+predict(
+    "08/fourth-step",
+    "The losses of the first three steps are ordinary numbers. What is the loss of the fourth?",
+    f"{losses_by_the_book[3]:g}",
+    "In one image, the probability of the right digit is so small that float32 stores it as 0, and −log 0 is inf. The gradient of inf is nan, and so are all weights after the step.",
+    choices=("a number near 10", "a number above 1,000", "inf", "nan"),
+)
+
+# %% folded="Figure 8.1: one formula, two programs"
 figure, axes = new_figure()
 axes.plot(range(1, 61), losses_fused, label="functional.cross_entropy")
 axes.plot(range(1, 4), losses_by_the_book[:3], "o", color=COLORS["vermilion"], label="by the book")
 axes.axvline(
     4, color=COLORS["vermilion"], linestyle=":", label="by the book: inf here, nan ever after"
 )
-axes.set(title="One formula, two ways to compute it", xlabel="training step", ylabel="loss (nats)")
+axes.set(title="One formula, two programs", xlabel="training step", ylabel="loss (nats)")
 axes.legend()
 show(
     figure,
+    number="8.1",
+    caption="The same model, data and step size. `cross_entropy` computes the same formula by another program, and its training recovers.",
     alt="Loss against training step. Computed by the book, the loss has three points and ends in "
     "inf at step 4. Computed by cross_entropy it shoots up at the same place, stays finite, "
     "and falls close to zero by step 60.",
 )
 
+# %%
+for name, losses, weights in (
+    ("by the book", losses_by_the_book, weights_by_the_book),
+    ("cross_entropy", losses_fused, weights_fused),
+):
+    first = ", ".join(f"{loss:.1f}" for loss in losses[:6])
+    print(f"{name:>13}: {first}; accuracy after 60 steps: {accuracy_of(weights):.2f}")
+
+# %% [markdown]
+"""
+A step of 0.1 is too large for these data, so the loss rises in both runs. One recovers. The other cannot, because nearly everything that is computed from a nan is nan; an accuracy of 0.10 is guessing.
+
+> **After this chapter, you will be able to**
+>
+> - predict where `exp`, `log` and a subtraction leave the range or the precision of a format;
+> - compute softmax, cross entropy and their gradients for logits of any size;
+> - compute a variance in one pass without losing its digits;
+> - keep nan out of the gradients of `where`, `sqrt` and fully masked rows;
+> - find the first nan of a training run, in the forward or in the backward pass.
+>
+> **Time**: 80 minutes to read and run, 155 for the eight exercises.
+>
+> **Prerequisites**: tensors, autograd and broadcasting (chapters 00 and 07). Float formats (chapter 02) help.
+"""
+
 # %% [markdown]
 r"""
-A step of 0.1 is too large for this data, and the loss shoots up. That is a fault of the training,
-and a small one: the second run recovers and gets 97 % of the digits right. The first one
-cannot. Nearly everything computed from a nan is nan again, and one update writes it into every weight.
+## The range of a float
 
-The smallest case of the same disease has three symbols. For every $y \ne 0$, $x \cdot y / y = x$.
+For every number $y \ne 0$, $x \cdot y / y = x$. For floats it depends on $y$:
 """
 
 # %%
 x = torch.tensor(1.0)
 for y in (1e-5, 1e-50, 1e5, 1e39):
     stored = torch.tensor(y)
-    print(
-        f"y = {y:g} is stored as {stored.item():g}, and x * y / y = {(x * stored / stored).item():g}"
-    )
+    result = (x * stored / stored).item()
+    print(f"y = {y:g} is stored as {stored.item():g}, and x * y / y = {result:g}")
 
 # %% [markdown]
 """
-Written as 1e-50, stored as 0: then 0 / 0 is nan. Written as 1e39, stored as inf: then inf / inf
-is nan. The formula is right for real numbers. The machine does not have them.
+Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs**, and this chapter is about choosing the program.
 
-**Mathematically equal expressions are different programs.** This chapter is about choosing the
-program.
-"""
-
-# %% [markdown]
-"""
-## The range of a float
-
-Every format has a largest number, a smallest *normal* number, and below that the *subnormal*
-numbers, which reach further toward zero and pay for it with digits. `torch.finfo` knows the first
-two. `torch.nextafter` goes from a number to its neighbor, so one step up from zero is the smallest
-subnormal.
+Every format has a largest number and a smallest **normal** number. Below it, the **subnormal** numbers reach closer to zero with fewer digits (chapter 02). `torch.finfo` knows the limits, and `torch.nextafter` steps from one number to the next.
 """
 
 # %%
 formats = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-print(f"{'format':<10}{'largest':>11}{'smallest normal':>17}{'one step from 0':>17}{'epsilon':>10}")
+print(f"{'format':<10}{'largest':>11}{'smallest normal':>17}{'smallest subnormal':>20}")
 for dtype in formats:
     info = torch.finfo(dtype)
-    # The smallest subnormal is the smallest normal times epsilon; nextafter shows it below.
-    smallest = math.ldexp(info.smallest_normal, int(math.log2(info.eps)))
+    subnormal = info.smallest_normal * info.eps
     name = str(dtype).removeprefix("torch.")
-    print(
-        f"{name:<10}{info.max:>11.4g}{info.smallest_normal:>17.3g}{smallest:>17.3g}{info.eps:>10.2g}"
-    )
-
+    print(f"{name:<10}{info.max:>11.4g}{info.smallest_normal:>17.3g}{subnormal:>20.3g}")
 zero, one = torch.tensor(0.0), torch.tensor(1.0)
-print(
-    f"after 0 comes {torch.nextafter(zero, one).item():.4g}, after 1 comes 1 + 2^-23:",
-    torch.nextafter(one, 2 * one).item() == 1 + 2**-23,
-)
+print(f"after 0, float32 has {torch.nextafter(zero, one).item():.4g}")
 
 # %% [markdown]
 r"""
-So float32 ends at 3.403e+38 on one side and at 1.4e-45 on the other. 1e39 lies beyond the first,
-1e-50 beyond the second. Leaving the range upward is *overflow* and gives inf; leaving it toward
-zero is *underflow* and gives 0 (IEEE 754-2019, section 7). Neither raises an error in PyTorch.
-
-Where does `exp` leave the range? It overflows above $\ln(\text{largest})$ and reaches 0 a little
-below $\ln(\text{smallest})$.
+A result above the largest number **overflows** to inf. A result closer to zero than half the smallest subnormal **underflows** to 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either.
 """
 
-# %%
-print(f"{'format':<10}{'exp is 0 below about':>22}{'exp is inf above':>18}")
+# %% folded="Where exp leaves the range of each format"
 windows = {}
 for dtype in formats:
     info = torch.finfo(dtype)
     windows[dtype] = (math.log(info.smallest_normal) + math.log(info.eps / 2), math.log(info.max))
-    low, high = windows[dtype]
-    print(f"{str(dtype).removeprefix('torch.'):<10}{low:>22.1f}{high:>18.2f}")
-print(
-    "exp(88.7) =",
-    f"{torch.tensor(88.7).exp().item():.3g},",
-    "exp(88.8) =",
-    torch.tensor(88.8).exp().item(),
+
+# %% folded="Predict: exp in float16"
+predict(
+    "08/window",
+    "The largest float16 is 65,504. Up to which x is exp(x) finite in float16?",
+    windows[torch.float16][1],
+    "It is the logarithm of 65,504. A logit of 12 is enough to overflow.",
+    between=(0, 100),
 )
 
-# %% folded="Plot: The arguments for which exp is neither 0 nor inf"
+# %% folded="Figure 8.2: the window of exp in three formats"
 figure, axes = new_figure(height=2.6)
 for row, dtype in enumerate(formats[1:]):
     low, high = windows[dtype]
@@ -191,19 +183,20 @@ axes.set(
     title="The arguments for which exp is neither 0 nor inf",
     xlabel="x (no unit)",
     ylabel="format",
-    xlim=(-125, 125),
+    xlim=(-130, 125),
 )
 axes.axvline(0, color=COLORS["black"], linewidth=0.8)
 show(
     figure,
+    number="8.2",
+    caption="Left of its bar, exp(x) underflows to 0; right of it, it overflows to inf. bfloat16 has the exponents of float32, so its window is nearly as wide.",
     alt="Three horizontal bars: the arguments that exp can take. float32 from about minus 104 to "
     "88.7, bfloat16 from about minus 93 to 88.7, float16 from about minus 17 to 11.1.",
 )
 
 # %% [markdown]
 """
-Now the fourth step can be explained. Up to there both runs had the same losses, so three updates with
-`cross_entropy` give the logits that broke the other one.
+This explains the fourth step. Until then both runs had the same weights, so three steps with `cross_entropy` give the logits that broke the other run:
 """
 
 # %%
@@ -211,23 +204,20 @@ _, weights_after_three = train(functional.cross_entropy, steps=3)
 logits = pixels @ weights_after_three
 right_logits = logits[torch.arange(len(digit_labels)), digit_labels]
 gap = (logits.amax(dim=1) - right_logits).max().item()
-print(f"the logits lie between {logits.min().item():.0f} and {logits.max().item():.0f}")
-print(f"the right digit's logit is up to {gap:.0f} below the picture's largest")
+print(f"the largest logit is {logits.max().item():.0f}")
+print(f"one right digit's logit lies {gap:.0f} below the largest of its image")
 print(f"and exp(-{gap:.0f}) is {torch.tensor(-gap).exp().item()}")
 
 # %% [markdown]
 r"""
-Nothing overflowed: 42 is well below 88.7. But some picture's right digit lies 121 below its largest logit.
-Its probability is about $e^{-121}$, which float32 stores as 0, and the loss of that picture is
-$-\log 0 = \infty$. A single such picture is enough: the mean is inf, its gradient is nan.
-
-So two things can go wrong: a large logit overflows, a small probability underflows. They need
-two cures. In float16, where the window ends at 11.1, both come early.
+Nothing overflowed: 42 is well below 88.7. But in one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$. One such image makes the mean inf. So large logits overflow and small probabilities underflow, and each failure needs its own cure.
 """
 
 # %% [markdown]
 """
 ## Softmax: move the largest logit to zero
+
+Take the softmax of three pairs of logits:
 """
 
 
@@ -236,109 +226,54 @@ def softmax_by_the_book(logits):
     return logits.exp() / logits.exp().sum()
 
 
-logits = torch.tensor([1000.0, 0.0])
-print("exp:    ", logits.exp().tolist())
-print("softmax:", softmax_by_the_book(logits).tolist())
-print("and for minus that:", softmax_by_the_book(torch.tensor([-1000.0, -1000.0])).tolist())
+for pair in ([1.0, 0.0], [1000.0, 0.0], [-1000.0, -1000.0]):
+    logits = torch.tensor(pair)
+    print(pair, "exp:", logits.exp().tolist(), "softmax:", softmax_by_the_book(logits).tolist())
 
 # %% [markdown]
 r"""
-The right answer to the first is (1, 0) to every digit that a float has. What failed is not the
-result but a *number on the way*: $e^{1000}$ does not exist in float32, and inf / inf is nan.
-In the last line everything underflows, and 0 / 0 is nan as well.
+The softmax of (1000, 0) is (1, 0), to every digit that a float holds. The result is in range, but an intermediate result, $e^{1000}$, is not, and inf / inf is nan. In the last line both exponentials underflow, and 0 / 0 is nan.
 
-The cure uses a freedom that softmax has. Multiply above and below by $e^{-c}$:
+Softmax offers a way out. Multiply numerator and denominator by $e^{-c}$:
 
 $$\frac{e^{z_k}}{\sum_j e^{z_j}} = \frac{e^{z_k - c}}{\sum_j e^{z_j - c}} \quad\text{for every number } c$$
 
-The result does not depend on $c$, so we may choose it. Take $c = \max_j z_j$. Every exponent is now
-at most 0, so nothing overflows. One exponent is exactly 0, so the sum is at least 1, and the
-division is safe. What underflows are terms smaller than $10^{-45}$ beside a sum of at least 1. The
-sum does not notice them. (Their *logarithm* will; that is the next section.)
-
-The same shift tames the sum itself. It is called *log-sum-exp*:
+Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. In float32, terms that underflow are smaller than $10^{-45}$ and do not change such a sum. The same shift computes the logarithm of the sum, **log-sum-exp**:
 
 $$\log \sum_j e^{z_j} = c + \log \sum_j e^{z_j - c}$$
 
-Blanchard, Higham and Higham (2021) prove that both shifted forms are accurate; and that
-$e^{z_k - \text{lse}}$, softmax by way of log-sum-exp, loses a little more than the division.
+Both shifted forms are accurate (Blanchard, Higham and Higham 2021).
 
-In a batch, each row has its own maximum. A softmax without a `dim` normalizes over everything:
-its rows do not sum to one, and a row of large logits takes the whole sum for itself.
+Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the strip on its left it is subnormal. How many logits have to leave the window on the right before softmax fails, and how many on the left? When does only its logarithm fail?
+"""
+
+# %%
+explore_logits([92, 91, 89])
+
+# %% [markdown]
+"""
+One overflow is enough, while underflow spoils softmax only if it takes all three. The logarithm is −inf as soon as one probability is 0. In a batch, each row has its own maximum and its own sum; a softmax over the whole batch is something else:
 """
 
 # %%
 batch = torch.tensor([[1000.0, 999.0], [1.0, 0.0]])
-shifted = (batch - batch.max()).exp()
-print("one maximum, one sum for all:", (shifted / shifted.sum()).sum(dim=1).tolist())
-print(
-    "a sum per row, one maximum:  ",
-    (shifted / shifted.sum(dim=1, keepdim=True)).sum(dim=1).tolist(),
-)
-
-# %% [markdown]
-"""
-The second line is the treacherous one. It is right as long as the rows are of similar size. The
-row (1, 0) is a thousand below the other, all of its exponentials underflow, and 0 / 0 is nan.
-
-Slide the largest logit. The other two logits follow it, one and three below, so the right answer
-never changes.
-"""
-
-
-# %% tags=["nbval-ignore-output"] folded="Plot: exp of the largest logit"
-def draw_softmax(largest):
-    logits = torch.tensor([largest, largest - 1, largest - 3])
-    rows = (
-        ("by the book", softmax_by_the_book(logits), COLORS["vermilion"]),
-        ("shifted", softmax_by_the_book(logits - logits.max()), COLORS["blue"]),
-    )
-    figure, (left, right) = new_figure(1, 2, width_ratios=(1, 1.3))
-    line = torch.linspace(-20, max(130.0, 1.1 * largest), 300)
-    left.plot(line, line / math.log(10), color=COLORS["black"], label="exp(x)")
-    left.axhline(38.5, color=COLORS["vermilion"], linestyle="--", label="largest float32")
-    left.plot([largest], [largest / math.log(10)], "o", color=COLORS["blue"], markersize=9)
-    left.set(title="exp of the largest logit", xlabel="logit", ylabel="log10 of exp(logit)")
-    left.legend(loc="upper left")
-    for offset, (name, values, color) in zip((-0.2, 0.2), rows, strict=True):
-        places = [k + offset for k in range(3)]
-        right.bar(places, values.nan_to_num(0.0), width=0.36, color=color, label=name)
-        for place, value in zip(places, values.tolist(), strict=True):
-            right.text(
-                place,
-                max(0.0, value if value == value else 0.0) + 0.02,
-                f"{value:.2f}",
-                ha="center",
-            )
-    right.set(title="softmax", xlabel="class", ylabel="probability", ylim=(0, 1.05))
-    right.set_xticks(range(3))
-    right.legend()
-    return figure
-
-
-play(
-    draw_softmax,
-    label="largest logit",
-    values=[0, 5, 10, 20, 40, 60, 80, 88, 89, 90, 92, 100, 200, 500, 1000],
-    start=90,
-    alt="Left: exp of the largest logit, 90, lies just above the largest float32. Right: the softmax "
-    "of three logits; by the book it is nan, nan and 0, shifted it is 0.71, 0.26 and 0.04.",
-)
+over_everything = torch.softmax(batch.flatten(), dim=0).view(2, 2)
+print("one sum for the batch, row by row:", over_everything.sum(dim=1).tolist())
+print("a sum for each row:               ", torch.softmax(batch, dim=1).sum(dim=1).tolist())
 
 # %% [markdown] exercise="softmax" points=4 minutes=15 difficulty=1
 """
 ### Softmax along a dimension
 
-Write `softmax(logits, dim)`.
+Attention layers compute a softmax along one dimension of a larger tensor. Write one for logits of any size.
 
-- **In**: `logits`, a floating-point tensor of any shape; `dim`, an integer, negative ones count
-  from the back. Logits may be of any size. Some may be `-inf`: their probability is 0. At least
-  one along `dim` is finite.
-- **Out**: a tensor of the same shape and dtype. Along `dim` it sums to one.
-- Autograd must be able to go through it, and `logits` stay as they are.
-- **Not allowed**: torch's own `softmax`, `log_softmax`, `logsumexp`, under whatever name, and
-  what is built on them: `logaddexp`, `cross_entropy`, attention, `torch.distributions`. The check
-  reads your code for them.
+`softmax(logits, dim) -> Tensor`
+
+- **In** `logits`: a floating-point tensor of any shape. Some logits may be `-inf`, but at least one along `dim` is finite. `dim`: an integer; negative ones count from the back.
+- **Out**: a tensor of the same shape and dtype that sums to 1 along `dim`; a logit of `-inf` has the probability 0. Gradients flow through it, and `logits` stay as they are.
+- **Limits**: without torch's own `softmax`, `log_softmax`, `logsumexp`, or anything built on them: `logaddexp`, `cross_entropy`, attention, `torch.distributions`. The check reads your code for them.
+
+`softmax(torch.tensor([[1000.0, 1000.0], [0.0, -math.inf]]), dim=1)` returns `tensor([[0.5, 0.5], [1.0, 0.0]])`.
 
 <!-- hint: Which two numbers does the formula take from the whole of a row? Along which dimension must each be computed? -->
 <!-- hint: Both of them, the maximum and the sum, have one entry per row. To subtract and divide, they must broadcast against the logits: the reduced dimension has to stay there, with size 1. -->
@@ -418,89 +353,83 @@ check.score()
 """
 ## Cross entropy: do not take the logarithm of a probability
 
-A stable softmax is half of the cure. Put a logarithm behind it, as the formula says:
+A stable softmax is half of the cure. The loss takes its logarithm:
 """
 
 # %%
 logits = torch.tensor([1000.0, 0.0])
 probabilities = torch.softmax(logits, dim=0)
-print("softmax:    ", probabilities.tolist())
-print("its log:    ", probabilities.log().tolist())
-for right in ([0.5, 0.5], [1.0, 0.0]):
-    print(f"loss for labels {right}:", -(torch.tensor(right) * probabilities.log()).sum().item())
+print("softmax:", probabilities.tolist(), "its logarithm:", probabilities.log().tolist())
+losses = {}
+for labels in ([0.5, 0.5], [1.0, 0.0]):
+    losses[labels[0]] = -(torch.tensor(labels) * probabilities.log()).sum().item()
+
+# %% folded="Predict: certain and right"
+predict(
+    "08/certain-and-right",
+    "This model is certain, and right: the probabilities are (1, 0) and the labels are (1, 0). What does `-(labels * probabilities.log()).sum()` return?",
+    f"{losses[1.0]:g}",
+    "The second term is 0 times log 0, and 0 · (−inf) is nan, although that label is 0.",
+    choices=("0", "inf", "nan"),
+)
+
+# %%
+print("labels (0.5, 0.5):", losses[0.5])
+print("labels (1, 0):    ", losses[1.0])
 
 # %% [markdown]
 r"""
-The second probability is $e^{-1000}$. It underflows to 0, and $\log 0 = -\infty$. With the labels
-(0.5, 0.5) the loss is inf. With (1, 0) it is nan, though a model that is certain and right has the loss
-0: the second term is $0 \cdot (-\infty)$.
+Softmax has lost what the logarithm asks for: the second probability, $e^{-1000}$, is stored as 0. Simplify before you compute:
 
-The information was there before softmax threw it away. Simplify on paper first:
+$$\log p_k = \log \frac{e^{z_k}}{\sum_j e^{z_j}} = z_k - \log \sum_j e^{z_j} = (z_k - c) - \log \sum_j e^{z_j - c}$$
 
-$$\log p_k = \log \frac{e^{z_k}}{\sum_j e^{z_j}} = z_k - \log \sum_j e^{z_j}$$
-
-The logarithm and the exponential cancel, and what is left is a subtraction and a log-sum-exp.
-As a program it still wants the shift first, or two numbers of a million are subtracted in the end:
-$\log p_k = (z_k - c) - \log \sum_j e^{z_j - c}$. This is `torch.log_softmax`. Functions that simplify
-before they compute are called *fused*: `cross_entropy` is `log_softmax`, followed by the sum over
-the labels or, where the label is a class, by picking its entry.
+In the last form the logarithm is small, and so is its rounding. It is `torch.log_softmax`. A loss that is simplified before it is computed is called **fused**: `cross_entropy` is `log_softmax` followed by the sum over the labels, or by one entry if the label is a class.
 """
+
+# %% folded="Drawing: two programs for one loss"
+show_drawing(
+    "08/two-programs",
+    number="8.3",
+    caption="The loss for logits (1000, 0) and labels (0.5, 0.5). Softmax keeps 1 and 0, and the logarithm cannot bring back what was lost. `log_softmax` never computes the exponential of −1000 alone.",
+    alt="Two rows of boxes. Above, separate steps: logits 1000 and 0, softmax gives 1 and 0, log gives 0 and minus infinity, the loss is inf. Below, fused: logits 1000 and 0, minus the largest gives 0 and minus 1000, minus log-sum-exp, "
+    "which is 0, leaves 0 and minus 1000, and the loss is 500.",
+)
 
 # %%
 logits = torch.tensor([1000.0, 0.0], requires_grad=True)
 loss = -(torch.tensor([0.5, 0.5]) * torch.log_softmax(logits, dim=0)).sum()
 (gradient,) = torch.autograd.grad(loss, logits)
-print("log_softmax:", torch.log_softmax(logits, dim=0).tolist())
-print("loss:       ", loss.item())
-print("gradient:   ", gradient.tolist())
+print("loss:", loss.item(), "gradient:", gradient.tolist())
 
 # %% [markdown]
 r"""
-The loss is 500, and the gradient is (0.5, -0.5). Both are exact.
-
-The gradient can be had by hand. For $L = -\sum_k y_k \left(z_k - \log \sum_j e^{z_j}\right)$, the
-derivative of the log-sum-exp by $z_i$ is $p_i$. If the labels $y$ sum to one, then
-
-$$\frac{\partial L}{\partial z_i} = p_i - y_i$$
-
-Here $p = (1, 0)$ and $y = (0.5, 0.5)$. It is bounded, whatever the logits: no entry
-exceeds 1. The unfused program computes the same derivative as a product of $1/p$, which can be inf,
-and $p$, which can be 0.
-
-One thing the fused form does not do for you. A logit may be $-\infty$ on purpose, to rule
-a class out. Then its $\log p$ is $-\infty$ by right, and a label of 0 beside it still makes
-$0 \cdot (-\infty)$:
+One case remains. A logit may be $-\infty$ on purpose, to rule out a class. Then $\log p = -\infty$ is right, and a label of 0 beside it gives $0 \cdot (-\infty)$ again:
 """
 
 # %%
 ruled_out = torch.tensor([[2.0, -math.inf]])
-print(
-    "labels as probabilities:",
-    functional.cross_entropy(ruled_out, torch.tensor([[1.0, 0.0]])).item(),
-)
-print("labels as a class index:", functional.cross_entropy(ruled_out, torch.tensor([0])).item())
+as_probabilities = functional.cross_entropy(ruled_out, torch.tensor([[1.0, 0.0]]))
+as_class = functional.cross_entropy(ruled_out, torch.tensor([0]))
+print("labels as probabilities:", as_probabilities.item(), "as a class:", as_class.item())
 
 # %% [markdown]
 r"""
-In information theory $0 \log 0$ is *defined* as 0, the limit of $p \log p$. IEEE arithmetic
-knows nothing of limits of formulas; it sees the two factors. The convention is the program's to keep.
+Information theory defines $0 \log 0$ as 0, the limit of $p \log p$. IEEE arithmetic sees only two factors, so the program has to keep this convention.
 """
 
 # %% [markdown] exercise="soft-cross-entropy" points=4 minutes=20 difficulty=2
 r"""
 ### Cross entropy with soft labels
 
-Write `soft_cross_entropy(logits, labels)`: for each row, $-\sum_k y_k \log p_k$ with $p$ the softmax
-of the row.
+Distillation trains on probabilities rather than classes, and padded rows have no label at all. Write the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is its softmax.
 
-- **In**: `logits` and `labels`, both of shape (rows, classes) and of the same floating-point
-  dtype. Labels are at least 0; rows need not sum to one. Logits are of any size, some may be `-inf`;
-  at least one in a row is finite.
-- **Out**: one loss per row, shape (rows,), of the logits' dtype. No mean.
-- A label of 0 costs nothing, even on a logit of `-inf`. A label above 0 on a logit of `-inf` costs inf.
-- Autograd must be able to go through it.
-- All of torch is **allowed**, `log_softmax` and `cross_entropy` included. None of them does all
-  of this alone.
+`soft_cross_entropy(logits, labels) -> Tensor`
+
+- **In**: two tensors of shape (rows, classes) and of the same floating-point dtype. Labels are at least 0, and a row of them need not sum to 1; it may be all 0. Logits are of any size or `-inf`; at least one in a row is finite.
+- **Out**: one loss per row, shape (rows,), of the same dtype. A label of 0 costs nothing, even if the logit is `-inf`. A label above 0 with a logit of `-inf` costs inf. The gradient with respect to the logits is never nan.
+- All of torch is **allowed**, but no function does all of this alone.
+
+`soft_cross_entropy(torch.tensor([[1000.0, 0.0, -math.inf]]), torch.tensor([[0.5, 0.5, 0.0]]))` returns `tensor([500.])`.
 
 <!-- hint: Which step of the computation makes inf out of a gap of a thousand between two logits? And which other step makes nan out of a label that is exactly 0? -->
 <!-- hint: `log_softmax` settles the first. For the second, decide by the label which terms count at all, before or after the product, but before the sum. -->
@@ -525,8 +454,9 @@ with check.property("agrees with the definition on ordinary logits, one loss per
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float())
-with check.property("labels need not sum to one"):
+with check.property("labels need not sum to one, and a row may have none"):
     logits, labels = check.draw.normal(5, 3), check.draw.uniform(5, 3, low=0.1, high=2.0)
+    labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float())
@@ -586,30 +516,40 @@ with check.property("the gradient of logits hundreds apart, in other rows and cl
 ### END HIDDEN TESTS
 check.score()
 
+# %% [markdown]
+r"""
+## The gradient of the fused loss
+
+For $L = -\sum_k y_k \left(z_k - \log \sum_j e^{z_j}\right)$, the derivative of the log-sum-exp with respect to $z_i$ is $p_i$. If the labels $y$ sum to 1, then
+
+$$\frac{\partial L}{\partial z_i} = p_i - y_i$$
+
+With $p = (1, 0)$ and $y = (0.5, 0.5)$ this is $(0.5, -0.5)$, as autograd found. No entry is larger than 1 in size, whatever the logits. The unfused program computes the same derivative as $1/p$, which can be inf, times $p$, which can be 0.
+"""
+
 # %% [markdown] exercise="cross-entropy-gradient" points=4 minutes=20 difficulty=2
 """
 ### The gradient of cross entropy, by hand
 
-Write `cross_entropy_gradient(logits, labels)`: the gradient, by the logits, of the *sum* over
-all rows of the loss of the last exercise.
+The formula above holds for labels that sum to 1. Derive the one for all labels, with a pen.
 
-- **In**: as there: (rows, classes), labels at least 0. **Rows of labels need not sum to one**;
-  a row of padding has labels that are all 0. A logit of `-inf` has the label 0.
-- **Out**: a tensor of the logits' shape and dtype.
-- `torch.softmax` is **allowed**. Autograd is **not**, in whatever form: `backward`, `grad`, `torch.func`, torch's own
-  functions for a backward pass. The check reads your code for them.
+`cross_entropy_gradient(logits, labels) -> Tensor`
 
-The chapter's formula $p_i - y_i$ was derived for labels that sum to one. Take a pen.
+- **In**: as in the last exercise. Rows of labels need not sum to 1 and may be all 0. A logit of `-inf` has the label 0.
+- **Out**: the gradient, with respect to the logits, of the *sum* of the losses of all rows; a tensor of the logits' shape and dtype.
+- **Limits**: `torch.softmax` is allowed. Autograd is not, in whatever form: `backward`, `grad`, `torch.func`, torch's own functions for a backward pass. The check reads your code for them.
+
+`cross_entropy_gradient(torch.tensor([[1000.0, 0.0]]), torch.tensor([[0.5, 0.5]]))` returns `tensor([[0.5, -0.5]])`.
 
 <!-- hint: Write the loss as two sums: one with the labels times the logits, one with the labels times the log-sum-exp. In which of them did "the labels sum to one" come in? -->
-<!-- hint: The log-sum-exp does not depend on k, so it comes out of the sum over k and takes the row's total of labels with it as a factor. Its derivative by a logit is that logit's probability. -->
+<!-- hint: The log-sum-exp does not depend on k, so it comes out of the sum over k and takes the row's total of labels with it as a factor. Its derivative with respect to a logit is that logit's probability. -->
 <!-- hint: Per row: the probabilities, times the sum of the row's labels (`keepdim=True`), minus the labels. -->
 """
 
 
 # %% solution="cross-entropy-gradient"
 def cross_entropy_gradient(logits, labels):
-    """Return the gradient by ``logits`` of the summed cross entropy, shape (rows, classes)."""
+    """Return the gradient, with respect to ``logits``, of the summed cross entropy, shape (rows, classes)."""
     ### BEGIN SOLUTION
     total = labels.sum(dim=1, keepdim=True)
     return torch.softmax(logits, dim=1) * total - labels
@@ -633,13 +573,21 @@ with check.property("agrees with autograd for labels that sum to one"):
     check.close(got, gradient_by_autograd(logits, labels))
 with check.property("agrees with autograd for labels that do not sum to one"):
     logits, labels = check.draw.normal(5, 6), check.draw.uniform(5, 6, low=0.2, high=2.0)
+    labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
-with check.property("is right for logits of a thousand, too"):
+with check.property("is right for logits of a thousand and of -inf, in either dtype"):
     logits = check.draw.normal(3, 7, std=1000.0)
     labels = check.draw.uniform(3, 7, high=0.4)
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=3e-4, atol=1e-5)
+    logits = check.draw.normal(4, 6, std=50.0, dtype=torch.float64)
+    labels = check.draw.uniform(4, 6, low=0.1, dtype=torch.float64)
+    expected = torch.zeros_like(logits)
+    expected[:, 1:] = gradient_by_autograd(logits[:, 1:], labels[:, 1:])
+    logits[:, 0], labels[:, 0] = -math.inf, 0.0
+    got = check.call(cross_entropy_gradient, logits, labels)
+    check.close(got, expected, rtol=1e-8, what="with logits of -inf, in float64")
 with check.property("is written without autograd"):
     logits = check.draw.normal(4, 5)
     labels = torch.softmax(check.draw.normal(4, 5), dim=1)
@@ -671,14 +619,12 @@ check.score()
 r"""
 ### Clamping is not a cure
 
-With two classes, softmax becomes the sigmoid $\sigma(z) = 1/(1 + e^{-z})$, and the loss for
-the label 0 is $-\log(1 - \sigma(z)) = \log(1 + e^{z})$, close to $z$ for large $z$.
-`functional.binary_cross_entropy` takes the probability $\sigma(z)$. Its documentation says that it
-replaces every logarithm below -100 by -100. `binary_cross_entropy_with_logits` takes $z$ itself.
+With two classes, softmax becomes the sigmoid $\sigma(z) = 1/(1 + e^{-z})$, and the loss for the label 0 is $-\log(1 - \sigma(z)) = \log(1 + e^{z})$, which is close to $z$ for large $z$. `binary_cross_entropy_with_logits` takes the logit $z$. `binary_cross_entropy` takes the
+probability $\sigma(z)$, and according to [its documentation](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html) it replaces every logarithm below −100 by −100.
 """
 
 
-# %%
+# %% folded="The loss and its gradient, both ways"
 def loss_and_gradient(loss_function, logit):
     leaf = torch.tensor([float(logit)], requires_grad=True)
     loss = loss_function(leaf, torch.zeros(1))
@@ -689,57 +635,57 @@ def clamped_loss(logits, labels):
     return functional.binary_cross_entropy(torch.sigmoid(logits), labels)
 
 
-print("                             clamped            with logits")
-print("logit   1 - sigmoid      loss  gradient      loss  gradient")
-for logit in (5, 10, 20, 50, 200):
-    values = [
-        1 - torch.sigmoid(torch.tensor(float(logit))).item(),
-        *loss_and_gradient(clamped_loss, logit),
-        *loss_and_gradient(functional.binary_cross_entropy_with_logits, logit),
-    ]
-    print("{:>5}{:>14.0e}{:>10.1f}{:>10.2f}{:>10.1f}{:>10.2f}".format(logit, *values))
+ways = {
+    "clamped": clamped_loss,
+    "with logits": functional.binary_cross_entropy_with_logits,
+}
+clamped = {
+    name: [loss_and_gradient(way, logit) for logit in (5, 10, 20, 200)]
+    for name, way in ways.items()
+}
 
-# %% folded="Plot: The loss of a wrong answer, label 0"
-line = torch.linspace(0, 130, 400)
-figure, axes = new_figure()
-for loss_function, name, color in (
-    (clamped_loss, "sigmoid, then binary_cross_entropy", "vermilion"),
-    (functional.binary_cross_entropy_with_logits, "binary_cross_entropy_with_logits", "blue"),
-):
-    axes.plot(
-        line,
-        [loss_and_gradient(loss_function, z)[0] for z in line.tolist()],
-        color=COLORS[color],
-        label=name,
-    )
-axes.set(
-    title="The loss of a wrong answer, label 0",
-    xlabel="logit (no unit)",
-    ylabel="loss (nats)",
+# %% folded="Predict: a model that is certain and wrong"
+predict(
+    "08/clamped",
+    "The label is 0 and the logit is 20. What is the gradient of the clamped loss with respect to the logit?",
+    f"{clamped['clamped'][2][1]:g}",
+    "The float32 sigmoid of 20 is exactly 1, the logarithm of 0 is clamped, and nothing depends on the logit any more.",
+    choices=("1", "0", "100", "nan"),
 )
-axes.legend(loc="lower right")
+
+# %% folded="Figure 8.4: the loss of a wrong answer"
+line = torch.linspace(0, 60, 241)
+figure, (left, right) = new_figure(1, 2, height=3.0)
+for (name, way), color in zip(ways.items(), ("vermilion", "blue"), strict=True):
+    values = [loss_and_gradient(way, z) for z in line.tolist()]
+    for axes, column in ((left, 0), (right, 1)):
+        axes.plot(line, [value[column] for value in values], color=COLORS[color], label=name)
+left.set(title="Loss, label 0", xlabel="logit (no unit)", ylabel="loss (nats)")
+right.set(title="Gradient", xlabel="logit (no unit)", ylabel="gradient")
+right.legend(loc="center right")
 show(
     figure,
-    alt="Loss against logit for the label 0. With logits the loss is a straight line of slope one. "
-    "Sigmoid followed by the clamped loss follows it up to about 17, then jumps to 100 and stays flat.",
+    number="8.4",
+    caption="From a logit of about 17 on, the clamped loss is 100 whatever the logit, and its gradient is 0.",
+    alt="Two plots against the logit, for the label 0. Left, the loss with logits is a straight line of slope one; the clamped loss "
+    "follows it up to about 17, then jumps to 100 and stays flat. Right, the gradient with logits stays at 1; that of the clamped loss falls to 0.",
 )
+
+# %%
+print("logit        5           10          20          200")
+for name, values in clamped.items():
+    print(f"{name:<12}", "  ".join(f"{loss:.1f}, {slope:.2f}" for loss, slope in values))
 
 # %% [markdown]
 r"""
-At 20 the float32 sigmoid is exactly 1. The clamped loss jumps to 100, five times the truth, and from
-there on its gradient is **0**. The model is confidently wrong, and it learns nothing from
-it: the worst examples are the silent ones.
-
-The advice to write -100 in place of $\log 0$ is widespread, since a well-known function does so. It repairs
-the number that is printed. The digits were lost one step before, in the sigmoid. The cure is to
-give the loss the logits.
+The model is certain, wrong, and learns nothing from it. Clamping repaired the printed number; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
 """
 
 # %% [markdown]
 """
 ## Cancellation: small differences of large numbers
 
-Overflow is loud. This one is silent. Add a small number to 1 and take it away again:
+Overflow is loud. This failure is silent. Add a small number to 1, then subtract 1:
 """
 
 # %%
@@ -751,22 +697,14 @@ for value in (1e-3, 1e-5, 1e-7, 1e-9):
 
 # %% [markdown]
 r"""
-The addition 1 + x rounds to a multiple of $2^{-23} \approx 1.2 \cdot 10^{-7}$, so a
-small $x$ keeps few digits or none. The subtraction that follows is exact. It only *shows* the damage, because
-the leading digits cancel and what is left is what was rounded. This is *catastrophic cancellation*
-(Goldberg 1991, "Cancellation").
+The sum 1 + x is rounded to a multiple of $2^{-23} \approx 1.2 \cdot 10^{-7}$, so a small $x$ keeps few digits or none. The subtraction that follows is exact. It only *shows* the damage: the leading digits cancel, and the rounding remains. This is
+**catastrophic cancellation** (Goldberg 1991). `log1p(x)` and `expm1(x)` compute $\log(1 + x)$ and $e^x - 1$ without the sum, and keep all digits.
 
-`log1p(x)` computes $\log(1 + x)$ and `expm1(x)` computes $e^x - 1$ without ever forming the sum. They
-keep all digits. The softplus $\log(1 + e^z)$ of the last section needs both cures, the shift and
-`log1p`: it is computed as $\max(z, 0) + \text{log1p}(e^{-|z|})$.
-
-The roots of $x^2 - bx + 1 = 0$ show the same. Their product is 1, so the small one is
-$1 / \text{large}$:
+The roots of $x^2 - bx + 1 = 0$ have the product 1, so the small root is 1 divided by the large one:
 
 $$x_{\text{small}} = \frac{b - \sqrt{b^2 - 4}}{2} = \frac{2}{b + \sqrt{b^2 - 4}}$$
 
-On the left two nearly equal numbers are subtracted. On the right they are added. (Higham 2002,
-section 1.8.)
+The first form subtracts two nearly equal numbers, the second adds them (Higham 2002, section 1.8).
 """
 
 # %%
@@ -777,35 +715,40 @@ for value in (10.0, 1_000.0, 10_000.0):
     print(f"{value:>7.0f}{((b - root) / 2).item():>19.4g}{(2 / (b + root)).item():>19.4g}")
 
 # %% [markdown]
-"""
-At $b = 10000$ the school formula answers 0. That is an error of 100 %, and a single rounding made it:
-$b^2 - 4 = 99999996$ lies between two float32 numbers that are 8 apart, and becomes $10^8$. The root and
-the subtraction that follow are exact.
+r"""
+At $b = 10000$ the first form returns 0. One rounding is to blame: $b^2 - 4 = 99999996$ lies between two float32 numbers that are 8 apart, and becomes $10^8$.
 
-### Variance
-
-The variance is the mean squared distance from the mean. It equals $E[x^2] - E[x]^2$, and this form is
-tempting: it needs one pass over the data. Three numbers suffice to see what it costs.
+The variance is the mean squared distance from the mean. It equals $E[x^2] - E[x]^2$, which is tempting, because it takes only one pass over the data.
 """
 
-# %%
+# %% folded="Measure: the variance of three numbers, by both forms"
 x = torch.tensor([10_000.0, 10_001.0, 10_002.0])
-print("E[x^2] - E[x]^2:     ", ((x * x).mean() - x.mean() ** 2).item())
-print("mean of (x - E[x])^2:", f"{((x - x.mean()) ** 2).mean().item():.4f}")
+one_pass = ((x * x).mean() - x.mean() ** 2).item()
+two_passes = ((x - x.mean()) ** 2).mean().item()
 
-# %%
+# %% folded="Predict: a variance in float32"
+predict(
+    "08/one-pass",
+    "The variance of 10000, 10001 and 10002 is 2/3. What does `(x * x).mean() - x.mean() ** 2` give in float32?",
+    f"{one_pass:g}",
+    "Near 10⁸, float32 numbers are 8 apart. Both means are rounded to the same multiple of 8.",
+    choices=("0.667", "0.5", "0", "a negative number"),
+)
+
+# %% folded="Figure 8.5: the error of two forms of the variance"
 generator = torch.Generator().manual_seed(0)
 noise = torch.randn(10_000, generator=generator, dtype=torch.float64)
 offsets = [10 ** (k / 4) for k in range(25)]
 errors = {"E[x²] − E[x]²": [], "mean of (x − E[x])²": []}
 for offset in offsets:
-    x = (noise + offset).float()
-    true_variance = x.double().var(correction=0).item()
-    found = ((x * x).mean() - x.mean() ** 2, ((x - x.mean()) ** 2).mean())
+    shifted = (noise + offset).float()
+    true_variance = shifted.double().var(correction=0).item()
+    found = (
+        (shifted * shifted).mean() - shifted.mean() ** 2,
+        ((shifted - shifted.mean()) ** 2).mean(),
+    )
     for name, variance in zip(errors, found, strict=True):
         errors[name].append(max(abs(variance.item() / true_variance - 1), 1e-9))
-
-# %% folded="Plot: Variance of 10,000 numbers with standard deviation 1, in float32"
 figure, axes = new_figure()
 for (name, values), color, marker in zip(errors.items(), ("vermilion", "blue"), "os", strict=True):
     axes.loglog(offsets, values, marker, linestyle="-", color=COLORS[color], ms=4, label=name)
@@ -819,6 +762,8 @@ axes.set(
 axes.legend(loc="upper left")
 show(
     figure,
+    number="8.5",
+    caption="The error of the one-pass form grows with the square of the mean. Points on the dotted line are variances of 0; points above it are far too large, or negative. The other form rises late, when the mean itself is rounded.",
     alt="Relative error of the variance against the mean of the numbers, both axes logarithmic. "
     "E of x squared minus the square of E of x grows with the square of the mean and has no "
     "right digit from a mean of a few thousand on; at a million it is off by more than ten thousand "
@@ -826,42 +771,40 @@ show(
     "rises to about a hundredth at a million.",
 )
 
+# %%
+print(f"E[x^2] - E[x]^2: {one_pass:.4f}, mean of (x - E[x])^2: {two_passes:.4f}")
+
 # %% [markdown]
 r"""
-The true variance of the three numbers is 2/3, and the one-pass form says 0: squares near $10^8$ are
-rounded to multiples of 8. In the figure the error grows as the *square* of the mean. Points on the dotted
-line are variances of exactly 0; above it lie results that are far too large, or negative, and the square
-root of a negative one is nan. Activations and sensor readings with a mean far from zero are not rare.
-The stable form rises late, and not through cancellation: near a million, the float32 mean of ten thousand
-numbers is itself a little off, and the square of that error is added.
+## Variance in one pass
 
-The stable form subtracts the mean first, and so needs the mean before it starts: two passes. What if
-the data come as a stream? Keep three things: the count $n$, the mean $\mu$, and the sum of squared distances
-from the mean, $M = \sum (x - \mu)^2$. Two groups $A$ and $B$, each with its own three, are merged
-without touching the data again. With $\delta = \mu_B - \mu_A$ and $n = n_A + n_B$:
+The stable form needs the mean before it starts: two passes. A stream of data allows only one. Keep the count $n$, the mean $\mu$, and the sum of squared distances from the mean, $M = \sum (x - \mu)^2$. Two groups $A$ and $B$ merge without another look at the data (Welford 1962, for one new number; Chan, Golub and LeVeque 1983). With $\delta = \mu_B - \mu_A$ and $n = n_A + n_B$:
 
 $$\mu = \mu_A + \delta \, \frac{n_B}{n} \qquad\qquad M = M_A + M_B + \delta^2 \, \frac{n_A n_B}{n}$$
-
-The last term is there because each group measured its distances from its own mean. Welford (1962)
-found the case of one new number, Chan, Golub and LeVeque (1983) the general one. The means themselves are
-never squared, only their difference. (It is large in the first call alone, where its factor $n_A$ is 0.)
 """
+
+# %% folded="Drawing: two groups become one"
+show_drawing(
+    "08/merge",
+    number="8.6",
+    caption="Each group has measured its distances from its own mean. The last term of M accounts for the move of both means to the common one. Only the difference δ of the means is squared, never a mean.",
+    alt="A number line with two groups of dots. Group A has 3 dots around its mean, group B has 2 dots around its own mean, to the right. "
+    "The common mean lies between them, nearer to A. An arrow marks the difference delta of the two means.",
+)
 
 # %% [markdown] exercise="running-variance" points=5 minutes=20 difficulty=2
 """
 ### Variance in one pass
 
-Write `merge_moments(count, mean, m2, batch)`: take in one more block of rows. The check feeds
-the blocks one by one and keeps nothing but what you return: the rows so far may have been taken in by
-another process.
+A data set that does not fit into memory arrives in blocks, perhaps in several processes. Write the function that adds one more block of rows.
 
-- **In**: `count`, the rows seen so far, a Python int; `mean` and `m2`, tensors of shape (features,): the
-  mean of each feature so far and the sum of squared distances from it; `batch`, of shape (rows,
-  features), with at least one row. The first call gets a count of 0 and zeros.
-- **Out**: the new `(count, mean, m2)`, a tuple of an int and two tensors of the batch's dtype, float32 or
-  float64.
-- `m2 / count` is then the (biased) variance of all rows so far. It must hold for a mean of a
-  hundred thousand and a standard deviation of 1, in float32 to within 5 percent.
+`merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
+
+- **In** `count`: the rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and zeros.
+- **Out**: the three numbers for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is right to 5 percent even for a mean of a hundred thousand and a standard deviation of 1.
+- **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
+
+With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge_moments(0, zeros, zeros, batch)` returns `(2, tensor([2.]), tensor([2.]))`.
 
 <!-- hint: What are the three numbers n, mean and M of the new block alone? Which of them is a two-pass computation, and why is that allowed here? -->
 <!-- hint: The block is in memory, so its own mean and its own sum of squared distances can be computed the stable way. What is left is to merge group A (the past) with group B (the block). -->
@@ -913,13 +856,20 @@ with check.property("blocks of a single row work, the first one included"):
     check.close(count, 9, what="count")
     check.close(mean, data.double().mean(dim=0).float(), atol=1e-5, what="mean")
     check.close(m2, (9 * data.double().var(dim=0, correction=0)).float(), rtol=1e-4, what="m2")
-with check.property("a mean of ten thousand leaves the variance its digits"):
-    data = check.draw.normal(300, 5, mean=1e4)
-    count, mean, m2 = after_all_blocks(data, [100, 1, 60, 139])
-    check.close(count, 300, what="count")
-    check.close(mean, data.double().mean(dim=0).float(), rtol=1e-5, what="mean")
-    expected = data.double().var(dim=0, correction=0)
-    check.close(m2 / count, expected.float(), rtol=1e-2, what="m2 / count")
+with check.property("a large mean leaves the variance its digits, in float32 and in float64"):
+    for size, dtype, tolerance in (
+        (1e4, torch.float32, 1e-2),
+        (1e5, torch.float32, 5e-2),
+        (1e6, torch.float64, 1e-7),
+    ):
+        data = check.draw.normal(300, 5, mean=size, dtype=dtype)
+        count, mean, m2 = after_all_blocks(data, [100, 1, 60, 139])
+        check.close(count, 300, what="count")
+        expected = data.double().mean(dim=0).to(dtype)
+        check.close(mean, expected, rtol=1e-3 * tolerance, what=f"a mean of {size:g}")
+        expected = data.double().var(dim=0, correction=0).to(dtype)
+        what = f"m2 / count, with a mean of {size:g}"
+        check.close(m2 / count, expected, rtol=tolerance, what=what)
 with check.property("it goes on from moments of rows that this process has never seen", weight=2):
     data = check.draw.normal(300, 5, mean=1e4)
     count, mean, m2 = after_all_blocks(data, [60, 139], known=101)
@@ -948,11 +898,11 @@ check.score()
 r"""
 ## Gradients: the branch that was not taken
 
-The natural protection against $\log 0$ is `torch.where`. It works, for the value:
+The backward pass can leave the range, too. `torch.where` seems to protect against the logarithm of 0, and it does protect the value:
 """
 
 
-# %%
+# %% folded="Measuring tool: a function's values and gradients"
 def rounded(tensor):
     """Return the values of ``tensor`` as lists, to two decimals."""
     if tensor.ndim == 0:
@@ -964,55 +914,69 @@ def value_and_gradient(function, points):
     leaf = torch.tensor(points, requires_grad=True)
     values = function(leaf)
     (gradient,) = torch.autograd.grad(values.sum(), leaf)
-    return f"value {rounded(values)}, gradient {rounded(gradient)}"
+    return rounded(values), rounded(gradient)
 
 
+# %%
 points = [0.0, -1.0, 4.0]
-print("log: ", value_and_gradient(lambda x: torch.where(x > 0, x.log(), 0.0), points))
-print("sqrt:", value_and_gradient(lambda x: torch.where(x > 0, x.sqrt(), 0.0), points))
+found = {
+    "log": value_and_gradient(lambda x: torch.where(x > 0, x.log(), 0.0), points),
+    "sqrt": value_and_gradient(lambda x: torch.where(x > 0, x.sqrt(), 0.0), points),
+}
+print("values at", points, {name: values for name, (values, _) in found.items()})
+
+# %% folded="Predict: the gradient behind where"
+predict(
+    "08/where",
+    "At x = 0, `torch.where(x > 0, x.log(), 0.0)` returns the constant 0.0. What is its gradient there?",
+    f"{found['log'][1][0]:g}",
+    "The logarithm gets the gradient 0 and multiplies it by its derivative 1/0, which is inf.",
+    choices=("0", "inf", "nan"),
+)
+
+# %%
+print("gradients at", points, {name: slopes for name, (_, slopes) in found.items()})
+
+# %% folded="Drawing: the backward pass of where"
+show_drawing(
+    "08/where",
+    number="8.7",
+    caption="Above: `where` sends the gradient 0 into the branch that it did not choose, and 0 × inf is nan. Below: a second `where` in front of the function replaces the input, so that no derivative is infinite.",
+    alt="Two graphs of a backward pass at x = 0. Above, where sends gradient 1 to the constant and gradient 0 to log; log multiplies 0 by 1/0 = inf, and nan arrives at x. "
+    "Below, a first where has put 1 in the place of x; log multiplies 0 by 1/1, and the first where sends 0 to x.",
+)
 
 # %% [markdown]
 r"""
-The values are fine. The gradient of `log` is nan at 0, that of `sqrt` at 0 *and* at -1.
+`where` computes both branches and chooses. Its backward pass sends the incoming gradient to the chosen branch and 0 to the other, and the chain rule multiplies this 0 by the derivative of the branch: $1/x$ for the logarithm, which is inf at 0, and $1/(2\sqrt{x})$ for the root, which is inf at 0
+and nan at −1. Autograd cannot tell "zero" from "not used"
+([pytorch issue 23395](https://github.com/pytorch/pytorch/issues/23395)).
 
-Why? `where` computes both branches and picks. On the way back it sends the gradient 1 to
-the branch that was picked and 0 to the other. The chain rule then multiplies that 0 by the
-branch's own derivative:
-
-| | derivative | at 0 | 0 × that | at -1 | 0 × that |
-| --- | --- | --- | --- | --- | --- |
-| `log` | $1/x$ | inf | **nan** | -1 | 0 |
-| `sqrt` | $1/(2\sqrt{x})$ | inf | **nan** | nan | **nan** |
-
-Autograd has no way of telling "zero" from "not used". Reports of it are closed with this explanation
-([pytorch issue 23395](https://github.com/pytorch/pytorch/issues/23395), and many after it).
-
-So it is not enough to drop the bad value afterwards: the nan arises on the way from that `where` back to
-$x$. A second `where` must stand there, *in front of* the function, and put a harmless constant in the place of
-the bad input. On the way back it does not multiply, it selects: $x$ gets the gradient where $x$ was used, and 0
-where the constant was. And since the constant is harmless, no nan arises in the first place. This is known as the
-**double where**.
+A second `where` must therefore stand *in front of* the function and replace the bad input by a harmless constant. Its backward pass selects and does not multiply: $x$ gets the gradient where $x$ was used, and 0 elsewhere. This is the **double where**, here for a reciprocal:
 """
 
 
 # %%
-def safe_square_root(x):
-    harmless = torch.where(x > 0, x, 1.0)
-    return torch.where(x > 0, harmless.sqrt(), 0.0)
+def safe_reciprocal(x):
+    harmless = torch.where(x != 0, x, 1.0)
+    return torch.where(x != 0, 1 / harmless, 0.0)
 
 
-print("sqrt:", value_and_gradient(safe_square_root, points))
+print("one where:   ", value_and_gradient(lambda x: torch.where(x != 0, 1 / x, 0.0), points))
+print("double where:", value_and_gradient(safe_reciprocal, points))
 
 # %% [markdown] exercise="safe-log" points=3 minutes=10 difficulty=1
 r"""
 ### A logarithm without nan
 
-Write `safe_log(x)`: $\log x$ where $x > 0$, and 0 elsewhere.
+One logarithm of 0 can make every weight nan. Write a logarithm that leaves zeros out.
 
-- **In**: a floating-point tensor of any shape. Entries may be 0, negative, `-inf`, or as small as the
-  smallest normal number.
-- **Out**: a tensor of the same shape and dtype.
-- The gradient is $1/x$ where $x > 0$ and exactly 0 elsewhere. Neither value nor gradient is ever nan.
+`safe_log(x) -> Tensor`
+
+- **In** `x`: a float32 or float64 tensor of any shape. Entries may be 0, negative, `-inf`, or as small as the smallest normal number.
+- **Out**: a tensor of the same shape and dtype, $\log x$ where $x > 0$ and 0 elsewhere. Its gradient is $1/x$ where $x > 0$ and exactly 0 elsewhere.
+
+`safe_log(torch.tensor([1.0, 0.0, -math.inf]))` returns `tensor([0., 0., 0.])`, and its gradient is `[1, 0, 0]`.
 
 <!-- hint: What does the logarithm itself get to see at the entries that you do not want? -->
 <!-- hint: Give it a harmless number at these entries, one whose logarithm and derivative are finite. -->
@@ -1075,50 +1039,64 @@ check.score()
 r"""
 ## Attention: the row that may look at nothing
 
-In attention, each query gives weights to the keys by a softmax of scores. A mask says which keys it may
-see. The usual way to exclude a key is to add $-\infty$ to its score, so that its weight is
-$e^{-\infty} = 0$. In a batch with padding, some query may see no key at all:
+In attention, a softmax of scores gives each query its weights for the keys, and a mask says which keys it may see. Adding $-\infty$ to a score makes the weight $e^{-\infty} = 0$. In a batch with padding, a query may see no key at all. Compare two ways to exclude keys:
 """
 
 # %%
 scores = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], requires_grad=True)
 mask = torch.tensor([[True, True, False], [False, False, False]])
-minus_infinity = torch.zeros(2, 3).masked_fill(~mask, -math.inf)
-most_negative = torch.zeros(2, 3).masked_fill(~mask, torch.finfo(scores.dtype).min)
-added = torch.softmax(scores + minus_infinity, dim=1)
-filled = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=1)
+lowest = torch.finfo(scores.dtype).min
+weights = {
+    "-inf": torch.softmax(scores + torch.zeros(2, 3).masked_fill(~mask, -math.inf), dim=1),
+    "finfo.min": torch.softmax(scores + torch.zeros(2, 3).masked_fill(~mask, lowest), dim=1),
+}
+
+# %% folded="Predict: the most negative number instead of −inf"
+predict(
+    "08/finfo-min",
+    "To avoid nan, `torch.finfo(dtype).min` is added instead of −inf. Which weights does the query get that may see none of its three keys?",
+    {"[0.0, 0.0, 0.0]": "0, 0, 0", "[0.33, 0.33, 0.33]": "1/3, 1/3, 1/3"}.get(
+        str(rounded(weights["finfo.min"][1])), "nan, nan, nan"
+    ),
+    "Next to −3.4·10³⁸ the scores vanish, so all three are equal. The query attends, evenly, to exactly the keys that it must not see.",
+    choices=("0, 0, 0", "1/3, 1/3, 1/3", "0.09, 0.24, 0.67", "nan, nan, nan"),
+)
+
+# %% folded="Figure 8.8: weights of a masked row"
+figure, panels = new_figure(1, 2, height=2.5)
+for axes, (name, rows) in zip(panels, weights.items(), strict=True):
+    shown = rows.detach()
+    axes.imshow(shown.nan_to_num(0.0), cmap="Blues", vmin=0, vmax=1.6, aspect="auto")
+    for row, column in ((r, c) for r in range(2) for c in range(3)):
+        value = shown[row, column].item()
+        color = COLORS["vermilion" if value != value else "black"]
+        axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=color)
+    axes.set_xticks(range(3), ["key 1", "key 2", "key 3"])
+    axes.set_yticks(range(2), ["sees 1, 2", "sees none"])
+    axes.grid(False)
+    axes.set(title=f"adding {name}", xlabel="key", ylabel="query")
+show(
+    figure,
+    number="8.8",
+    caption="Attention weights of two queries with the scores 1, 2, 3. Both ways are right for the query that sees two keys. For the query that sees none, one gives nan and the other looks plausible.",
+    alt="Two tables of attention weights. Adding minus infinity: the first query has 0.27, 0.73, 0; the second has nan three times. "
+    "Adding finfo.min: the first query has the same weights; the second has 0.33 three times.",
+)
 
 
+# %%
 def gradient_after_repair(weights):
     repaired = torch.where(mask, weights, 0.0)
     return torch.autograd.grad(repaired[:, 0].sum(), scores)[0]
 
 
-for name, rows in (
-    ("scores + (0 or -inf):       ", added),
-    ("scores + (0 or finfo.min):  ", torch.softmax(scores + most_negative, dim=1)),
-    ("-inf, nan replaced by 0:    ", torch.where(mask, added, 0.0)),
-    ("its gradient, -inf added:   ", gradient_after_repair(added)),
-    ("its gradient, -inf filled in:", gradient_after_repair(filled)),
-):
-    print(f"{name:<29}", rounded(rows))
+print("gradient of the scores, nan replaced by 0:", rounded(gradient_after_repair(weights["-inf"])))
 
 # %% [markdown]
 r"""
-The first row is right each time. Look at the second:
+With $-\infty$, the row's maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan. Replacing the nan afterwards repairs the value and not the gradient: the derivative of softmax contains its own result, 0 × nan is nan, and an addition passes on what it receives. Where would a double where stop the nan?
 
-- With $-\infty$, the maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan.
-- With the most negative finite number there is no nan. All three scores are equal, so the weights are 1/3
-  each: **the query attends, evenly, to exactly the keys that it must not see.** Nothing warns you.
-- Replacing the nan afterwards repairs the value. Where $-\infty$ was *added*, the gradient is nan: the
-  derivative of softmax contains its own result, 0 × nan is nan, and an addition hands on what it gets.
-- Where it was *filled in*, the gradient is right. `masked_fill`, like `where`, selects on the way back, and
-  it stands in front of the softmax. This is the double where again.
-
-What should a fully masked row be? Zero weights are a convention, and a useful one: the query takes
-nothing, and gives no gradient. PyTorch's `scaled_dot_product_attention` once returned nan here
-([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). Version 2.13 returns zeros; the next cell
-shows what yours does. (In its mask, as in ours, True means that the key may be seen.)
+Zero weights for a fully masked row are a useful convention: the query takes nothing and gives no gradient. PyTorch's `scaled_dot_product_attention` used to return nan ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns (True means that the key may be seen).
 """
 
 # %%
@@ -1132,20 +1110,19 @@ print("the fully masked query's output:", attended[0, 1].tolist())
 """
 ### Masked softmax
 
-Write `masked_softmax(logits, mask)`: a softmax along the last dimension over the entries where the
-mask is True.
+Write a softmax along the last dimension over the entries where the mask is True, for rows that see nothing, too.
 
-- **In**: `logits`, a floating-point tensor of shape (..., keys), of any size; `mask`, booleans that broadcast to
-  that shape. Under the mask, where it is False, the logits may hold any finite number, also the largest of the
-  row: it must not matter.
-- **Out**: a tensor of the logits' shape and dtype. Where the mask is False it is exactly 0. A row that is
-  masked throughout is all zeros.
-- The gradient by the logits is never nan, and exactly 0 where the mask is False.
+`masked_softmax(logits, mask) -> Tensor`
+
+- **In** `logits`: a floating-point tensor of shape (..., keys), of any size. `mask`: booleans that broadcast to that shape. Where the mask is False, a logit may be any finite number, even the largest of its row; it must not matter.
+- **Out**: a tensor of the logits' shape and dtype, exactly 0 where the mask is False. A row that is masked throughout is all 0. The gradient with respect to the logits is never nan, and exactly 0 where the mask is False.
 - `torch.softmax` is **allowed**.
+
+`masked_softmax(torch.tensor([[2.0, 2.0, 9.0]]), torch.tensor([[True, True, False]]))` returns `tensor([[0.5, 0.5, 0.0]])`.
 
 <!-- hint: What does softmax see in a row that is masked throughout? Which input would leave it, and its derivative, without nan? -->
 <!-- hint: Two masks, as in the double where: one before the softmax, so that it sees only finite numbers in such a row, and one after it, that writes the zeros. -->
-<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also takes the nan of a row without any True. Which of the two steps stops the nan on the way back? -->
+<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also takes the nan of a row without any True. Which of the two steps stops the nan in the backward pass? -->
 """
 
 
@@ -1153,7 +1130,7 @@ mask is True.
 def masked_softmax(logits, mask):
     """Return the softmax over the last dimension of the entries where ``mask`` is True, 0 elsewhere."""
     ### BEGIN SOLUTION
-    # Both fills select on the way back, so the nan of a fully masked row stays between them.
+    # Both fills select in the backward pass, so the nan of a fully masked row stays between them.
     weights = torch.softmax(logits.masked_fill(~mask, -math.inf), dim=-1)
     return weights.masked_fill(~mask, 0.0)
     ### END SOLUTION
@@ -1221,6 +1198,10 @@ with check.property("the mask broadcasts over leading dimensions", weight=0.5):
     got = check.call(masked_softmax, logits, mask)
     expected = torch.stack([softmax_of_kept(head, mask) for head in logits])
     check.close(got, expected.float())
+    (keys,) = mask_with_a_key_per_row(1, 3)
+    got = check.call(masked_softmax, logits, keys)
+    expected = torch.stack([softmax_of_kept(head, keys.expand(4, 3)) for head in logits])
+    check.close(got, expected.float(), what="with one mask for all rows")
 with check.property("logits of thousands, in float64, value and gradient", weight=0.5):
     logits = check.draw.normal(5, 6, std=3.0, dtype=torch.float64)
     logits = logits + torch.tensor([[2000.0], [-1e10], [900.0], [-900.0], [0.0]])
@@ -1254,66 +1235,74 @@ with check.property("the gradient where a row of thousands is masked throughout"
 ### END HIDDEN TESTS
 check.score()
 
+
 # %% [markdown]
 r"""
-## Softmax of a row that never is in memory at once
+## Softmax in blocks, and FlashAttention
 
-The shift needs the maximum of the whole row first. For attention over a long text the row of scores
-is too large to be stored, and comes in blocks. It seems to take two passes: one for
-the maximum, one for the sum. One is enough (Milakov and Gimelshein 2018, section 3).
+The shift needs the maximum of the whole row first. In attention over a long text, the scores arrive in blocks, because their whole matrix needs too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
 
-Keep the largest logit so far, $m$, and the sum of exponentials *relative to it*, $s = \sum_j e^{z_j - m}$. A new
-block may raise the maximum to $m'$. The old sum was measured from the old maximum; move it to the new one:
+Keep the largest logit so far, $m$, and the sum of exponentials *relative to it*, $s = \sum_j e^{z_j - m}$. A new block may raise the maximum to $m'$. Move the old sum to the new maximum,
 
 $$\sum_{j \text{ old}} e^{z_j - m'} = s \cdot e^{m - m'}$$
 
-and add the block's own terms $e^{z_j - m'}$. The factor is at most 1, so nothing overflows. Watch it on
-one row of eight logits, taken one at a time:
+and add the block's own terms, $e^{z_j - m'}$. The factor is at most 1, so nothing overflows.
 """
 
-# %%
-row = [2.0, 1.0, 4.0, 3.0, 100.0, 98.0, 101.0, 5.0]
-maximum, total = -math.inf, 0.0
-print("logit  maximum      sum relative to it")
-for logit in row:
-    larger = max(maximum, logit)
-    total = total * math.exp(maximum - larger) + math.exp(logit - larger)
-    maximum = larger
-    print(f"{logit:>5.0f}{maximum:>9.0f}{total:>12.4f}")
-print(
-    "log-sum-exp:",
-    f"{maximum + math.log(total):.4f},",
-    "torch:",
-    f"{torch.tensor(row).logsumexp(0).item():.4f}",
+# %% folded="Figure 8.9: eight logits, one at a time"
+row = torch.tensor([2.0, 1.0, 4.0, 3.0, 100.0, 98.0, 101.0, 5.0])
+prefixes = [row[:count] for count in range(1, 9)]
+maxima = [prefix.max().item() for prefix in prefixes]
+totals = [(prefix - prefix.max()).exp().sum().item() for prefix in prefixes]
+figure, (left, right) = new_figure(1, 2, height=2.8)
+left.plot(range(1, 9), row, "o", color=COLORS["sky"], label="logit")
+left.step(range(1, 9), maxima, where="post", color=COLORS["blue"], label="m")
+left.set(title="Maximum", xlabel="logits so far", ylabel="logit (no unit)")
+left.legend(loc="upper left")
+right.step(range(1, 9), totals, "o-", where="post", color=COLORS["vermilion"])
+right.set(title="s, the sum relative to m", xlabel="logits so far", ylabel="s", ylim=(0, 2))
+show(
+    figure,
+    number="8.9",
+    caption="At the fifth logit, 100, the maximum jumps and the old sum of 1.6 is multiplied by a factor near 0. It vanishes beside the new term, as it should.",
+    alt="Left, eight logits from 1 to 101 and their maximum so far, which jumps from 4 to 100 at the fifth logit. Right, the sum relative to the maximum: "
+    "it stays between 1 and 1.6 and falls back to 1 at the fifth logit.",
 )
 
-# %% [markdown]
-r"""
-At the fifth logit the sum so far, 1.5, is multiplied by $e^{-96}$ and vanishes beside 1, as it
-should. FlashAttention carries one more quantity by the same rule, the weighted sum of the values (Dao et al. 2022,
-section 3.1). That is how it computes exact attention without storing the matrix of scores.
+# %%
+print(f"m + log(s) = {maxima[-1] + math.log(totals[-1]):.4f}, torch: {row.logsumexp(0):.4f}")
 
-In this loop the first logit was finite. With a mask, whole blocks can be $-\infty$.
+# %% [markdown]
 """
+FlashAttention carries one more quantity by the same rule: $o$, the sum of the values, weighted with the exponentials. It computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1).
+"""
+
+# %% folded="Drawing: attention in tiles"
+show_drawing(
+    "08/tiles",
+    number="8.10",
+    caption="One block of queries meets one block of keys and values after the other. Only one tile of scores exists at a time. When m grows, s and o are multiplied by the same factor; at the end, o / s is the output.",
+    alt="The matrix of scores as a grid of 4 by 4 tiles, queries down and keys across. In the second row, two tiles are done and gone, the third is in fast memory, the fourth is still to come. "
+    "Below, the state of the row that goes from tile to tile: maximum m, sum s, and weighted values o.",
+)
 
 # %% [markdown] exercise="online-softmax" points=5 minutes=25 difficulty=3
 r"""
 ### Online softmax
 
-Write `update_softmax(maximum, total, block)`: take in one more block of each row. The check feeds blocks one
-by one and keeps nothing but what you return: the blocks so far may have been taken in by another process. At the end, $e^{z - \text{maximum}} / \text{total}$ must be the softmax
-of the whole row.
+Masks can make whole blocks $-\infty$. Write the step that adds one more block to each row.
 
-- **In**: `maximum`, of shape (rows,): the largest logit of each row so far; `total`, of shape (rows,): the
-  sum of `exp(logit - maximum)` so far; `block`, of shape (rows, width), the next logits, with a width of
-  at least 1. The first call gets a maximum of `-inf` and a total of 0. Logits are of any size, or `-inf`.
-- **Out**: the new `(maximum, total)`, a tuple of two tensors of shape (rows,) and of the block's dtype.
-- As long as a row has seen nothing but `-inf`, its maximum is `-inf` and its total is 0.
-- Autograd need not go through it.
+`update_softmax(maximum, total, block) -> (maximum, total)`
+
+- **In** `maximum`, `total`: tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: shape (rows, width), width at least 1; logits of any size or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
+- **Out**: both for all logits so far, a tuple of two tensors of shape (rows,) and of the block's dtype, so that $e^{z - \text{maximum}} / \text{total}$ is the softmax in the end. As long as a row has seen nothing but `-inf`, its maximum is `-inf` and its total 0. Gradients need not flow through it.
+- **Limits**: keep nothing between calls; another process may have seen the earlier blocks.
+
+`update_softmax(torch.tensor([0.0]), torch.tensor([2.0]), torch.tensor([[1000.0, 1000.0]]))` returns `(tensor([1000.]), tensor([2.]))`.
 
 <!-- hint: What happens to the old total when the block brings a larger maximum? And what is -inf minus -inf? -->
 <!-- hint: Rescale the old total by exp(old maximum - new maximum), then add the block's exponentials relative to the new maximum. Where the new maximum is still -inf, subtract a harmless number in its place. -->
-<!-- hint: `shift = torch.where(new_maximum == -inf, 0, new_maximum)`. Then exp(-inf - 0) is 0, in both terms, and everything else is as in the loop above. -->
+<!-- hint: `shift = torch.where(new_maximum == -inf, 0, new_maximum)`. Then exp(-inf - 0) is 0, in both terms, and everything else follows the two formulas above. -->
 """
 
 
@@ -1411,19 +1400,87 @@ with check.property("blocks of width 1 in float64 give the softmax of the whole 
 check.score()
 
 # %% [markdown]
+r"""
+## The same formulas in 16 and 8 bits
+
+bfloat16 has the range of float32, so it overflows no earlier. But with 8 significant bits it loses terms much earlier:
+"""
+
+
+# %% folded="Measure: a running sum, and one logarithm, in bfloat16"
+def running_sum(count, dtype):
+    total = torch.zeros((), dtype=dtype)
+    for _ in range(count):
+        total = total + 1  # the exponential of a logit that equals the maximum
+    return total.item()
+
+
+sums = {dtype: running_sum(1000, dtype) for dtype in (torch.float32, torch.bfloat16)}
+log_sum = torch.tensor([100.0, 100.0]).logsumexp(0)
+
+# %% folded="Predict: online softmax in bfloat16"
+predict(
+    "08/running-sum",
+    "A row of 1,000 equal logits arrives one at a time, and the total is kept in bfloat16. What is it at the end?",
+    sums[torch.bfloat16],
+    "Above 256, bfloat16 numbers are 2 apart. 256 + 1 is a tie and is rounded to 256, again and again.",
+    between=(0, 1000),
+)
+
+# %%
+for dtype, total in sums.items():
+    print(f"{dtype!s:<15} total {total:g}, log-sum-exp of (100, 100): {log_sum.to(dtype):.4f}")
+
+# %% [markdown]
+r"""
+So keep maximum, total and log-sum-exp in float32 even if the logits are bfloat16: near 100, two bfloat16 numbers are 0.5 apart. On CUDA, autocast computes softmax, `log_softmax` and `cross_entropy` in float32 (chapter 03).
+
+### Eight bits
+
+The float8 format e4m3 holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights and values in this format. A largest weight of 1 would waste the range above 1, so it shifts by the maximum *minus 8*, in powers of 2, and its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
+The freedom to choose $c$ is the cure for underflow here.
+"""
+
+# %% folded="Figure 8.11: which weights 8 bits can hold"
+below = torch.linspace(-16, 0, 6401, dtype=torch.float64)[:-1]
+stored = {
+    "e4m3, largest weight 1": below.exp().float().to(torch.float8_e4m3fn).double(),
+    "e4m3, largest weight 256": (256 * below.exp()).float().to(torch.float8_e4m3fn).double() / 256,
+    "bfloat16": below.exp().float().to(torch.bfloat16).double(),
+}
+figure, axes = new_figure(height=3.0)
+for (name, weight), color in zip(stored.items(), ("vermilion", "blue", "green"), strict=True):
+    error = (weight / below.exp() - 1).abs().view(64, 100).amax(dim=1)
+    axes.step(below.view(64, 100)[:, 0], error, where="post", color=COLORS[color], label=name)
+axes.set_yscale("log")
+axes.set_ylim(1e-5, 3)
+axes.set(
+    title="Largest error of a stored attention weight",
+    xlabel="score minus the largest score (no unit)",
+    ylabel="relative error",
+)
+axes.legend(loc="lower left", fontsize=9)
+show(
+    figure,
+    number="8.11",
+    caption="An error of 1 means that the weight has become 0. A shift to 256 moves that point from about −7 to about −12.5, without another bit.",
+    alt="Relative error of a stored weight, logarithmic, against the score minus the largest score. In e4m3 with the largest weight 1, the error is a few percent near 0 and reaches 1 at about minus 7. "
+    "With the largest weight 256 it reaches 1 at about minus 12.5. In bfloat16 it stays below half a percent.",
+)
+
+# %%
+for name in ("e4m3, largest weight 1", "e4m3, largest weight 256"):
+    print(f"{name:<25} lowest score that is kept: {below[stored[name] > 0].min():.1f}")
+
+# %% [markdown]
 """
 ## Finding the first nan
 
-A nan spreads to everything behind it. What you see is a loss of nan; what you need is where it began.
-There are two directions to search.
-
-**Forward.** A hook on every module looks at what the module returns and remembers the first output that is not
-finite. A module's parts return before it does, so the innermost is named. A page of code makes a tool that you
-can keep:
+You see a loss of nan; you need the place where the first nan came from. **In the forward pass**, a hook on each module looks at its output and notes the first one that is not finite. Keep this tool:
 """
 
 
-# %%
+# %% folded="A tool to keep: the first module whose output is not finite"
 def first_nonfinite_module(model, *inputs):
     """Run ``model`` and return the name of the first module with a nan or inf in its output, or None."""
     found = []
@@ -1456,64 +1513,65 @@ model = torch.nn.Sequential()
 model.add_module("hidden", torch.nn.Linear(64, 32))
 model.add_module("rates", Exponential())
 model.add_module("output", torch.nn.Linear(32, 10))
-print("on the digits:", first_nonfinite_module(model, pixels))
-print(
-    "on digits scaled up by 16 twice, by mistake:", first_nonfinite_module(model, pixels * 16 * 16)
-)
-print("the loss alone says:", model(pixels * 16 * 16).mean().item())
-
-# %% [markdown]
-"""
-**Backward.** A loss can be finite while its gradient is nan; you have seen it with `where`. Then forward
-hooks find nothing. `torch.autograd.detect_anomaly` checks every gradient in the backward pass and stops at the
-first nan. It also prints where in the forward pass the operation was created. (That trace is left out below; in a
-notebook your own line is near its end. Anomaly mode is slow: switch it on to search, not to train.)
-"""
 
 # %%
-points = torch.tensor([[3.0, 4.0], [0.0, 0.0]], requires_grad=True)
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the trace of the forward pass, with this machine's paths
-    try:
-        with torch.autograd.detect_anomaly():
-            lengths = (points**2).sum(dim=1).sqrt()
-            print("lengths:", lengths.tolist())
-            lengths.sum().backward()
-    except RuntimeError as error:
-        print("anomaly:", error)
+too_large = pixels * 16 * 16  # scaled up twice, by mistake
+print("the digits:         ", first_nonfinite_module(model, pixels))
+print("scaled up by mistake:", first_nonfinite_module(model, too_large))
+print("the loss alone says:", model(too_large).mean().item())
 
 # %% [markdown]
+r"""
+**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation (the trace is left out here). It is slow: use it to search only. The example, $\sqrt{|x|}$, compresses large features.
 """
-The culprit has a name, `PowBackward0`, and it is the power in `points**2`. Read one step further: the power only
-multiplied. It got an inf from the square root, whose derivative at 0 is infinite, and its own derivative
-$2x$ is 0 there. 0 × inf is nan. **Anomaly mode names the first nan, and the first nan is often one
-step after the first inf.** A hook on the tensor between them shows it:
-"""
+
+
+# %% folded="Anomaly mode, without its trace"
+def anomaly_of(compute_loss):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the trace, with this machine's paths
+        try:
+            with torch.autograd.detect_anomaly():
+                compute_loss().backward()
+        except RuntimeError as error:
+            return str(error)
+
 
 # %%
-points = torch.tensor([[3.0, 4.0], [0.0, 0.0]], requires_grad=True)
-squares = (points**2).sum(dim=1)
-squares.register_hook(
-    lambda gradient: print("gradient that arrives at the squares:", rounded(gradient))
+features = torch.tensor([4.0, 0.0], requires_grad=True)
+message = anomaly_of(lambda: features.abs().sqrt().sum())
+
+# %% folded="Predict: the first nan"
+predict(
+    "08/first-nan",
+    "The forward pass is `abs`, `sqrt`, `sum`, and one feature is 0. Which operation returns the first nan in the backward pass?",
+    next(name for name in ("AbsBackward0", "SqrtBackward0", "SumBackward0") if name in message),
+    "`sqrt` returns an inf, which is not nan. `abs` multiplies it by its own derivative at 0, which is 0.",
+    choices=("SumBackward0", "SqrtBackward0", "AbsBackward0"),
 )
-squares.sqrt().sum().backward()
-print("gradient of the points:     ", rounded(points.grad))
-(gradient,) = torch.autograd.grad(torch.linalg.vector_norm(points, dim=1).sum(), points)
-print("by torch.linalg.vector_norm:", rounded(gradient))
+
+# %%
+print(message)
+sizes = features.abs()
+sizes.register_hook(lambda gradient: print("gradient that arrives at abs:", gradient.tolist()))
+sizes.sqrt().sum().backward()
+print("gradient of the features:    ", features.grad.tolist())
+
+# %% folded="Drawing: first inf, then nan"
+show_drawing(
+    "08/first-nan",
+    number="8.12",
+    caption="Anomaly mode names the operation that returns the first nan. The cause can be one step earlier: the operation that returned the first inf.",
+    alt="The backward pass of sum, sqrt and abs at a feature of 0, from right to left. Sum sends 1 to sqrt; sqrt multiplies by 1 over 0 and sends inf to abs; abs multiplies by 0 and returns nan. Anomaly mode stops at abs.",
+)
 
 # %% [markdown]
 """
-A length has no derivative at 0: it is a cone, and 0 is its tip. But it has *subgradients*, the slopes of the
-planes that touch the tip from below, and 0 is one of them. `vector_norm` returns that one. PyTorch's rule for
-such points is written down in its documentation ("Gradients for non-differentiable functions").
-"""
+So look at the operation that anomaly mode names, and at the one after it in the forward pass. A hook on the tensor between them shows the inf.
 
-# %% [markdown]
-"""
 ## Bug hunt: the loss is fine, the weights are gone
 
-A network maps pictures to points. Pictures of the same digit shall lie close together, others at least 1
-apart. Pairs are drawn at random. The distance is the formula from school.
+A network maps images to points. Points of the same digit should lie close together, others at least 1 apart. Pairs are drawn at random; the distance is the formula from school.
 """
 
 
@@ -1522,6 +1580,7 @@ def distances_from_school(a, b):
     return ((a - b) ** 2).sum(dim=-1).sqrt()
 
 
+# %% folded="Pairs of images, and the training"
 def draw_pairs(generator, count):
     """Return indices of ``count`` anchors, of partners of the same digit, and of other digits."""
 
@@ -1556,37 +1615,45 @@ def train_embedding(distances, steps=100):
     return losses, pairs
 
 
+# %%
 losses, (anchors, partners, others) = train_embedding(distances_from_school)
 print(f"the weights were lost in step {len(losses)}")
 print(f"the losses up to that step are all finite: {all(map(math.isfinite, losses))}")
 
+# %% folded="Figure 8.13: the losses of the training"
+figure, axes = new_figure(height=2.4)
+axes.plot(range(1, len(losses) + 1), losses, "o-", color=COLORS["blue"])
+axes.set(title="A loss without warning", xlabel="training step", ylabel="loss")
+axes.set_ylim(0, 1.2)
+show(
+    figure,
+    number="8.13",
+    caption="Every loss is an ordinary number, including that of the last step. After it, all weights are nan.",
+    alt="Loss against training step, up to the step that made all weights nan. All losses are ordinary numbers, and nothing distinguishes the last one.",
+)
+
 # %% [markdown]
 """
-Every loss is an ordinary number, that of the fatal step included. Then the weights are nan, and nothing was
-printed that could have warned you. The data are fine, and so is the formula.
-
-You have the tools. `anchors`, `partners` and `others` hold the picture numbers of the fatal step.
+The data are fine, and so is the formula. `anchors`, `partners` and `others` hold the image numbers of the fatal step.
 """
 
 # %% [markdown] exercise="bug-hunt-distances" points=4 minutes=20 difficulty=2
 """
 ### Bug hunt: distances that can be trained
 
-The function `distances_from_school` breaks the training above. Find out, in cells of your own: what is
-special about one of the pairs of the fatal step? Which derivative is infinite there? Then write
-`distances(a, b)`, which keeps the values of the old function and is safe to train.
+Find out, in cells of your own, what broke the training above: which of the pairs, and which derivative. Then write a function with the same values that can be trained.
 
-- **In**: `a` and `b`, floating-point tensors of the same shape (..., features).
-- **Out**: the Euclidean distance over the last dimension, shape (...), of the same dtype. It is exact to rounding,
-  also for a distance of a millionth or a hundred-millionth, and exactly 0 where the two coincide.
-- The gradient by `a`, and by `b`, is that of the distance; where the two coincide it is exactly 0.
+`distances(a, b) -> Tensor`
+
+- **In** `a`, `b`: float32 or float64 tensors of the same shape (..., features), finite.
+- **Out**: the Euclidean distances over the last dimension, shape (...), of the same dtype. They are exact to rounding, even if they are 1e-8. The gradients with respect to `a` and to `b` are those of the distance, and exactly 0 wherever the distance has no derivative.
 - All of torch is **allowed**.
 
-When it is written, run `len(train_embedding(distances)[0])` in a cell of your own: all 100 steps should be done.
+`distances(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 4.0]]))` returns `tensor([5.])`, and `len(train_embedding(distances)[0])` returns `100`.
 
-<!-- hint: Of the three operations (difference, sum of squares, root), which derivative is infinite when the points coincide? What does that infinity meet on its way back? -->
+<!-- hint: Run the fatal step's pairs through both operations that follow the difference. Which derivative is infinite, for which pair? What does that infinity meet in the backward pass? -->
 <!-- hint: A number added under the root changes every small distance, so it is out. Either keep the zero away from the root, as the double where does, or use a function whose authors have settled what happens at 0. -->
-<!-- hint: The chapter shows such a function, just after anomaly mode. It takes the difference and a `dim`. -->
+<!-- hint: `torch.linalg.vector_norm` is such a function: it takes the difference and a `dim`. -->
 """
 
 
@@ -1615,14 +1682,22 @@ with check.property("is the Euclidean distance over the last dimension"):
     a, b = check.draw.normal(4, 2, 3), check.draw.normal(4, 2, 3)
     got = check.call(distances, a, b)
     check.close(got, distances_in_float64(a, b).float())
-with check.property("points that coincide have distance 0 and gradient 0", weight=3):
+with check.property("value and gradients are right for all pairs, in either dtype", weight=3):
     a, b = check.draw.normal(12, 3), check.draw.normal(12, 3)
     b[2:10] = a[2:10]
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
-    check.close(got["gradient"], slopes(a, b).float(), what="the gradient by a")
+    check.close(got["gradient"], slopes(a, b).float(), what="the gradient with respect to a")
     got = check.call(probes.gradient, distances, a, b, with_respect_to=1)
-    check.close(got["gradient"], -slopes(a, b).float(), what="the gradient by b")
+    check.close(got["gradient"], -slopes(a, b).float(), what="the gradient with respect to b")
+    a, b = a.double() * 1e-6, b.double() * 1e-6
+    grad_output = check.draw.normal(12, dtype=torch.float64)
+    got = check.call(probes.gradient, distances, a, b, grad_output=grad_output)
+    check.close(got["output"], distances_in_float64(a, b), atol=0.0, what="the value, in float64")
+    expected = slopes(a, b) * grad_output[:, None]
+    check.close(
+        got["gradient"], expected, rtol=1e-8, what="the gradient with respect to a, in float64"
+    )
 with check.property("a distance of a millionth comes out as a millionth"):
     a, b = check.draw.normal(6, 4, std=1e-6), check.draw.normal(6, 4, std=1e-6)
     b[2] = a[2] + 1e-8
@@ -1635,8 +1710,8 @@ with check.property("close points far from the origin keep their distance"):
     b = a + check.draw.normal(7, 5, std=1e-3)
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
-    check.close(got["gradient"], slopes(a, b).float(), what="the gradient by a")
-with check.property("the gradient by b, small distances, float64"):
+    check.close(got["gradient"], slopes(a, b).float(), what="the gradient with respect to a")
+with check.property("the gradient with respect to b, small distances, float64"):
     a = check.draw.normal(4, 6, std=1e-9, dtype=torch.float64)
     b = check.draw.normal(4, 6, std=1e-9, dtype=torch.float64)
     b[2] = a[2]
@@ -1644,113 +1719,95 @@ with check.property("the gradient by b, small distances, float64"):
     got = check.call(probes.gradient, distances, a, b, with_respect_to=1, grad_output=grad_output)
     check.close(got["output"], distances_in_float64(a, b), atol=0.0, what="the value")
     expected = -slopes(a, b) * grad_output[:, None]
-    check.close(got["gradient"], expected, rtol=1e-8, what="the gradient by b")
+    check.close(got["gradient"], expected, rtol=1e-8, what="the gradient with respect to b")
 ### END HIDDEN TESTS
 check.score()
 
 # %% [markdown]
-"""
-<details><summary>What it was (open it when you have found it)</summary>
+r"""
+<details><summary>The bug (open this once you have found it)</summary>
 
-Partners are drawn at random from the pictures of the same digit, and once in a while a picture is drawn as its own
-partner. Its distance is 0, which is right. Its gradient is nan, which is the end of all weights.
-</details>
+Now and then an image is drawn as its own partner. The distance of this pair is 0, which is right. The derivative of the root is inf there, that of the square is 0, and their product is nan.
 
-This is how it happens in the world. A user of Keras met it in a siamese network in 2018
-([keras issue 9097](https://github.com/keras-team/keras/issues/9097)). `torch.cdist` of PyTorch 1.5 did
-it to torchvision's own example of similarity learning
-([pytorch issue 37154](https://github.com/pytorch/pytorch/issues/37154)). The norm's own gradient had been
-repaired in 2017 ([pytorch issue 2421](https://github.com/pytorch/pytorch/issues/2421)), and everybody who
-writes the formula out meets it anew: in 2026 it was found in sentence-transformers
+A length has no derivative at 0, the tip of a cone. It has **subgradients**, the slopes of the planes that touch the tip from below, and `vector_norm` returns one, 0
+([PyTorch's rules](https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions)). A small number under the root avoids the nan, too, but becomes a parameter of the model: with 1e-12, a distance of 1e-6 grows by 41 %.
+
+Keras users met this bug in a siamese network in 2018 ([issue 9097](https://github.com/keras-team/keras/issues/9097)). `torch.cdist` of PyTorch 1.5 had it ([issue 37154](https://github.com/pytorch/pytorch/issues/37154)), and sentence-transformers in 2026
 ([pull request 4033](https://github.com/huggingface/sentence-transformers/pull/4033)).
-
-The folk remedy adds a small number under the root. Look at what it does to two points that are a millionth apart,
-and to two that coincide:
+</details>
 """
 
-# %%
+# %% folded="After the hunt: what a small number under the root does"
 millionth = torch.tensor([1e-6, 0.0])
 for epsilon in (1e-6, 1e-8, 1e-12):
     apart = ((millionth**2).sum() + epsilon).sqrt().item()
     print(
-        f"epsilon {epsilon:.0e}: 1e-06 becomes {apart:.1e}, and 0 becomes {math.sqrt(epsilon):.0e}"
+        f"epsilon {epsilon:.0e}: 1e-06 becomes {apart:.2e}, and 0 becomes {math.sqrt(epsilon):.0e}"
     )
-
-# %% [markdown]
-"""
-The nan is gone, and so are the small distances. Whether that matters depends on the task. That it happens silently is
-the point: a number chosen to stop a nan has become a parameter of the model.
-"""
 
 # %% [markdown]
 r"""
 ## In the wild
 
-| what | where it is settled |
+| what | where |
 | --- | --- |
-| log-sum-exp | [`torch.logsumexp`](https://docs.pytorch.org/docs/stable/generated/torch.logsumexp.html), [`scipy.special.logsumexp`](https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.logsumexp.html) (its `b=` takes weights), [`jax.nn.logsumexp`](https://docs.jax.dev/en/latest/_autosummary/jax.nn.logsumexp.html) |
-| fused losses | [`cross_entropy`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html) (class indices or probabilities; `label_smoothing=`, `ignore_index=`), [`BCEWithLogitsLoss`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html), [`logsigmoid`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.logsigmoid.html); in Keras the option is called `from_logits=True` |
-| the clamp at -100 | [`BCELoss`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html) says so in its documentation |
-| $0 \log 0 = 0$ | [`torch.special.xlogy`](https://docs.pytorch.org/docs/stable/special.html#torch.special.xlogy), [`scipy.special.xlogy`](https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.xlogy.html) |
-| near 1 and near 0 | `log1p`, `expm1` in torch, [NumPy](https://numpy.org/doc/stable/reference/generated/numpy.log1p.html), JAX and the C library |
-| running variance | [`torch.var_mean`](https://docs.pytorch.org/docs/stable/generated/torch.var_mean.html) for a whole tensor; scikit-learn's [`StandardScaler.partial_fit`](https://scikit-learn.org/stable/modules/generated/sklearn.preprocessing.StandardScaler.html) merges blocks, after Chan, Golub and LeVeque |
-| masked rows | [`scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) (`attn_mask=`), [`jax.nn.softmax`](https://docs.jax.dev/en/latest/_autosummary/jax.nn.softmax.html) (`where=`); version 4 of transformers fills with `torch.finfo(dtype).min`, and `AttentionMaskConverter` has a function for rows that see nothing |
-| online softmax | [FlashAttention](https://arxiv.org/abs/2205.14135), one of the kernels behind `scaled_dot_product_attention` |
-| where and gradients | the [JAX FAQ](https://docs.jax.dev/en/latest/faq.html) on gradients that are nan behind `where`; PyTorch's [rules for points without a derivative](https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions) |
-| finding nan | [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection), JAX's flag `jax_debug_nans` |
+| log-sum-exp | [`torch.logsumexp`](https://docs.pytorch.org/docs/stable/generated/torch.logsumexp.html), [`scipy.special.logsumexp`](https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.logsumexp.html), [`jax.nn.logsumexp`](https://docs.jax.dev/en/latest/_autosummary/jax.nn.logsumexp.html) |
+| fused losses | [`cross_entropy`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html), [`BCEWithLogitsLoss`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html), [`logsigmoid`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.logsigmoid.html); in Keras, `from_logits=True` |
+| running variance | [`torch.var_mean`](https://docs.pytorch.org/docs/stable/generated/torch.var_mean.html) of a whole tensor; [`StandardScaler.partial_fit`](https://scikit-learn.org/stable/modules/generated/sklearn.preprocessing.StandardScaler.html) merges blocks |
+| masked rows | [`scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) (`attn_mask=`), [`jax.nn.softmax`](https://docs.jax.dev/en/latest/_autosummary/jax.nn.softmax.html) (`where=`) |
+| online softmax | FlashAttention, one of the kernels behind `scaled_dot_product_attention` |
+| any mask or bias, in tiles | [FlexAttention](https://docs.pytorch.org/docs/stable/nn.attention.flex_attention.html): a function that changes a score (`score_mod=`) and a map of the tiles that are not fully masked (`block_mask=`); `torch.compile` makes one kernel of them |
+| double where | the [JAX FAQ](https://docs.jax.dev/en/latest/faq.html) |
+| finding nan | [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection), JAX's `jax_debug_nans` |
 """
 
 # %% [markdown]
 """
 ## Recap
 
-1. A formula that is right for real numbers is one of many programs, and only some of them stay within range and
-   keep their digits.
-2. Softmax and log-sum-exp are computed after subtracting the row's own maximum; cross entropy is computed
-   from logits, never from probabilities.
-3. Subtracting nearly equal numbers shows the rounding of what came before: `log1p`, `expm1`, and squared
-   distances from the mean avoid it.
-4. A value that is masked after the fact still has a gradient, and 0 × inf is nan: mask what goes in, not only what comes out.
-5. Adding a small number, clamping, and replacing nan hide the symptom and leave wrong values or silent zeros.
+1. A formula has many programs, and only some of them stay in range and keep their digits.
+2. Subtract the row's own maximum before softmax and log-sum-exp. Compute cross entropy from logits, never from probabilities.
+3. Subtracting nearly equal numbers shows earlier roundings. `log1p`, `expm1` and distances from the mean avoid it.
+4. A masked value still has a gradient, and 0 × inf is nan: mask what goes in, not only what comes out.
+5. A small number, a clamp or a replaced nan hides the symptom and leaves wrong values or zero gradients.
 
 ### Test yourself
 
-<details><summary>1. Why does softmax of (1000, 1000) by the book give nan, though the answer is (0.5, 0.5)?</summary>
+<details><summary>1. Why does the softmax of (1000, 1000), computed by the book, give nan?</summary>
 
-Both exponentials overflow to inf, and inf / inf is nan. The result is in range; the numbers on the way are not.
+Both exponentials overflow, and inf / inf is nan.
 </details>
 
-<details><summary>2. Softmax is stable now. Why is its logarithm not?</summary>
+<details><summary>2. Softmax is stable. Why is its logarithm not?</summary>
 
-A probability below about 1e-45 has underflowed to 0 before the logarithm sees it. `log_softmax` never forms it.
+A small probability has underflowed to 0 before the logarithm sees it.
 </details>
 
-<details><summary>3. With labels whose rows sum to 3, what is the gradient of cross entropy by the logits?</summary>
+<details><summary>3. The labels of a row sum to 3. What is the gradient of its cross entropy with respect to the logits?</summary>
 
-$3p - y$: the log-sum-exp is counted once for each unit of label.
+3p − y: the log-sum-exp counts once for each unit of label.
 </details>
 
-<details><summary>4. Why is (1 + x) - 1 wrong for x = 1e-9, though the subtraction is exact?</summary>
+<details><summary>4. Why is (1 + x) − 1 wrong for x = 1e-9, although the subtraction is exact?</summary>
 
-The addition rounds 1 + 1e-9 to 1. The digits are lost there; the subtraction only uncovers it.
+The addition has rounded 1 + 1e-9 to 1.
 </details>
 
-<details><summary>5. The loss is finite and the weights are nan after one step. Which tool do you take, and what do you look for next to the line that it names?</summary>
+<details><summary>5. The loss is finite, and after one step the weights are nan. Which tool do you use?</summary>
 
-Anomaly mode, because the nan is in the backward pass. Then the operation that comes next in the forward pass: a derivative that is
-infinite there, such as that of a root or a logarithm at 0.
+Anomaly mode, and then a hook that shows the inf before the nan.
 </details>
 
 ### References
 
-- IEEE 754-2019, *Standard for Floating-Point Arithmetic*, sections 6 (infinity, nan) and 7 (exceptions).
+- IEEE 754-2019, *Standard for Floating-Point Arithmetic*, sections 6 and 7.
 - D. Goldberg, "What Every Computer Scientist Should Know About Floating-Point Arithmetic", *ACM Computing Surveys* 23(1), 1991.
 - N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM, 2002, sections 1.7 to 1.9.
 - P. Blanchard, D. J. Higham, N. J. Higham, "Accurately computing the log-sum-exp and softmax functions", *IMA Journal of Numerical Analysis* 41(4), 2021.
 - B. P. Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products", *Technometrics* 4(3), 1962.
-- T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the Sample Variance: Analysis and Recommendations", *The American Statistician* 37(3), 1983.
+- T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the Sample Variance", *The American Statistician* 37(3), 1983.
 - M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", [arXiv:1805.02867](https://arxiv.org/abs/1805.02867), 2018.
-- T. Dao, D. Y. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), 2022.
+- T. Dao and others, "FlashAttention", [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), 2022; J. Shah and others, "FlashAttention-3", [arXiv:2407.08608](https://arxiv.org/abs/2407.08608), 2024.
 
 ### Glossary
 
@@ -1759,19 +1816,25 @@ infinite there, such as that of a root or a logarithm at 0.
 | numerical stability | 数值稳定性 | small roundings stay small on the way to the result |
 | overflow | 上溢 | a result beyond the largest number; it becomes inf |
 | underflow | 下溢 | a result too close to zero; it becomes subnormal or 0 |
-| subnormal number | 次正规数 | a number below the smallest normal one, with fewer digits |
-| machine epsilon | 机器精度 | the gap between 1 and the next number |
+| subnormal number | 次正规数 | below the smallest normal number, with fewer digits |
 | logit | 未归一化得分 | the score of a class before softmax |
-| log-sum-exp | 对数-求和-指数 | the logarithm of a sum of exponentials, computed by a shift |
-| fused loss | 融合损失函数 | a loss that is simplified on paper before it is computed |
+| log-sum-exp | 对数-求和-指数 | the logarithm of a sum of exponentials |
+| fused loss | 融合损失函数 | a loss that is simplified before it is computed |
 | catastrophic cancellation | 灾难性抵消 | a subtraction of nearly equal numbers leaves only their rounding |
-| one-pass algorithm | 单遍算法 | reads the data once and keeps a state of fixed size |
 | double where | 双重 where | masks the input as well as the result, so that gradients stay finite |
 | subgradient | 次梯度 | a slope that supports a convex function at a point without a derivative |
 | masked softmax | 掩码 softmax | a softmax over the allowed entries only |
 | online softmax | 在线 softmax | a softmax over blocks, with a running maximum and sum |
 | anomaly mode | 异常检测模式 | autograd checks each gradient of a backward pass for nan |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("08")
 
 # %%
 progress("08")

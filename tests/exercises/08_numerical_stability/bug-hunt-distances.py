@@ -126,3 +126,41 @@ def distances(a, b):
             return slope * difference
 
     return Length.apply(a - b)
+
+
+# %% wrong: by way of float32, float64 included
+def distances(a, b):
+    import torch
+
+    return torch.linalg.vector_norm(a.float() - b.float(), dim=-1).to(a.dtype)
+
+
+# %% wrong: no gradient at all below a distance of a hundred-thousandth
+def distances(a, b):
+    import torch
+
+    squares = ((a - b) ** 2).sum(dim=-1)
+    apart = squares > 0
+    root = torch.where(apart, squares, 1.0).sqrt()
+    root = torch.where(root < 1e-5, root.detach(), root)
+    return torch.where(apart, root, 0.0)
+
+
+# %% right: differences relative to the largest of them, as hypot does it
+def distances(a, b):
+    import torch
+
+    difference = a - b
+    size = difference.detach().abs().amax(dim=-1, keepdim=True)
+    size = torch.where(size > 0, size, 1.0)
+    squares = ((difference / size) ** 2).sum(dim=-1)
+    apart = squares > 0
+    lengths = torch.where(apart, torch.where(apart, squares, 1.0).sqrt(), 0.0)
+    return lengths * size.squeeze(-1)
+
+
+# %% wrong: the smallest normal number under the root, which shows in no value
+def distances(a, b):
+    import torch
+
+    return (((a - b) ** 2).sum(dim=-1) + torch.finfo(a.dtype).tiny).sqrt()

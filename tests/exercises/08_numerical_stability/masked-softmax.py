@@ -138,3 +138,14 @@ def masked_softmax(logits, mask):
 
     finite = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
     return torch.softmax(finite, dim=-1).masked_fill(~mask, 0.0)
+
+
+# %% wrong: takes the logits where the mask is True, which asks for a mask of their shape
+def masked_softmax(logits, mask):
+    import torch
+
+    result = torch.zeros_like(logits)
+    for place in range(len(logits)):
+        if mask[place].any():
+            result[place][mask[place]] = logits[place][mask[place]].softmax(dim=-1)
+    return result

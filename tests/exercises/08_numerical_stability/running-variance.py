@@ -131,3 +131,22 @@ def merge_moments(count, mean, m2, batch):
     rows = torch.cat(SEEN).double()
     variance, mean = torch.var_mean(rows, dim=0, correction=0)
     return len(rows), mean.to(batch.dtype), (variance * len(rows)).to(batch.dtype)
+
+
+# %% wrong: the squares of the means, which float32 cannot hold exactly
+def merge_moments(count, mean, m2, batch):
+    rows, block_mean = len(batch), batch.mean(dim=0)
+    total = count + rows
+    new_mean = mean + (block_mean - mean) * rows / total
+    between = count * mean**2 + rows * block_mean**2 - total * new_mean**2
+    return total, new_mean, m2 + ((batch - block_mean) ** 2).sum(dim=0) + between
+
+
+# %% wrong: by way of float32, float64 included
+def merge_moments(count, mean, m2, batch):
+    dtype, rows = batch.dtype, len(batch)
+    batch, mean, m2 = batch.float(), mean.float(), m2.float()
+    total, block_mean = count + rows, batch.mean(dim=0)
+    delta = block_mean - mean
+    m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0) + delta**2 * (count * rows / total)
+    return total, (mean + delta * (rows / total)).to(dtype), m2.to(dtype)

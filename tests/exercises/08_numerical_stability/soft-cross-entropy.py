@@ -130,3 +130,26 @@ def soft_cross_entropy(logits, labels):
     import torch
 
     return -(labels * torch.log_softmax(logits, dim=1)).nan_to_num(0.0).sum(dim=1)
+
+
+# %% wrong: makes the labels sum to one and multiplies again, 0/0 in a row without labels
+def soft_cross_entropy(logits, labels):
+    total = labels.sum(dim=1, keepdim=True)
+    logs = logits.log_softmax(dim=1).masked_fill(labels == 0, 0.0)
+    return -(total * (labels / total) * logs).sum(dim=1)
+
+
+# %% wrong: fills every -inf in with a finite number, which a label above 0 does not notice
+def soft_cross_entropy(logits, labels):
+    import torch
+
+    finite = logits.clamp(min=torch.finfo(logits.dtype).min / 4)
+    return -(labels * torch.log_softmax(finite, dim=1)).sum(dim=1)
+
+
+# %% right: nan alone is replaced, which only 0 times -inf can be
+def soft_cross_entropy(logits, labels):
+    import math
+
+    terms = labels * logits.log_softmax(dim=-1)
+    return -terms.nan_to_num(nan=0.0, neginf=-math.inf).sum(dim=-1)
