@@ -25,6 +25,7 @@ _MODULES = {
     "explore_autocast": "explorables.autocast",
     "explore_bits": "explorables.bits",
     "explore_norms": "explorables.norms",
+    "explore_segments": "explorables.segments",
     "explore_steps": "explorables.steps",
     "explore_surface": "explorables.surface",
     "explore_window": "explorables.window",
