@@ -153,7 +153,7 @@ show(
 >
 > **Time**: 70 minutes to read and run, 165 for the six exercises.
 >
-> **Prerequisites**: autograd and modules (chapter 00). BatchNorm (chapter 01) and accumulation (chapter 05) help.
+> **Prerequisites**: autograd and modules (chapter 00). BatchNorm (chapter 01) helps.
 """
 
 # %% [markdown]
@@ -171,10 +171,10 @@ So the second peak contains both runs. What remains of the difference if each ru
 # %%
 alone = {wrap: measure((wrap,))[wrap] for wrap in (True, False)}
 left_over = wrapped_first[False] - alone[False]
-
-# %% folded="Predict: the measurement without leftovers"
 saving = 1 - alone[True] / alone[False]
 OUTCOMES = ("It halves memory use", "It saves a tenth", "It makes no difference")
+
+# %% folded="Predict: the measurement without leftovers"
 predict(
     "06/measured-alone",
     "Each run is measured by itself. What does wrapping two `Linear` layers do to the peak?",
@@ -226,13 +226,10 @@ with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept):
     p = torch.sigmoid(z)
 
 # %% folded="Predict: what sigmoid saves"
-of_sigmoid = [
-    name for name, t in {"the input z": z, "the result p": p}.items() if torch.equal(seen[-1], t)
-]
 predict(
     "06/sigmoid",
     "Which tensor does `torch.sigmoid(z)` save for its backward pass?",
-    of_sigmoid[0],
+    "the result p" if torch.equal(seen[-1], p) else "the input z",
     "The derivative of the sigmoid is p (1 - p), so the result is enough.",
     choices=("the input z", "the result p", "both", "nothing"),
 )
@@ -246,7 +243,7 @@ show_drawing(
     "y squared has derivative 2y and saves its input y; the sigmoid has derivative p times 1 minus p and saves its result p.",
 )
 
-# %%
+# %% folded="What was saved"
 print(
     "saved, in this order:", [kept.tolist() for kept in seen[:1]], "= y:", torch.equal(seen[0], y)
 )
@@ -624,7 +621,7 @@ check.score()
 """
 ## Keep the input, run again
 
-Checkpointing is a trade for one **block**, a part of the network with an input and an output. The block runs without saving anything inside; only its input is kept. When the backward pass reaches the
+Checkpointing (`torch.utils.checkpoint`) is a trade for one **block**, a part of the network with an input and an output. The block runs without saving anything inside; only its input is kept. When the backward pass reaches the
 block, it runs **a second time** from that input, saves its activations, and the gradient passes through it as usual. The second run is called **recomputation**.
 """
 
@@ -1740,6 +1737,12 @@ def announced(text):
         print("  after", text)
 
 
+# %% [markdown]
+"""
+In `checkpoint`, `announced` shows when the two runs happen:
+"""
+
+# %%
 x = torch.ones(3, requires_grad=True)
 output = checkpoint(
     torch.sin,
@@ -2203,7 +2206,7 @@ recorded("segments-on-a-card")
 | method | use it when | price | with DDP | with FSDP2 |
 | --- | --- | --- | --- | --- |
 | smaller batch | training tolerates it | noisier gradient | the batch is that of all ranks together | the same |
-| [accumulation](05-accumulation.md) | the batch size must stay | smaller matrix products, `.grad` stays | `no_sync()` until the last micro-batch | `set_requires_gradient_sync(False)`; gradients stay unsharded meanwhile |
+| accumulation (chapter 05) | the batch size must stay | smaller matrix products, `.grad` stays | `no_sync()` until the last micro-batch | `set_requires_gradient_sync(False)`; gradients stay unsharded meanwhile |
 | fused attention | texts are long | none of memory | as it is | as it is |
 | bfloat16 autocast | activations dominate | 8 significant bits | as it is | `MixedPrecisionPolicy` |
 | selective checkpointing | a few cheap operations save much | a little recomputation | as it is | wrap first, then `fully_shard` |
@@ -2425,7 +2428,7 @@ check.score()
 backward pass, after the loop has ended, when both attributes belong to the **last** block. Every block is recomputed as if it were the last one. The shapes fit, so nothing raises, and only the last
 block's gradient is right.
 
-The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). Linters find that form (rule [B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older models in transformers had a function
+The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). A linter finds that form (ruff's rule [B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older models in transformers had a function
 `create_custom_forward(module)` that [bound the module](https://github.com/huggingface/transformers/blob/v4.30.0/src/transformers/models/llama/modeling_llama.py). Whatever a block reads from outside, such as a mask in `self` or a global setting, is
 read again later; the adapters library had to carry such a context over to the second run ([pull request 759](https://github.com/adapter-hub/adapters/pull/759)).
 

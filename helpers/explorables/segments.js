@@ -125,7 +125,7 @@ export function mount(place, start, onChange = () => {}) {
   const choice = make("select", { id: `${id}-chain` });
   for (const [name, { label }] of Object.entries(CHAINS)) choice.append(make("option", { value: name }, label));
   const slider = make("input", { type: "range", min: 1, id: `${id}-budget` });
-  const told = make("output", { for: slider.id });
+  const told = make("span");
   const none = make("button", { type: "button" }, "No checkpoint");
   const root = make("button", { type: "button" }, "Square-root rule");
   const best = make("button", { type: "button" }, "Best for this budget");
