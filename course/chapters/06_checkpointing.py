@@ -2,8 +2,8 @@
 """
 # 06 · Activation checkpointing
 
-One training script wraps two layers of its network with `torch.utils.checkpoint`, which is supposed to save memory, measures the peak, and measures it again without the wrap.
-Memory use halves. Then somebody swaps the two measurements, and checkpointing seems to *double* memory use.
+A training script wraps two layers of its network with `torch.utils.checkpoint` to save memory. It measures the peak first with the wrap and then without it: checkpointing seems to halve the memory.
+In the opposite order, the same measurement says that checkpointing *doubles* it.
 
 **中文**: 本章讲激活检查点：autograd 为反向传播保存了什么、怎样按字节计数与预测、重计算与分段、√n 规则，以及 dropout、批归一化和随机数在重计算中的陷阱。
 """
@@ -189,21 +189,19 @@ print(f"left over from the first run: {left_over / 1e6:.2f} MB")
 workspace = (2 * 4096 + 8 * 16) * 1024
 for name, peak in wrapped_first.items():
     print(
-        f"with a cuBLAS workspace: {(peak + workspace) / 1e6:.2f} MB", "with" if name else "without"
+        f"{'checkpointed' if name else 'plain':<13}plus a cuBLAS workspace: {(peak + workspace) / 1e6:.2f} MB"
     )
 
 # %% [markdown]
 r"""
 Wrapping these two layers makes no difference at all. The last two lines explain a pair of numbers from a set of training notes that names neither its author nor its machine: 19.67 MB with checkpointing, 30.34 MB
-without. Add the [workspace that PyTorch allocates for cuBLAS](https://docs.pytorch.org/docs/stable/notes/cuda.html#cublas-workspaces), two buffers of 4096 KiB and eight of 16 KiB, to our flawed measurement, and both numbers appear to the last digit. We have not seen that machine, so this is
-arithmetic and not proof, but the notes' entire saving equals what the first run left behind.
+without. Add the [workspace that PyTorch allocates for cuBLAS](https://docs.pytorch.org/docs/stable/notes/cuda.html#cublas-workspaces), two buffers of 4096 KiB and eight of 16 KiB, to our flawed measurement, and both numbers appear to the last digit. This is arithmetic and not proof, but the notes' entire saving equals what the first run left behind.
 
-So measure each run by itself, say which bytes are counted, and include the backward pass, where checkpointing does half of its work.
+So measure each run by itself, say which bytes are counted, and include the backward pass.
 
 ## What autograd saves
 
-The chain rule needs numbers from the forward pass, and the operation decides which. Take $y = x - 2$, $z = y^2$ and $p = \sigma(z)$, the sigmoid. PyTorch lets us look:
-inside `torch.autograd.graph.saved_tensors_hooks(pack, unpack)`, `pack` receives every tensor that autograd is about to save, and autograd keeps what `pack` returns.
+The chain rule needs numbers from the forward pass, and the operation decides which. Take $y = x - 2$, $z = y^2$ and $p = \sigma(z)$, the sigmoid. Inside `torch.autograd.graph.saved_tensors_hooks(pack, unpack)`, `pack` receives every tensor that autograd is about to save, and autograd keeps what `pack` returns.
 During the backward pass, `unpack` receives that object and returns the tensor.
 
 Let `pack` return `tensor.detach()`, which shares the tensor's memory, and not the tensor itself. A saved result refers to the operation that made it, and the operation to the saved
@@ -244,14 +242,12 @@ show_drawing(
 )
 
 # %% folded="What was saved"
-print(
-    "saved, in this order:", [kept.tolist() for kept in seen[:1]], "= y:", torch.equal(seen[0], y)
-)
-print("number of saved tensors:", len(seen), "- the last one is p:", torch.equal(seen[-1], p))
+print("number of saved tensors:", len(seen))
+print("the first is y:", torch.equal(seen[0], y), "  the second is p:", torch.equal(seen[1], p))
 
 # %% [markdown]
 """
-So an operation saves nothing, its input, its result, or something of its own. The next cell sorts some operations by asking them.
+So an operation saves nothing, its input, its result, or something of its own. The next cell asks fifteen operations.
 """
 
 # %% folded="Measure: what fifteen operations save"
@@ -302,7 +298,7 @@ for name, kept in saved_by.items():
 
 # %% [markdown]
 r"""
-A linear layer computes $xW^\mathsf{T} + b$. Its gradient with respect to $W$ needs $x$, and its gradient with respect to $x$ needs $W$. Four rules tell what the layer adds to memory:
+A linear layer computes $xW^\mathsf{T} + b$. Its gradient with respect to $W$ needs $x$, and its gradient with respect to $x$ needs $W$. Four rules follow:
 
 1. A saved **parameter** costs nothing extra, because it stays in memory anyway.
 2. If the layer is **frozen**, nobody needs the gradient with respect to $W$, so the input is not saved.
@@ -333,7 +329,7 @@ for name, layers in CASES.items():
 
 # %% [markdown]
 """
-Compare the fourth line with the fifth. The ReLU shares its tensor with the next layer. The GELU saves its input, so one more tensor stays in memory.
+The ReLU shares its tensor with the next layer. The GELU saves its input, so one more tensor stays in memory.
 """
 
 # %% [markdown] exercise="count-saved-bytes" points=4 minutes=20 difficulty=1
@@ -703,15 +699,13 @@ for axes, (title, (curve, turn)) in zip(grid, curves.items(), strict=True):
     axes.fill_between(steps, in_units, step="post", alpha=0.25, color=COLORS["blue"])
     axes.step(steps, in_units, where="post", color=COLORS["blue"], linewidth=1.2)
     axes.axvline(turn, color=COLORS["vermilion"], linestyle=":")
-    axes.text(turn - 2, 18.2, "forward ", ha="right", color=COLORS["vermilion"])
-    axes.text(turn + 2, 18.2, " backward", ha="left", color=COLORS["vermilion"])
     axes.set(title=title, xlabel="tensors made and freed", ylim=(0, 20))
 grid[0].set_ylabel("live memory (64 KiB)")
 show(
     figure,
     number="6.5",
     caption="Left: every block adds one tensor. Middle: each block is a segment, and nothing is gained, because the inputs that checkpointing keeps are the very tensors that the blocks would save. "
-    "Right: three inputs and the last segment stay; the other two segments are recomputed one after the other.",
+    "Right: three inputs and the last segment stay; the other two segments are recomputed one after the other. The backward pass begins at the dotted line.",
     alt="Three curves of live memory over a training step. Without checkpoints the memory climbs to 13 tensors at the end of the forward pass, peaks at 17 shortly after, and falls. "
     "With each block wrapped it looks much the same. With 3 segments of 4 blocks it climbs to 7, peaks at 11, and makes two more hills during the backward pass.",
 )
@@ -1179,14 +1173,12 @@ check.score()
 """
 <details><summary>What PyTorch's version adds (open it when yours works)</summary>
 
-Your solution follows the *reentrant* variant of `torch.utils.checkpoint`, whose `backward` calls `backward` again. PyTorch's version also stores the generators of the GPUs and the autocast state (chapter 03), accepts arguments other than tensors, and warns if
-no input requires a gradient.
+PyTorch's version also stores the generators of the GPUs and the autocast state (chapter 03), accepts arguments other than tensors, and warns if no input requires a gradient.
 </details>
 
 ## What to wrap
 
-A wrap frees what is saved **inside** a block and keeps the block's input. So compare the two. For a transformer, the block below has everything that a real one has: LayerNorm, attention,
-a residual connection, LayerNorm, an MLP that is four times as wide, and another residual connection.
+A wrap frees what is saved **inside** a block and keeps the block's input. The transformer block below has the parts of a real one: attention and an MLP that is four times as wide, each with a LayerNorm in front and a residual connection around it.
 """
 
 
@@ -1259,7 +1251,7 @@ Longer segments have fewer inputs to keep, but save more when they run again. Ta
 $$\text{peak}(k) = k \cdot b + \frac{n}{k} \cdot a, \qquad\text{smallest at}\qquad k = \sqrt{n\,a/b}.$$
 
 For $a = b$, the minimum is $2\sqrt{n}$ tensors instead of $n + 1$. This is the **square-root rule** of
-[Chen and others (2016)](https://arxiv.org/abs/1604.06174). The next cell compares it with 36 real blocks.
+[Chen and others (2016)](https://arxiv.org/abs/1604.06174), here for 36 blocks:
 """
 
 # %% folded="Measure: 36 equal blocks, in segments"
@@ -1305,7 +1297,7 @@ r"""
 ## Checkpoints under a budget
 
 Real layers are not equal. In a network for images, the first layers can have the largest activations. Let `inputs[i]` be the bytes of the input of block $i$ and `inside[i]` the bytes that it saves. A segment from block $s$ up to, but not including, block $e$ keeps
-`inputs[s]`. While it runs backward, memory holds its inside and all inputs that were kept up to it.
+`inputs[s]`. While the backward pass is in that segment, memory holds what its blocks save and every input that was kept up to there.
 
 In the explorable, click between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. Compare the three chains: how far is the square-root rule from the smallest possible peak?
 """
@@ -1315,7 +1307,7 @@ explore_segments("equal", [0, 4, 8], budget=9)
 
 # %% [markdown]
 """
-The function below computes the height of the highest tent.
+The function below computes the highest point of the tent.
 """
 
 
@@ -1335,7 +1327,7 @@ for starts in ([0], [0, 4, 8], [0, 5, 9]):
 
 # %% [markdown]
 """
-Segments of different lengths beat the rule even for equal blocks, because the first segment runs backward when the inputs of all others are freed. It can be longer.
+Segments of different lengths beat the rule even for equal blocks. The first segment may be longer than the last, because it runs backward after the inputs of all later segments have been freed.
 """
 
 # %% [markdown] exercise="choose-segments" points=4 minutes=30 difficulty=3
@@ -1554,11 +1546,11 @@ for k in (3, 12):
 
 # %% [markdown]
 """
-On top of the products come the Tanh and the work of the wrap itself. Whether the step also becomes slower per *example* depends on what the freed memory is used for, so measure it on your own machine.
+On top of the products come the Tanh and the work of the wrap itself. Whether a larger batch makes up for it depends on the machine, so measure.
 
 ## A whole model in one table
 
-Activations are one of four things that training keeps in memory. The model below is a small language model: an embedding, four of the transformer blocks above, and an output layer for 2,000 tokens. It is trained with Adam on 8 texts of 128 tokens.
+Activations are one of four things that training keeps in memory. The model below is a small language model: an embedding, four of the transformer blocks above, and an output layer for 2,000 tokens. It is trained with Adam on 8 texts of 128 tokens, in float32 except for the last line.
 """
 
 
@@ -1593,6 +1585,8 @@ activations = {
     wrap: saved_bytes(lambda w=wrap: model(tokens, w), except_for=model.parameters()).bytes / 1e6
     for wrap in (False, True)
 }
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    in_16_bits = saved_bytes(lambda: model(tokens), except_for=model.parameters()).bytes / 1e6
 one_input = torch.randn(8, 128, 128, requires_grad=True)
 one_block = model.blocks[0]
 inside = saved_bytes(
@@ -1603,6 +1597,7 @@ for name, size in MB.items():
 print(f"{'activations, no checkpoint':<34}{activations[False]:5.1f} MB")
 print(f"{'activations, each block wrapped':<34}{activations[True]:5.1f} MB")
 print(f"{'and one block that runs again':<34}{inside / 1e6:5.1f} MB")
+print(f"{'activations, bfloat16 autocast':<34}{in_16_bits:5.1f} MB")
 
 # %% folded="Figure 6.9: memory of a small language model"
 figure, axes = new_figure(height=2.9)
@@ -1715,13 +1710,13 @@ axes.legend()
 show(
     figure,
     number="6.11",
-    caption="The same 30 batches. With a checkpoint, the running mean follows the latest batches almost twice as fast, and therefore fluctuates more.",
-    alt="The running mean of one channel over 30 steps, plain and checkpointed. The checkpointed curve approaches its level about twice as fast and fluctuates more around it.",
+    caption="The same 30 batches. With a checkpoint, the running mean moves toward the batches' means almost twice as fast.",
+    alt="The running mean of one channel over 30 steps, plain and checkpointed. The checkpointed curve approaches its level about twice as fast.",
 )
 
 # %% [markdown]
 r"""
-Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. What suffers is evaluation, which uses the running ones. ([PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136) has been open since 2023.)
+Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation suffers, because it uses the running statistics. [PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136) has been open since 2023.
 
 A repair has to know which run is the second. For that, `checkpoint` takes `context_fn`, a function that returns two context managers, one for each run:
 """
@@ -1986,8 +1981,8 @@ r"""
 <details><summary>A common workaround, and what it leaves wrong (open it when yours works)</summary>
 
 Two updates with momentum $m'$ and the same batch equal one update with $1 - (1-m')^2$. So $m' = 1 - \sqrt{1 - m}$ repairs mean and variance up to rounding, as in
-[pytorch-pfn-extras](https://github.com/pfnet/pytorch-pfn-extras/pull/117). The counter of batches is still wrong, and a block that runs without a backward pass then moves too
-little. [fairscale](https://github.com/facebookresearch/fairscale)'s `patch_batchnorm` skips the update in the run without gradients, so it happens only in the backward pass.
+[pytorch-pfn-extras](https://github.com/pfnet/pytorch-pfn-extras/pull/117). The counter is still wrong, and without a backward pass the statistics move too little.
+[fairscale](https://github.com/facebookresearch/fairscale)'s `patch_batchnorm` updates in the second run only.
 </details>
 
 ## Two kinds of checkpoint
@@ -2059,11 +2054,11 @@ block is **not trained at all**, while the rest of the network learns and the lo
 [OpenCLIP](https://github.com/mlfoundations/open_clip/issues/573), and it happens when the layers in front are frozen
 ([transformers issue 21381](https://github.com/huggingface/transformers/issues/21381)).
 
-In the fourth line, the error is the better answer: only the newer kind compares the two runs. Write `use_reentrant=False` explicitly; PyTorch warns if the argument is missing.
+In the fourth line, only the newer kind compares the two runs. Write `use_reentrant=False` explicitly; PyTorch warns if the argument is missing.
 
 ## Between all and nothing
 
-**Selective checkpointing** keeps the results of some operations in a block and computes the others again. A **policy function** decides, operation by operation. This one keeps matrix products, which are expensive, and recomputes GELU and Tanh, which are cheap:
+**Selective checkpointing** keeps the results of some operations in a block and computes the others again. A policy function decides, operation by operation. This one keeps matrix products, which are expensive, and recomputes GELU and Tanh, which are cheap:
 """
 
 
@@ -2103,7 +2098,7 @@ for name, run in RUNS.items():
 For attention, [Korthikanti and others (2022)](https://arxiv.org/abs/2205.05198) choose the
 opposite policy: they recompute the scores, which are large and cheap.
 
-`torch.compile` makes such a choice by itself. Its **activation memory budget** is a fraction: 1 keeps what the compiler would keep anyway, 0 checkpoints the whole compiled region
+`torch.compile` makes such a choice by itself. Its activation memory budget is a fraction: 1 keeps what the compiler would keep anyway, 0 checkpoints the whole compiled region
 ([PyTorch blog, 2025](https://pytorch.org/blog/activation-checkpointing-techniques/)).
 """
 
@@ -2168,7 +2163,7 @@ print(
 
 # %% [markdown]
 """
-Offloading returns every bit and costs the time of the transfer. A shorter format loses the bits permanently. (These hooks also receive saved weights, whose copies only cost memory; a real program would leave them out.)
+Offloading returns every bit and costs the time of the transfer. A shorter format loses the bits permanently. (A real program leaves out saved weights: their copies only cost memory.)
 On a GPU, this cell shows the allocator's peak:
 """
 
@@ -2203,18 +2198,18 @@ recorded("segments-on-a-card")
 """
 ## Which method when
 
-| method | use it when | price | with DDP | with FSDP2 |
-| --- | --- | --- | --- | --- |
-| smaller batch | training tolerates it | noisier gradient | the batch is that of all ranks together | the same |
-| accumulation (chapter 05) | the batch size must stay | smaller matrix products, `.grad` stays | `no_sync()` until the last micro-batch | `set_requires_gradient_sync(False)`; gradients stay unsharded meanwhile |
-| fused attention | texts are long | none of memory | as it is | as it is |
-| bfloat16 autocast | activations dominate | 8 significant bits | as it is | `MixedPrecisionPolicy` |
-| selective checkpointing | a few cheap operations save much | a little recomputation | as it is | wrap first, then `fully_shard` |
-| checkpointing | activations still dominate | up to a third more products | `use_reentrant=False`, else `static_graph=True` | wrap first, then `fully_shard` |
-| offloading | the transfer hides behind computing | transfer time, pinned memory | as it is | `CPUOffloadPolicy` moves parameters, not activations |
+| method | use it when | price | in data-parallel training |
+| --- | --- | --- | --- |
+| smaller batch | training tolerates it | noisier gradient | the batch is that of all ranks together |
+| accumulation (chapter 05) | the batch size must stay | smaller matrix products, `.grad` stays | DDP: `no_sync()`. FSDP2: `set_requires_gradient_sync(False)`, and each rank holds whole gradients meanwhile |
+| fused attention | texts are long | none here | no change |
+| bfloat16 autocast | activations dominate | 8 significant bits, casts | FSDP2: `MixedPrecisionPolicy` |
+| selective checkpointing | cheap operations save much | a little recomputation | FSDP2: wrap first, then `fully_shard` |
+| checkpointing | activations still dominate | up to a third more products | the same; DDP needs `use_reentrant=False`, or `static_graph=True` |
+| offloading | the transfer overlaps with computation | pinned memory | FSDP2's `CPUOffloadPolicy` moves parameters, not activations |
 
-If parameters, gradients and Adam's state dominate, none of the activation methods helps: shard them with [FSDP2](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html) or choose a smaller model. The two right-hand columns follow the documentation of
-[DDP](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) and FSDP2, and [torchtitan](https://github.com/pytorch/torchtitan) for the order of wrapping.
+If parameters, gradients and Adam's state dominate, none of these methods helps: shard the state with FSDP2 or choose a smaller model. The last column follows the documentation of
+[DDP](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) and [FSDP2](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html), and [torchtitan](https://github.com/pytorch/torchtitan) for the order of wrapping.
 
 ## Bug hunt: the network that learned half
 
@@ -2271,7 +2266,7 @@ axes.legend()
 show(
     figure,
     number="6.12",
-    caption="Same weights, same data, same first loss. With the author's code, training gets stuck early.",
+    caption="Same weights, same data, same first loss. With the author's code, the loss falls much more slowly.",
     alt="Loss against training step. Both curves begin at 2.2 and fall. With run_plain the loss is at 0.1 after 60 steps, with FromTheWild it is still above 0.4.",
 )
 
@@ -2428,11 +2423,11 @@ check.score()
 backward pass, after the loop has ended, when both attributes belong to the **last** block. Every block is recomputed as if it were the last one. The shapes fit, so nothing raises, and only the last
 block's gradient is right.
 
-The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). A linter finds that form (ruff's rule [B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older models in transformers had a function
-`create_custom_forward(module)` that [bound the module](https://github.com/huggingface/transformers/blob/v4.30.0/src/transformers/models/llama/modeling_llama.py). Whatever a block reads from outside, such as a mask in `self` or a global setting, is
-read again later; the adapters library had to carry such a context over to the second run ([pull request 759](https://github.com/adapter-hub/adapters/pull/759)).
+The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). A linter finds that form ([B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older models in transformers had a function
+`create_custom_forward(module)` that [bound the module](https://github.com/huggingface/transformers/blob/v4.30.0/src/transformers/models/llama/modeling_llama.py). Anything else that a block reads from outside is
+read again, too; the adapters library had to carry such a context over to the second run ([pull request 759](https://github.com/adapter-hub/adapters/pull/759)).
 
-So a checkpointed function should get **everything that it needs through its arguments**, or nothing of it may change before the backward pass ends.
+So pass **everything that a checkpointed function needs through its arguments**.
 </details>
 """
 
@@ -2443,13 +2438,12 @@ r"""
 | where | what it is called |
 | --- | --- |
 | PyTorch | [`torch.utils.checkpoint`](https://docs.pytorch.org/docs/stable/checkpoint.html): `checkpoint(function, *args, use_reentrant=, preserve_rng_state=, context_fn=, determinism_check=, debug=)`; `debug=True` reports which operations differed between the runs |
-| segments | `checkpoint_sequential(functions, segments, input, use_reentrant=)` |
-| offloading | [`save_on_cpu`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu)`(pin_memory=)`, and a [tutorial on the hooks](https://docs.pytorch.org/tutorials/intermediate/autograd_saved_tensors_hooks_tutorial.html) |
+| offloading | [`save_on_cpu`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu)`(pin_memory=)` |
 | transformers | `model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})`, or `TrainingArguments(gradient_checkpointing=True)` ([guide](https://huggingface.co/docs/transformers/perf_train_gpu_one)) |
 | timm | `model.set_grad_checkpointing()` |
 | DeepSpeed | [`activation_checkpointing`](https://www.deepspeed.ai/docs/config-json/#activation-checkpointing): `partition_activations`, `cpu_checkpointing`, `number_checkpoints` |
 | Megatron-LM | `--recompute-granularity full` or `selective` ([repository](https://github.com/NVIDIA/Megatron-LM)) |
-| JAX | [`jax.checkpoint`](https://docs.jax.dev/en/latest/gradient-checkpointing.html), also called `jax.remat`, with `policy=` |
+| JAX | [`jax.checkpoint`](https://docs.jax.dev/en/latest/gradient-checkpointing.html) with `policy=` |
 """
 
 # %% [markdown]
@@ -2486,7 +2480,7 @@ The gradients: they belong to other masks than the loss.
 
 <details><summary>5. Fine-tuning with frozen embeddings and use_reentrant=True: the loss falls, but slowly. Why?</summary>
 
-The input of the first wrapped block requires no gradient, so neither does its output, and so on. No wrapped block is trained.
+The first wrapped block's input requires no gradient, so neither does its output, and so on: no wrapped block is trained.
 </details>
 
 ### References
@@ -2495,7 +2489,7 @@ The input of the first wrapped block requires no gradient, so neither does its o
 - T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost", [arXiv:1604.06174](https://arxiv.org/abs/1604.06174), 2016, sections 4.1 to 4.3.
 - A. Griewank, A. Walther, "Algorithm 799: revolve", *ACM Transactions on Mathematical Software* 26(1), 2000.
 - V. Korthikanti and others, "Reducing Activation Recomputation in Large Transformer Models", [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), 2022, section 5.
-- P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", [arXiv:1910.02653](https://arxiv.org/abs/1910.02653), 2019.
+- P. Jain and others, "Checkmate", [arXiv:1910.02653](https://arxiv.org/abs/1910.02653), 2019.
 
 ### Glossary
 
@@ -2511,8 +2505,6 @@ The input of the first wrapped block requires no gradient, so neither does its o
 | reentrant | 可重入 | here: a backward pass inside a backward pass |
 | early stop | 提前停止 | the second run ends when the last needed tensor is there |
 | selective checkpointing | 选择性检查点 | keeps the results of some operations of a block and recomputes the others |
-| policy function | 策略函数 | decides for each operation whether its result is kept |
-| activation memory budget | 激活内存预算 | tells `torch.compile` how much it may save |
 | offloading | 卸载 | keeps saved tensors elsewhere, in the CPU's memory or a file |
 | late binding | 延迟绑定 | a name in a function is looked up when the function runs |
 | running statistics | 运行统计量 | BatchNorm's averages, used in evaluation |
