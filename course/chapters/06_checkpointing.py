@@ -2489,7 +2489,7 @@ The first wrapped block's input requires no gradient, so neither does its output
 - T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost", [arXiv:1604.06174](https://arxiv.org/abs/1604.06174), 2016, sections 4.1 to 4.3.
 - A. Griewank, A. Walther, "Algorithm 799: revolve", *ACM Transactions on Mathematical Software* 26(1), 2000.
 - V. Korthikanti and others, "Reducing Activation Recomputation in Large Transformer Models", [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), 2022, section 5.
-- P. Jain and others, "Checkmate", [arXiv:1910.02653](https://arxiv.org/abs/1910.02653), 2019.
+- P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", [arXiv:1910.02653](https://arxiv.org/abs/1910.02653), 2019.
 
 ### Glossary
 
