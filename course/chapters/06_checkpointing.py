@@ -883,7 +883,7 @@ If you can write it, you know what it stores and what can go wrong. Write both m
 - If an input is changed in place between the passes, the gradient is that of the old values, or an error is raised.
 - **Limits**: no checkpoint function of torch; if one is used, nothing else counts.
 
-To see the second run, the check changes a number in a layer between the passes; only a recomputed gradient contains the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x)` returns `tensor([1.])`, and `backward()` leaves `x.grad` equal to `tensor([1.])`.
+To see the second run, the check changes a number in a layer between the passes; only a recomputed gradient contains the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
 
 <!-- hint: What must `forward` store so that `backward` can start again from the same point? There are three things. -->
 <!-- hint: In `backward`: inputs that are detached from the graph behind them, the generator's old state, autograd on, `run` again. Then send the gradient through the new graph, to the weights as well as to the detached inputs, and give the generator its present state back. -->
@@ -1299,7 +1299,7 @@ r"""
 Real layers are not equal. In a network for images, the first layers can have the largest activations. Let `inputs[i]` be the bytes of the input of block $i$ and `inside[i]` the bytes that it saves. A segment from block $s$ up to, but not including, block $e$ keeps
 `inputs[s]`. While the backward pass is in that segment, memory holds what its blocks save and every input that was kept up to there.
 
-In the explorable, click between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. Compare the three chains: how far is the square-root rule from the smallest possible peak?
+In the explorable, click or tap between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. How far is the square-root rule from the smallest possible peak in each chain?
 """
 
 # %%
@@ -2164,7 +2164,7 @@ print(
 # %% [markdown]
 """
 Offloading returns every bit and costs the time of the transfer. A shorter format loses the bits permanently. (A real program leaves out saved weights: their copies only cost memory.)
-On a GPU, this cell shows the allocator's peak:
+On a GPU, this cell shows the peak by `torch.cuda.max_memory_allocated`:
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: the peak on a GPU, by segments"
