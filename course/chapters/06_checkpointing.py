@@ -197,7 +197,7 @@ r"""
 Wrapping these two layers makes no difference at all. The last two lines explain a pair of numbers from a set of training notes that names neither its author nor its machine: 19.67 MB with checkpointing, 30.34 MB
 without. Add the [workspace that PyTorch allocates for cuBLAS](https://docs.pytorch.org/docs/stable/notes/cuda.html#cublas-workspaces), two buffers of 4096 KiB and eight of 16 KiB, to our flawed measurement, and both numbers appear to the last digit. This is arithmetic and not proof, but the notes' entire saving equals what the first run left behind.
 
-So measure each run by itself, say which bytes are counted, and include the backward pass.
+So measure each run by itself, and include the backward pass.
 
 ## What autograd saves
 
