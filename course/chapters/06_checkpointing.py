@@ -1475,11 +1475,15 @@ def earliest_last_start(inputs, inside, budget):
 
 
 with check.property("60 blocks of all sizes, several budgets"):
-    inputs = [unit * (2 + k % 9) for k in check.draw.permutation(60).tolist()]
-    inside = [unit * (1 + k % 7) for k in check.draw.permutation(60).tolist()]
-    for share in (0.25, 0.4, 0.7, 1.1):
-        budget = int(share * (inputs[0] + sum(inside)))
-        is_good(inputs, inside, budget, earliest_last_start(inputs, inside, budget))
+    inputs = [1, 1, 5, 1, 5, 9, 1, 5, 1, 5, 5, 1, 2, 9, 5, 1, 1, 1, 1, 1]
+    inputs += [2, 1, 2, 1, 9, 2, 2, 9, 1, 9, 9, 1, 9, 5, 5, 9, 9, 1, 2, 5]
+    inputs += [2, 5, 9, 9, 2, 2, 5, 1, 2, 5, 5, 1, 5, 9, 2, 1, 2, 2, 2, 1]
+    inside = [3, 7, 4, 7, 4, 3, 2, 2, 7, 7, 2, 4, 2, 4, 4, 7, 4, 7, 2, 7]
+    inside += [2, 4, 7, 3, 4, 2, 7, 2, 3, 2, 2, 4, 3, 2, 4, 2, 7, 4, 2, 2]
+    inside += [2, 7, 2, 3, 2, 4, 7, 7, 4, 2, 3, 7, 2, 2, 3, 3, 3, 3, 4, 7]
+    long = [unit * k for k in inputs], [unit * k for k in inside]
+    for budget in (29, 30, 33, 73, 235):
+        is_good(*long, budget * unit, earliest_last_start(*long, budget * unit))
 with check.property("one byte too little, and a block that is larger than all others"):
     inside = [unit, unit, 30 * unit, unit, unit]
     is_good_in_all(
