@@ -105,7 +105,7 @@ def by_hand(position: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     ("function", "seen"), [(plain, 2.0), (wrapped, -3.0), (wrapped_reentrant, -3.0)]
 )
 def test_the_way_back_tells_which_position_it_saw(function: Callable, seen: float) -> None:
-    got = probes.there_and_back(
+    got = probes.forward_and_backward(
         function, LAYERS, X, state=STATE, grad_output=SLOPES, dial_positions=(2.0, -3.0)
     )
     assert torch.allclose(got["output"], by_hand(2.0)[0])
@@ -120,11 +120,15 @@ def test_steps_add_up_gradients_and_keep_states() -> None:
     state = {f"0.{name}": value for name, value in state.items()}
     slopes = torch.ones(ROWS, COLUMNS)
     for function, expected in ((plain, 2), (wrapped, 4)):
-        got = probes.there_and_back(function, layers, X, state=state, grad_output=slopes, steps=2)
+        got = probes.forward_and_backward(
+            function, layers, X, state=state, grad_output=slopes, steps=2
+        )
         assert got["state"]["0.num_batches_tracked"] == expected
         assert torch.allclose(got["parameters"]["0.bias"], torch.full((5,), 6.0))
     assert state["0.num_batches_tracked"] == 0
-    calm = probes.there_and_back(plain, layers, X, state=state, grad_output=slopes, training=False)
+    calm = probes.forward_and_backward(
+        plain, layers, X, state=state, grad_output=slopes, training=False
+    )
     assert calm["state"]["0.num_batches_tracked"] == 0
 
 
@@ -135,9 +139,9 @@ def test_the_generator_is_seeded_read_and_left_as_it_was() -> None:
     layers = [["Dropout", 0.5], ["Tanh"]]
     given = {"state": {}, "grad_output": torch.ones(ROWS, COLUMNS), "seed": 7}
     before = torch.get_rng_state()
-    first, again = (probes.there_and_back(plain, layers, X, **given) for _ in range(2))
-    kept = probes.there_and_back(wrapped, layers, X, **given)
-    moved = probes.there_and_back(draws_on_the_way_back, layers, X, **given)
+    first, again = (probes.forward_and_backward(plain, layers, X, **given) for _ in range(2))
+    kept = probes.forward_and_backward(wrapped, layers, X, **given)
+    moved = probes.forward_and_backward(draws_on_the_way_back, layers, X, **given)
     assert torch.equal(before, torch.get_rng_state())
     assert [d.tolist() for d in first["drawn"]] == [d.tolist() for d in again["drawn"]]
     assert torch.equal(first["output"], kept["output"])
@@ -149,7 +153,7 @@ def test_the_generator_is_seeded_read_and_left_as_it_was() -> None:
 
 def test_a_network_takes_several_inputs_of_which_some_need_no_gradient() -> None:
     table, places = torch.arange(8.0).reshape(4, 2), torch.tensor([3, 0, 3])
-    got = probes.there_and_back(
+    got = probes.forward_and_backward(
         lambda made, x, ids: made(x, ids),
         [["Rows"], ["Sigmoid"]],
         table,
@@ -175,7 +179,7 @@ def test_blocks_can_be_gone_through_one_by_one() -> None:
         for name, value in torch.nn.Linear(5, 5).state_dict().items()
     }
     slopes = torch.ones(ROWS, COLUMNS)
-    got = probes.there_and_back(run, layers, X, state=state, grad_output=slopes)
+    got = probes.forward_and_backward(run, layers, X, state=state, grad_output=slopes)
     assert set(got["parameters"]) == set(state)
     assert got["output"].shape == (ROWS, COLUMNS)
 
@@ -184,13 +188,13 @@ def test_what_is_kept_is_told_beside_what_came_out() -> None:
     given = {"state": STATE, "grad_output": SLOPES}
     got, plainly = (
         probes.bytes_kept(plain, LAYERS, X, **given),
-        probes.there_and_back(plain, LAYERS, X, **given),
+        probes.forward_and_backward(plain, LAYERS, X, **given),
     )
     assert got.keys() == plainly.keys() | {"kept"}
     assert torch.equal(got["output"], plainly["output"])
     assert torch.equal(got["gradients"][0], plainly["gradients"][0])
     assert probes.bytes_kept.is_testimony
-    assert not hasattr(probes.there_and_back, "is_testimony")
+    assert not hasattr(probes.forward_and_backward, "is_testimony")
 
 
 class RunsAgain(torch.autograd.Function):
@@ -231,7 +235,7 @@ def test_a_function_can_be_used_again_before_the_way_back() -> None:
     state = {f"0.{n}": v for n, v in torch.nn.BatchNorm1d(5).state_dict().items()}
     slopes = torch.ones(ROWS, COLUMNS)
     given = {"state": state, "grad_output": slopes, "uses": 2}
-    got = probes.there_and_back(wrapped, [["BatchNorm1d", 5]], X, **given)
+    got = probes.forward_and_backward(wrapped, [["BatchNorm1d", 5]], X, **given)
     assert got["state"]["0.num_batches_tracked"] == 4
     assert torch.allclose(got["parameters"]["0.bias"], torch.full((5,), 6.0))
     assert len(got["drawn"]) == 2
@@ -248,8 +252,8 @@ def test_data_that_need_no_gradient_fade_in_place() -> None:
         "steps": 2,
         "fading": 0.5,
     }
-    got = probes.there_and_back(plain, LAYERS, X.clone(), **given)
-    faded = probes.there_and_back(plain, LAYERS, 0.5 * X, state=STATE, grad_output=SLOPES)
+    got = probes.forward_and_backward(plain, LAYERS, X.clone(), **given)
+    faded = probes.forward_and_backward(plain, LAYERS, 0.5 * X, state=STATE, grad_output=SLOPES)
     assert torch.equal(got["output"], faded["output"])
     with pytest.raises(RuntimeError, match="in-place"):
-        probes.there_and_back(asking, LAYERS, X.clone(), **given)
+        probes.forward_and_backward(asking, LAYERS, X.clone(), **given)

@@ -44,7 +44,13 @@ from helpers.probes.runs import (
     writes,
     writes_watched,
 )
-from helpers.probes.saving import bytes_kept, counted, counted_and_freed, there_and_back
+from helpers.probes.saving import (
+    bytes_kept,
+    changed_between,
+    counted,
+    counted_and_freed,
+    forward_and_backward,
+)
 from helpers.probes.scaling import scaled_steps, scaler_steps, scheduled_steps
 from helpers.probes.shards import shard_runs
 from helpers.probes.training import (
@@ -72,11 +78,13 @@ __all__ = [
     "bytes_kept",
     "called_twice",
     "captured_states",
+    "changed_between",
     "counted",
     "counted_and_freed",
     "deterministic_results",
     "fold",
     "folder_items",
+    "forward_and_backward",
     "forward_passes",
     "global_draws",
     "gradient",
@@ -102,7 +110,6 @@ __all__ = [
     "segmenter_steps",
     "shard_runs",
     "streams",
-    "there_and_back",
     "trained_in_windows",
     "trained_part",
     "training_steps",

@@ -56,7 +56,7 @@ def counted_and_freed(counter: Callable, layers: list, data: torch.Tensor) -> di
     return {"count": count, "kept": sum(made.sizes_alive(except_for=data).values())}
 
 
-def there_and_back(
+def forward_and_backward(
     function: Callable,
     layers: list,
     *inputs: Any,
@@ -96,7 +96,7 @@ def there_and_back(
 
     Returns:
         ``{"output", "gradients", "parameters", "state", "drawn"}``: the last output, the gradients
-        with respect to the inputs of ``with_respect_to`` and by the parameters' names, the state
+        with respect to the inputs of ``with_respect_to`` and to the parameters, by name, the state
         dict afterwards, and random numbers drawn after each forward and each backward pass.
     """
     made = _build(layers).train(training)
@@ -135,11 +135,11 @@ def _fade(tensors: list[torch.Tensor], factor: float) -> None:
 
 @testimony
 def bytes_kept(function: Callable, layers: list, *inputs: Any, **options: Any) -> dict[str, Any]:
-    """Do what ``there_and_back`` does, and count the bytes that lie between its two ways.
+    """Do what ``forward_and_backward`` does, and count the bytes kept between its two passes.
 
     Returns:
-        what ``there_and_back`` returns, and ``"kept"``: of all bytes that the function makes, those
-        that are still there at the turn. Its output is left out.
+        what ``forward_and_backward`` returns, and ``"kept"``: of all bytes that the function makes,
+        those that are still there after the forward pass. Its output is left out.
     """
     kept = 0
 
@@ -150,7 +150,31 @@ def bytes_kept(function: Callable, layers: list, *inputs: Any, **options: Any) -
         kept = sum(made.sizes_alive(except_for=output).values())
         return output
 
-    return there_and_back(watched, layers, *inputs, **options) | {"kept": kept}
+    return forward_and_backward(watched, layers, *inputs, **options) | {"kept": kept}
+
+
+@testimony
+def changed_between(
+    function: Callable, layers: list, *inputs: torch.Tensor, **options: Any
+) -> dict[str, Any]:
+    """Do what ``forward_and_backward`` does, and triple the inputs in place between its passes.
+
+    Returns:
+        ``"error"``, the name of the error that this raised, or ""; then with all that
+        ``forward_and_backward`` returns.
+    """
+
+    def changing(made: torch.nn.Module, *given: torch.Tensor) -> torch.Tensor:
+        output = function(made, *given)
+        with torch.no_grad():
+            for value in given:
+                value.mul_(3)
+        return output
+
+    try:
+        return {"error": "", **forward_and_backward(changing, layers, *inputs, **options)}
+    except RuntimeError as error:
+        return {"error": type(error).__name__}
 
 
 class _Dial(torch.nn.Module):

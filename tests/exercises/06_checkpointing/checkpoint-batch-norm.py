@@ -121,7 +121,7 @@ def checkpoint_once(block, x):
     )
 
 
-# %% wrong: copies the buffers when the way there is done, and loses a later batch
+# %% wrong: copies the buffers when the forward pass is done, and loses a later batch
 def checkpoint_once(block, x):
     before = []
 
@@ -219,7 +219,7 @@ def checkpoint_once(block, x):
     return checkpoint(run, x, use_reentrant=True)
 
 
-# %% wrong: puts back what batch norms keep, and forgets that other layers keep notes, too
+# %% wrong: puts back what batch norms keep, and forgets that other layers have buffers, too
 def checkpoint_once(block, x):
     kinds = torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d
 
@@ -262,7 +262,7 @@ def checkpoint_once(block, x):
     )
 
 
-# %% wrong: looks after BatchNorm1d alone, and pictures have another one
+# %% wrong: looks after BatchNorm1d alone, and images have another one
 def checkpoint_once(block, x):
     norms = [part for part in block.modules() if isinstance(part, torch.nn.BatchNorm1d)]
 
@@ -355,7 +355,7 @@ def checkpoint_once(block, x):
     return checkpoint(run, x, use_reentrant=False)
 
 
-# %% right: copies of the buffers in the first run, so that the way back is what updates them
+# %% right: copies of the buffers in the first run, so that the backward pass is what updates them
 def checkpoint_once(block, x):
     runs = []
 

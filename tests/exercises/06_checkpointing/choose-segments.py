@@ -1,9 +1,22 @@
 # %% wrong: the smallest peak, whatever it makes run twice
 def choose_segments(inputs, inside, budget):
-    places = range(1, len(inputs))
-    choices = [[0, *cuts] for count in range(len(inputs)) for cuts in combinations(places, count)]
-    best = min(choices, key=lambda starts: peak_bytes(starts, inputs, inside))
-    return best if peak_bytes(best, inputs, inside) <= budget else None
+    def within(limit):
+        ways = {0: (inputs[0], [0])}
+        for end in range(1, len(inputs)):
+            found = [
+                (kept + inputs[end], [*starts, end])
+                for start, (kept, starts) in ways.items()
+                if kept + sum(inside[start:end]) <= limit
+            ]
+            if found:
+                ways[end] = min(found)
+        for start, (kept, starts) in ways.items():
+            if kept + sum(inside[start:]) <= limit:
+                return starts
+        return None
+
+    least = next(k for k in range(1, 10**7, 50) if within(k) is not None)
+    return within(least) if least <= budget else None
 
 
 # %% wrong: equal segments only
@@ -17,21 +30,34 @@ def choose_segments(inputs, inside, budget):
 
 # %% wrong: as few segments as possible, which is not as few blocks
 def choose_segments(inputs, inside, budget):
-    for count in range(len(inputs)):
-        for cuts in combinations(range(1, len(inputs)), count):
-            if peak_bytes([0, *cuts], inputs, inside) <= budget:
-                return [0, *cuts]
-    return None
+    ways = {0: (1, inputs[0], [0])}
+    for end in range(1, len(inputs)):
+        found = [
+            (count + 1, kept + inputs[end], [*starts, end])
+            for start, (count, kept, starts) in ways.items()
+            if kept + sum(inside[start:end]) <= budget
+        ]
+        if found:
+            ways[end] = min(found)
+    fitting = [
+        (count, start, starts)
+        for start, (count, kept, starts) in ways.items()
+        if kept + sum(inside[start:]) <= budget
+    ]
+    return min(fitting)[2] if fitting else None
 
 
-# %% wrong: as few segments as possible, and among those the earliest last one
+# %% wrong: makes each segment as long as it fits, and goes on from there
 def choose_segments(inputs, inside, budget):
-    places = range(1, len(inputs))
-    for count in range(len(inputs)):
-        choices = [[0, *cuts] for cuts in combinations(places, count)]
-        fitting = [starts for starts in choices if peak_bytes(starts, inputs, inside) <= budget]
-        if fitting:
-            return min(fitting, key=lambda starts: starts[-1])
+    ways = {0: (inputs[0], [0])}
+    for end in range(1, len(inputs)):
+        for kept, starts in ways.values():
+            if kept + sum(inside[starts[-1] : end]) <= budget:
+                ways[end] = kept + inputs[end], [*starts, end]
+                break
+    for start, (kept, starts) in ways.items():
+        if kept + sum(inside[start:]) <= budget:
+            return starts
     return None
 
 
@@ -44,20 +70,36 @@ def choose_segments(inputs, inside, budget):
 
 # %% wrong: the peak has to be below the budget
 def choose_segments(inputs, inside, budget):
-    places = range(1, len(inputs))
-    choices = ([0, *cuts] for count in range(len(inputs)) for cuts in combinations(places, count))
-    fitting = [starts for starts in choices if peak_bytes(starts, inputs, inside) < budget]
-    return min(fitting, key=lambda starts: starts[-1], default=None)
+    ways = {0: (inputs[0], [0])}
+    for end in range(1, len(inputs)):
+        found = [
+            (kept + inputs[end], [*starts, end])
+            for start, (kept, starts) in ways.items()
+            if kept + sum(inside[start:end]) < budget
+        ]
+        if found:
+            ways[end] = min(found)
+    for start, (kept, starts) in ways.items():
+        if kept + sum(inside[start:]) < budget:
+            return starts
+    return None
 
 
 # %% wrong: forgets the choice of wrapping nothing
 def choose_segments(inputs, inside, budget):
-    places = range(1, len(inputs))
-    choices = (
-        [0, *cuts] for count in range(1, len(inputs)) for cuts in combinations(places, count)
-    )
-    fitting = [starts for starts in choices if peak_bytes(starts, inputs, inside) <= budget]
-    return min(fitting, key=lambda starts: starts[-1], default=None)
+    ways = {0: (inputs[0], [0])}
+    for end in range(1, len(inputs)):
+        found = [
+            (kept + inputs[end], [*starts, end])
+            for start, (kept, starts) in ways.items()
+            if kept + sum(inside[start:end]) <= budget
+        ]
+        if found:
+            ways[end] = min(found)
+    for start, (kept, starts) in ways.items():
+        if start > 0 and kept + sum(inside[start:]) <= budget:
+            return starts
+    return None
 
 
 # %% wrong: fills each segment while its inside fits beside what is kept, from the front
@@ -73,61 +115,107 @@ def choose_segments(inputs, inside, budget):
 
 # %% wrong: an empty list where nothing fits
 def choose_segments(inputs, inside, budget):
-    places = range(1, len(inputs))
-    choices = ([0, *cuts] for count in range(len(inputs)) for cuts in combinations(places, count))
-    fitting = [starts for starts in choices if peak_bytes(starts, inputs, inside) <= budget]
-    return min(fitting, key=lambda starts: starts[-1], default=[])
-
-
-# %% wrong: counts the inputs of all segments at every moment
-def choose_segments(inputs, inside, budget):
-    def peak(starts):
-        ends = [*starts[1:], len(inputs)]
-        largest = max(sum(inside[a:b]) for a, b in zip(starts, ends, strict=True))
-        return sum(inputs[a] for a in starts) + largest
-
-    places = range(1, len(inputs))
-    choices = ([0, *cuts] for count in range(len(inputs)) for cuts in combinations(places, count))
-    fitting = [starts for starts in choices if peak(starts) <= budget]
-    return min(fitting, key=lambda starts: starts[-1], default=None)
-
-
-# %% right: tries the last start from the front, and all subsets before it by bits
-def choose_segments(inputs, inside, budget):
-    for last in range(len(inputs)):
-        for bits in range(2 ** max(0, last - 1)):
-            starts = [0, *(k + 1 for k in range(last - 1) if bits >> k & 1), last]
-            if peak_bytes(starts if last else [0], inputs, inside) <= budget:
-                return starts if last else [0]
-    return None
-
-
-# %% right: a tuple comes back, which is a list of places as well
-def choose_segments(inputs, inside, budget):
-    for last in range(len(inputs)):
-        for count in range(last + 1):
-            for cuts in combinations(range(1, last), count):
-                starts = tuple(sorted({0, *cuts, last}))
-                if peak_bytes(starts, inputs, inside) <= budget:
-                    return starts
-    return None
-
-
-# %% right: goes back from each state, with the least that is kept for each start
-def choose_segments(inputs, inside, budget):
-    count = len(inputs)
-    # ways[s]: the starts up to s, all of them with peaks within the budget, that keep least.
-    ways = {0: (inputs[0], (0,))}
-    for end in range(1, count):
+    ways = {0: (inputs[0], [0])}
+    for end in range(1, len(inputs)):
         found = [
-            (kept + inputs[end], (*starts, end))
+            (kept + inputs[end], [*starts, end])
             for start, (kept, starts) in ways.items()
             if kept + sum(inside[start:end]) <= budget
         ]
         if found:
             ways[end] = min(found)
-    for start in sorted(ways):
-        kept, starts = ways[start]
+    for start, (kept, starts) in ways.items():
         if kept + sum(inside[start:]) <= budget:
+            return starts
+    return []
+
+
+# %% wrong: forgets that each segment keeps its input
+def choose_segments(inputs, inside, budget):
+    ways = {0: (0, [0])}
+    for end in range(1, len(inputs)):
+        found = [
+            (kept, [*starts, end])
+            for start, (kept, starts) in ways.items()
+            if kept + sum(inside[start:end]) <= budget
+        ]
+        if found:
+            ways[end] = min(found)
+    for start, (kept, starts) in ways.items():
+        if kept + sum(inside[start:]) <= budget:
+            return starts
+    return None
+
+
+# %% wrong: counts the input of a segment only while the segment runs
+def choose_segments(inputs, inside, budget):
+    ways = {0: [0]}
+    for end in range(1, len(inputs)):
+        for start, starts in ways.items():
+            if inputs[start] + sum(inside[start:end]) <= budget:
+                ways[end] = [*starts, end]
+                break
+    for start, starts in ways.items():
+        if inputs[start] + sum(inside[start:]) <= budget:
+            return starts
+    return None
+
+
+# %% right: a tuple comes back, which is a list of places as well
+def choose_segments(inputs, inside, budget):
+    ways = {0: (inputs[0], [0])}
+    for end in range(1, len(inputs)):
+        found = [
+            (kept + inputs[end], [*starts, end])
+            for start, (kept, starts) in ways.items()
+            if kept + sum(inside[start:end]) <= budget
+        ]
+        if found:
+            ways[end] = min(found)
+    for start, (kept, starts) in ways.items():
+        if kept + sum(inside[start:]) <= budget:
+            return tuple(starts)
+    return None
+
+
+# %% right: a table of the least kept bytes, walked from its end
+def choose_segments(inputs, inside, budget):
+    count = len(inputs)
+    total = [0]
+    for size in inside:
+        total.append(total[-1] + size)
+    least, before = [inputs[0]] + [math.inf] * (count - 1), [None] * count
+    for end in range(1, count):
+        for start in range(end):
+            kept = least[start]
+            if kept + total[end] - total[start] <= budget and kept + inputs[end] < least[end]:
+                least[end], before[end] = kept + inputs[end], start
+    for last in range(count):
+        if least[last] + total[count] - total[last] <= budget:
+            starts = [last]
+            while starts[0]:
+                starts.insert(0, before[starts[0]])
+            return starts
+    return None
+
+
+# %% right: recursion from the last segment, with the results remembered
+def choose_segments(inputs, inside, budget):
+    known = {0: (inputs[0], (0,))}
+
+    def reach(start):
+        if start not in known:
+            ways = ((*reach(earlier), earlier) for earlier in range(start))
+            found = [
+                (kept + inputs[start], (*starts, start))
+                for kept, starts, earlier in ways
+                if kept + sum(inside[earlier:start]) <= budget
+            ]
+            known[start] = min(found, default=(math.inf, ()))
+        return known[start]
+
+    for last in range(len(inputs)):
+        kept, starts = reach(last)
+        if kept + sum(inside[last:]) <= budget:
             return list(starts)
     return None
