@@ -6,6 +6,8 @@ Most are one cell in a file of `tests/attacks/`, which is named after the class 
 
 Its code stands in the place of the student's cell of that exercise; everything else is right, and
 deserves all points, unless `others="any"` says that the attack may harm its own later exercises.
+What an attack does to the work behind it is tried in one chapter: in all others the exercises
+behind the attacked one stay as they are handed out, because some take many seconds to judge.
 With `stray="before"` or `stray="after"` the solution is right, and the code stands in a cell of its
 own beside it. `expect` is the verdict, or several that will do. `points` are exact, `most` is the
 most that will do; one that passes has all of them. `waiting` are the points that wait for a person:
@@ -28,7 +30,7 @@ import jupytext
 import nbformat
 from classroom import exercises_of, solved, to_bytes, without_demos
 from course_files import EXERCISES as ALL_EXERCISES
-from course_files import find_cell
+from course_files import find_cell, release
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.verdicts import Verdict
@@ -82,7 +84,7 @@ class Attack:
         points: what it deserves; `None` if anything up to `most` will do.
         most: the most that it may get for the exercise.
         waiting: how many points may wait for a person; exact if ``points`` are.
-        others_full: whether all other exercises must have all their points.
+        others_full: whether all other exercises, but those left blank, must have all their points.
         chapter: whose notebook it is.
     """
 
@@ -143,12 +145,22 @@ def with_code(exercise: str, code: str, stray: str = "") -> NotebookNode:
         stray: "before" or "after" the right solution if the code stands in a cell of its own.
     """
     chapter = EXERCISES[exercise].chapter
+    codes = {name: find_cell(release(chapter), name).source for name in left_blank(exercise)}
     if not stray:
-        return without_demos(solved(chapter, {exercise: code}))
-    notebook = without_demos(solved(chapter))
+        return without_demos(solved(chapter, codes | {exercise: code}))
+    notebook = without_demos(solved(chapter, codes))
     place = notebook.cells.index(find_cell(notebook, exercise)) + (stray == "after")
     notebook.cells.insert(place, nbformat.v4.new_code_cell(code))
     return notebook
+
+
+def left_blank(exercise: str) -> list[str]:
+    """Return the exercises that stay stubs where ``exercise`` is attacked."""
+    chapter = EXERCISES[exercise].chapter
+    if chapter == CHAPTER:
+        return []
+    names = [each.name for each in exercises_of(chapter)]
+    return names[names.index(exercise) + 1 :]
 
 
 @cache

@@ -28,6 +28,7 @@ from attack_corpus import (
     attack_files,
     attacks,
     attacks_in,
+    left_blank,
 )
 from classroom import exercises_of
 from course_files import COURSE, ROOT
@@ -204,7 +205,9 @@ def check_attacked(attack: Attack, result: ExerciseResult) -> None:
 
 def check_other(attack: Attack, result: ExerciseResult) -> None:
     assert 0 <= result.points <= result.most
-    if attack.others_full:
+    if attack.exercise and result.name in left_blank(attack.exercise):
+        assert result.points == 0
+    elif attack.others_full:
         check_full(result)
 
 
