@@ -2539,9 +2539,12 @@ with check.property("returns position times frequency outside a region"):
     # In any order: what is added up from one position to the next is off at the small ones.
     given = torch.tensor([999_999.75, 0.25, 500_000.5, 1.0, 3.0]) + check.draw.integer(0, 2) / 4
     frequencies = check.draw.uniform(4, low=0.6) * torch.tensor([1.0, -1.0, -1.0, 1.0])
-    got = check.call(probes.after_call, position_angles, given, frequencies)
-    check.close(got["output"], exact_angles(given, frequencies), what="large and small positions")
-    check.equal(got["arguments"], [given, frequencies], what="the arguments after the call")
+    got = check.call(position_angles, given, frequencies)
+    check.close(got, exact_angles(given, frequencies), what="large and small positions")
+with check.property("the arguments do not change", weight=0.5):
+    positions, frequencies = 5.0 + check.draw.permutation(7), check.draw.uniform(4, low=0.6)
+    seen = check.call(probes.after_call, position_angles, positions, frequencies)
+    check.equal(seen["arguments"], [positions, frequencies], what="the arguments after the call")
 with check.property("neighbors beyond 1000 stay distinct in a bfloat16 region", weight=4):
     positions = torch.arange(6) + 1001 + 2 * check.draw.integer(0, 500)
     frequencies = check.draw.uniform(3, low=0.01)
