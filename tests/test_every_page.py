@@ -37,6 +37,7 @@ def faults(request: pytest.FixtureRequest, browser, real_book: Path) -> Iterator
         heard.clear()
         asked.clear()
         page.goto(path.as_uri(), wait_until="load")
+        page.wait_for_function(HAS_STARTED, timeout=120_000)
         page.evaluate(LOOK_WITHOUT_PREDICTIONS)
         found[path.relative_to(real_book).as_posix()] = page.evaluate(LOOK) | {
             "errors": list(heard),
@@ -45,6 +46,9 @@ def faults(request: pytest.FixtureRequest, browser, real_book: Path) -> Iterator
     yield found
     context.close()
 
+
+HAS_STARTED = r"""() => [...document.querySelectorAll('main [data-explorable=prediction]')]
+    .every(prediction => prediction.querySelector('button'))"""
 
 # By a script: a real click on each would take half a minute in the page for printing.
 LOOK_WITHOUT_PREDICTIONS = r"""() => {
