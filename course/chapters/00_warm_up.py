@@ -802,7 +802,6 @@ def fit_by_scaled_features(steps=200):
 def fit_by_lbfgs():
     x, y = draw_points()
     weights = torch.randn(3, requires_grad=True)
-    # The line search chooses the length of each step.
     optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
     tried = []
 
