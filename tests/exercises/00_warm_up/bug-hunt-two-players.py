@@ -416,3 +416,37 @@ def adversarial_step(
     discriminator_loss(discriminator(real), discriminator(made)).backward()
     discriminator_optimizer.step()
     discriminator.requires_grad_(True)
+
+
+# %% wrong: makes its steps in eval mode, and puts the modes back
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    modes = generator.training, discriminator.training
+    generator.eval()
+    discriminator.eval()
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+    generator.train(modes[0])
+    discriminator.train(modes[1])
+
+
+# %% wrong: the discriminator sees what the generator makes in eval mode
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    training = generator.training
+    generator.eval()
+    made = generator(noise).detach()
+    generator.train(training)
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()

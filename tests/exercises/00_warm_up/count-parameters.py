@@ -206,3 +206,17 @@ def count_parameters(model):
         model(torch.zeros(4, model[0].weight.shape[1]))
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     return trained, sum(p.numel() for p in model.parameters() if not p.requires_grad)
+
+
+# %% wrong: looks only into the modules inside
+def count_parameters(model):
+    found = {id(p): p for child in model.children() for p in child.parameters()}.values()
+    trained = sum(p.numel() for p in found if p.requires_grad)
+    return trained, sum(p.numel() for p in found) - trained
+
+
+# %% wrong: counts bytes, at four for each entry
+def count_parameters(model):
+    sizes = [(p.numel() * p.element_size() // 4, p.requires_grad) for p in model.parameters()]
+    trained = sum(size for size, learns in sizes if learns)
+    return trained, sum(size for size, _ in sizes) - trained

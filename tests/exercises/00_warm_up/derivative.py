@@ -180,3 +180,11 @@ def derivative(f, x):
 def derivative(f, x):
     leaf = x.detach().view(-1).clone().requires_grad_(True)
     return torch.autograd.grad(f(leaf).sum(), leaf)[0].view(x.shape)
+
+
+# %% wrong: x no longer requires a gradient, and the result is right
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(f(leaf).sum(), leaf)
+    x.requires_grad_(False)
+    return slope

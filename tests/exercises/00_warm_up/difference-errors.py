@@ -174,3 +174,23 @@ def difference_errors(f, x, steps):
     f(x).sum().backward()
     x.requires_grad_(False)
     return [((f(x + h) - f(x - h)) / (2 * h) - x.grad).abs().max().item() for h in steps]
+
+
+# %% wrong: x walks to both sides and back, in place
+def difference_errors(f, x, steps):
+    errors, slope = [], derivative(f, x)
+    for h in steps:
+        x += h
+        right = f(x).clone()
+        x -= 2 * h
+        left = f(x).clone()
+        x += h
+        errors.append(((right - left) / (2 * h) - slope).abs().max().item())
+    return errors
+
+
+# %% wrong: never uses a step below 1e-9
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    steps = [max(h, 1e-9) for h in steps]
+    return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps]

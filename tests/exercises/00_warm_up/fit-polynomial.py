@@ -250,3 +250,34 @@ def fit_polynomial(x, y, degree):
         slope = 2 * columns.T @ (columns @ weights - y / y_size) / len(x)
         weights = weights - 0.005 * slope
     return weights * y_size / torch.stack([x_size**k for k in exponents])
+
+
+# %% wrong: the constant is the y of the smallest |x|, as if that were 0
+def fit_polynomial(x, y, degree):
+    constant = y[x.abs().argmin()]
+    away = x != 0
+    exponents = range(degree - 1, -1, -1)
+    columns = [x[away].double() ** k for k in exponents]
+    if not columns:
+        return constant[None].clone()
+    target = ((y[away] - constant) / x[away]).double()
+    solution = torch.linalg.lstsq(torch.stack(columns, dim=1), target[:, None]).solution[:, 0]
+    return torch.cat([solution.float(), constant[None]])
+
+
+# %% wrong: divides x by its smallest value, which may be 0
+def fit_polynomial(x, y, degree):
+    scale = -x.double().min()
+    exponents = range(degree, -1, -1)
+    columns = torch.stack([(x.double() / scale) ** k for k in exponents], dim=1)
+    solution = torch.linalg.lstsq(columns, y.double()[:, None]).solution[:, 0]
+    return torch.stack([c / scale**k for c, k in zip(solution, exponents, strict=True)]).float()
+
+
+# %% wrong: sorts x and y in place
+def fit_polynomial(x, y, degree):
+    order = x.argsort()
+    x.copy_(x[order].clone())
+    y.copy_(y[order].clone())
+    columns = torch.stack([x.double() ** k for k in range(degree, -1, -1)], dim=1)
+    return torch.linalg.lstsq(columns, y.double()[:, None]).solution[:, 0].float()

@@ -490,3 +490,33 @@ class Linear(nn.Module):
     def forward(self, x):
         product = x @ self.weight.T
         return product if self.bias is None else product + self.bias
+
+
+# %% wrong: keeps the transposed weight of the first call
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        self.weight = nn.Parameter((torch.rand(outputs, inputs) * 2 - 1) * bound)
+        self.bias = nn.Parameter((torch.rand(outputs) * 2 - 1) * bound) if bias else None
+        self.transposed = None
+
+    def forward(self, x):
+        if self.transposed is None:
+            self.transposed = self.weight.T
+        product = x @ self.transposed
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: only for an x whose memory is contiguous
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        self.weight = nn.Parameter((torch.rand(outputs, inputs) * 2 - 1) * bound)
+        self.bias = nn.Parameter((torch.rand(outputs) * 2 - 1) * bound) if bias else None
+
+    def forward(self, x):
+        product = x.view(-1, x.shape[-1]) @ self.weight.T
+        product = product if self.bias is None else product + self.bias
+        return product.view(*x.shape[:-1], -1)
