@@ -84,7 +84,7 @@ r"""
 r"""
 ## Counting by ones
 
-Wider formats have such a limit, too. A float32 counter that grows by 1 stops at $2^{24}$:
+Wider formats only stop later. A float32 counter that grows by 1 stops at $2^{24}$:
 """
 
 # %%
@@ -100,7 +100,7 @@ COUNTERS = {
 # %% folded="Predict: a counter in bfloat16"
 predict(
     "02/counter",
-    "bfloat16 has 8 significant bits, float32 24. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
+    "A bfloat16 number has 8 significant binary digits. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
     COUNTERS["bfloat16"][-1],
     "At 256, the next bfloat16 number is 258. The sum 257 lies halfway and is rounded back to 256; the section on ties says why.",
     between=(0, 4096),
@@ -123,7 +123,7 @@ show(
 
 # %% [markdown]
 r"""
-bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. The exponents are the numbers of significant bits, the leading 1 included.
+bfloat16 stops at $2^8$, float16 at $2^{11}$, float32 at $2^{24}$. Each exponent is the number of binary digits that the format keeps.
 
 ## Sign, exponent, fraction
 
@@ -183,7 +183,7 @@ Toggle bits below, store a value, or change the format. Which single bit turns 1
 
 <details><summary>What you should have seen, in float16</summary>
 
-In 1, only the highest exponent bit is 0; setting it makes the exponent all ones, which with a fraction of 0 means infinity. One step up from 0 is $2^{-24}$.
+Of the exponent bits of 1, only the highest is 0; setting it makes the exponent all ones, which with a fraction of 0 means infinity. One step up from 0 is $2^{-24}$.
 </details>
 """
 
@@ -443,9 +443,9 @@ show(
 # %% [markdown]
 r"""
 - **bfloat16** ("bf16") is float32 without its last 16 bits, so it has the same exponents, but only two to three decimal digits. float16 is also called "fp16".
-- **There are two smallest numbers.** 1.18e-38 is the smallest *normal* number of float32, but 5.96e-8 is the smallest *subnormal* one of float16.
-- **tf32** is not a dtype: some NVIDIA GPUs read the float32 factors of a matrix product in this format of 19 bits ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
-- **float8 e4m3** breaks the rule for exponents of ones, because reserving one exponent out of 16 for infinity and nan is expensive. PyTorch's `float8_e4m3fn` ("finite" and "nan") has no infinity, and one nan for each sign, with all exponent and fraction bits set.
+- **Each format has two smallest positive numbers.** In float16, the smallest *normal* one is 6.10e-5, the smallest *subnormal* one 5.96e-8.
+- **tf32** is not a dtype: some NVIDIA GPUs can read the float32 factors of a matrix product in this 19-bit format ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
+- **float8 e4m3** breaks the all-ones rule, because reserving one exponent out of 16 for infinity and nan is expensive. In PyTorch's `float8_e4m3fn`, `fn` means "finite" and "nan": no infinity, and one nan per sign, with all other bits set.
   The other patterns whose exponent is all ones are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). Under the rule, the largest number would be 240.
 
 ## The spacing of the numbers
@@ -507,7 +507,7 @@ show(
 
 # %% [markdown]
 r"""
-With $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. Beyond that point the format lacks some integers. A table of token positions that is converted to 16 bits with a model's weights runs into this limit:
+With $m$ fraction bits, the ulp becomes 2 at $2^{m+1}$. Beyond that point the format lacks some integers. A table of token positions, cast to 16 bits along with the weights, runs into this limit:
 """
 
 # %%
@@ -517,9 +517,9 @@ for dtype in (torch.float16, torch.bfloat16):
 
 # %% [markdown]
 r"""
-Keep positions, token numbers and counts in integer dtypes. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
+Keep positions, token IDs and counts in integer dtypes. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
 
-The result of `log2` is rounded: just below a power of two, it can be the exponent of that power. `torch.frexp` splits a number without rounding into a factor in $[\frac12, 1)$, its *mantissa*, and an exponent; `torch.ldexp` combines the two again. The exponent from `frexp` is 1 more than $k$ in $2^k \le |x| < 2^{k+1}$, and it is 0 for the number 0:
+The next exercise needs the $k$ in $2^k \le |x| < 2^{k+1}$. `log2` rounds: just below a power of two, it can give a $k$ that is 1 too large. `torch.frexp` splits a number exactly into its *mantissa*, with absolute value in $[\frac12, 1)$ (or 0), and an exponent; `torch.ldexp` combines the two again:
 """
 
 # %%
@@ -591,7 +591,7 @@ with check.property("subnormal numbers and 0 have the smallest step"):
     x = torch.tensor([0.0, 2.0**-24, -(2.0**-20), 2.0**-15, 2.0**-14], dtype=torch.float16)
     got = check.call(ulp, x)
     check.close(got, torch.full((5,), 2.0**-24, dtype=torch.float16), rtol=1e-3, atol=0.0)
-with check.property("bfloat16 and float64 have ends of their own", weight=2):
+with check.property("bfloat16 and float64 have their own limits", weight=2):
     powers = torch.tensor([-20.0, -100.0, -126.0, -130.0])
     x = torch.exp2(powers).bfloat16()
     expected = torch.exp2(torch.tensor([-27.0, -107.0, -133.0, -133.0])).bfloat16()
@@ -723,7 +723,7 @@ show(
 
 # %% [markdown]
 r"""
-**Loss scaling** (chapter 04) multiplies the loss, and with it every gradient, by a large number such as 65536. Scaling by a power of two moves a gradient to the right in the figure. On the flat part of the line, that gains nothing. Only a gradient that was subnormal or became 0 gains bits, and the machine epsilon never changes.
+**Loss scaling** (chapter 04) multiplies the loss, and with it every gradient, by a large number such as 65536. Scaling by a power of two moves a gradient to the right in the figure. On the flat part, the move gains nothing. Only a gradient that would be subnormal or 0 gains bits.
 
 Does such a scale make bfloat16 gradients overflow?
 """
@@ -741,7 +741,7 @@ In bfloat16, no gradient below 5e33 overflows. But its normal numbers begin at 1
 r"""
 ## Rounding to nearest, ties to even
 
-Addition, multiplication, division and conversion replace the exact result by the nearest number of the format, as long as the result lies within its range. If two numbers are equally near, which is called a **tie**, the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default of IEEE 754 (section 4.3.1). Functions such as `exp` need not return the nearest number.
+Addition, multiplication, division and conversion replace the exact result by the nearest number of the format, as long as the result lies within its range. If two numbers are equally near, which is called a **tie**, the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default of IEEE 754 (section 4.3.1).
 """
 
 # %% folded="Drawing: three ties in float16"
@@ -754,7 +754,7 @@ show_drawing(
 
 # %% [markdown]
 r"""
-The frozen weight is such a tie. The ulp of $2^{-3}$ in float16 is $2^{-13}$, so the update $2^{-14}$ is half an ulp, and since the last bit of $2^{-3}$ is 0, the sum is rounded back. Start the weight one ulp higher, and the same update moves it, but only once:
+The sum at the start of this chapter is such a tie. The ulp of $2^{-3}$ in float16 is $2^{-13}$, so the update $2^{-14}$ is half an ulp, and since the last bit of $2^{-3}$ is 0, the sum is rounded back. Start the weight one ulp higher, and the same update moves it, but only once:
 """
 
 # %%
@@ -763,7 +763,7 @@ print("in ulps above 2^-3:", [(value - 2**-3) / 2**-13 for value in values])
 
 # %% [markdown]
 r"""
-Move b to the right with the slider below until its last bit is lost. Then try the three buttons for ties, and add b again after each. Which values of b move a?
+Below, b is added to a. Move b right until its last bit is lost. Then try each tie button, adding b twice. Which values of b move a?
 """
 
 # %%
@@ -773,10 +773,10 @@ explore_addition(2**-3, 2**-14, "float16")
 r"""
 <details><summary>What you should have seen</summary>
 
-Just above a tie, b moves a; just below, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. There is one exception: if a is a power of two and b has the opposite sign, half an ulp of a is a whole step on that side of a.
+Just above a tie, b moves a; just below, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. A tie is half an ulp of a, with one exception: if a is a power of two and b has the opposite sign, it is a quarter.
 </details>
 
-A format rounds as if there were numbers beyond its largest one; a result that would round to one of them becomes infinity. A result of at most half the smallest subnormal number becomes 0:
+Rounding works as if numbers continued beyond the largest; a result that would round to one of these becomes infinity. A result of at most half the smallest subnormal number becomes 0:
 """
 
 # %%
@@ -788,7 +788,7 @@ predict(
     "02/overflow",
     "3.4e38 is a finite float32 number, and bfloat16 has as many exponent bits as float32. What does `torch.tensor(3.4e38).bfloat16()` store?",
     "inf" if torch.tensor(3.4e38).bfloat16().isinf() else "a finite number",
-    "The largest bfloat16 number is 3.3895e38, because its fraction is shorter. 3.4e38 is more than half an ulp above it.",
+    "bfloat16's fraction is shorter than float32's, so its largest number is 3.3895e38. 3.4e38 is more than half an ulp above it.",
     choices=["a finite number", "inf", "nan"],
 )
 
@@ -805,9 +805,9 @@ print(f"torch {torch.__version__}:", large.to(torch.float8_e4m3fn).float().tolis
 
 # %% [markdown]
 r"""
-464 is a tie between 448 and 480, the next number if there were one, and goes to 448. Only 500 is too large.
+464 is a tie between 448 and 480, which would be the next number, and goes to 448. Only 500 is too large.
 
-`torch.round` rounds to integers, ties to even. This is enough for a **fixed-point** format, whose numbers are the multiples of one step. From each power of two to the next, a float format is fixed point, with the ulp as its step.
+`torch.round` rounds to integers, ties to even. It also rounds to a **fixed-point** format, whose numbers are the multiples of one step:
 """
 
 # %%
@@ -831,7 +831,7 @@ To try a format before any hardware has it, researchers compute in float32 and r
 
 `round_to(torch.tensor([1.1, -9.0, 0.09375, 15.0]), 3, 2, 14.0)` returns `tensor([1.0, -8.0, 0.125, inf])`.
 
-<!-- hint: If the step at a number is known, how do you round to a multiple of that step? -->
+<!-- hint: From each power of two to the next, a float format is fixed point, with the ulp as its step. How do you round to a multiple of a step? -->
 <!-- hint: The step is the ulp in the *target* format: two to the power k minus m, with k the exponent of the number, but not below the format's lowest exponent, 1 minus the bias. In float64, the division by a step is exact. -->
 <!-- hint: k is `torch.frexp(x.double()).exponent - 1`, clamped from below. Divide by the step, `torch.round`, multiply. Where the size exceeds `largest`, put an infinity with the sign of x (`torch.copysign`). Put back what was not finite. -->
 """
@@ -977,7 +977,7 @@ def nearest(number, fraction_bits, lowest, largest):
 with check.property("every number of the four formats, its float32 neighbors, and every tie"):
     for dtype, kind in KINDS.items():
         line = numbers_of(dtype)
-        exact = torch.cat([line, (line[1:] + line[:-1]) / 2])
+        exact = torch.cat([line, line[1:] / 2 + line[:-1] / 2])
         infinity = torch.full_like(exact, math.inf)
         x = torch.cat([exact, exact.nextafter(infinity), exact.nextafter(-infinity)])
         got = check.call(round_to, x, *kind)
@@ -1021,7 +1021,7 @@ check.score()
 
 # %% [markdown]
 r"""
-The next cell compares `round_to` with PyTorch's casts on every number of a format, every tie between two of them, and the float32 numbers just below and above each; for e4m3 only up to 448.
+The next cell compares `round_to` with PyTorch's casts on every number of a format, every tie between two of them, and the float32 numbers just below and above each (e4m3: up to 448).
 """
 
 
@@ -1033,7 +1033,7 @@ def count_differences(rounding):
         width, integers = (8, torch.uint8) if dtype.itemsize == 1 else (16, torch.int16)
         line = torch.arange(2**width).to(integers).view(dtype).float()
         line = line[line.isfinite()].unique()
-        exact = torch.cat([line, (line[1:] + line[:-1]) / 2])
+        exact = torch.cat([line, line[1:] / 2 + line[:-1] / 2])
         infinity = torch.full_like(exact, math.inf)
         x = torch.cat([exact, exact.nextafter(infinity), exact.nextafter(-infinity)])
         if name == "float8_e4m3fn":
@@ -1127,7 +1127,9 @@ def require_border_of_steps(got, step, largest):
 with check.property("fp8 e4m3, whose largest number 448 has an even fraction"):
     # From 256 to 512, the numbers of e4m3 are 32 apart.
     require_border_of_steps(check.call(first_overflow, 3, 448.0), 32, 448.0)
-with check.property("2 or 6 fraction bits, and an odd or an even end", weight=2):
+with check.property(
+    "2 or 6 fraction bits, and a largest number with an odd or an even fraction", weight=2
+):
     # From 8 to 16, numbers with 2 fraction bits are 2 apart, those with 6 an eighth.
     require_border_of_steps(check.call(first_overflow, 6, 10.125), 0.125, 10.125)
     require_border_of_steps(check.call(first_overflow, 6, 10.25), 0.125, 10.25)
@@ -1212,7 +1214,7 @@ show(
 r"""
 Even the float32 total is off by about 0.1: ten thousand small rounding errors have added up.
 
-`torch.sum` sums blocks and then adds up the block sums (**pairwise summation**; Higham 2002, section 4.2), so it adds numbers of similar magnitude. A matrix product of 16-bit factors can keep its total in float32; the table at the end of the chapter names the exceptions.
+`torch.sum` sums blocks and then adds up the block sums (**pairwise summation**; Higham 2002, section 4.2), so it adds numbers of similar magnitude. A matrix product of 16-bit factors usually keeps its total in float32; the table at the end of the chapter names exceptions.
 """
 
 # %%
@@ -1223,7 +1225,7 @@ print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one after another:
 
 # %% [markdown]
 r"""
-Where numbers arrive one at a time, as in a weight or a running mean, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition. The only error is then that of rounding the sum of the next number and the rest.
+Where numbers arrive one at a time, such as a weight's updates, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition. The only error is then that of rounding the sum of the next number and the rest.
 
 For example, add 1.5 to a float16 total of 2048, where the ulp is 2. The total becomes 2050, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum.
 """
@@ -1256,10 +1258,10 @@ Write one step of a compensated sum, which keeps growing where a 16-bit total st
 `kahan_add(total, rest, value) -> (total, rest)`
 
 - **In**: three tensors of the same shape and dtype, float32, float16 or bfloat16. The sum so far is `total + rest`. `value + rest` is never larger in absolute value than `total`.
-- **Out**: a pair of tensors of the same shape and dtype. The new total is the rounded sum of `total` and `value + rest`. The new rest is that sum minus the new total, so that new total + new rest = total + (value + rest), where only `value + rest` has been rounded. (Some books use the opposite sign.)
+- **Out**: a pair of tensors of the same shape and dtype. The new total is the sum of `total` and `value + rest`, rounded. The new rest is the unrounded sum minus the new total, so that new total + new rest = total + (value + rest), where only `value + rest` has been rounded. (Some books use the opposite sign.)
 - **Limits**: the three tensors do not change.
 
-In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`. The check feeds the results back in.
+In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`.
 
 <!-- hint: Each step adds two things to the total. Which of them is left over from the step before? -->
 <!-- hint: Add the rest to the value first: both are small, so little is lost. Then add this sum to the total. How much went in is the difference of the new and the old total. -->
@@ -1365,7 +1367,7 @@ check.score()
 r"""
 ## Stochastic rounding
 
-When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** goes up with probability $\frac14$ and down with probability $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors, so the expected value is exact.
+When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** would round it up with probability $\frac14$ and down with $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors, so the expected value is exact.
 """
 
 # %% folded="Figure 2.11: updates of a quarter of an ulp"
@@ -1401,7 +1403,7 @@ The price is noise. After $n$ such updates its standard deviation is $\sqrt{n \c
 r"""
 ### Stochastic rounding
 
-An optimizer that rounds stochastically can keep its weights in 16 bits. Write its rounding; random numbers come from outside, so that you can test it.
+An optimizer that rounds stochastically can keep its weights in 16 bits. Write its rounding; random numbers come from outside, so that you can test it. Work in float64: in float32, an intermediate result would itself be rounded.
 
 `round_stochastically(x, fraction_bits, noise) -> Tensor`
 
@@ -1569,7 +1571,7 @@ check.score()
 r"""
 ## Training with 16-bit weights
 
-Compensated summation and stochastic rounding are two remedies. To show what they have to mend, the next cell trains a small linear classifier on handwritten digits with `torch.optim.SGD`. The loss, the cross entropy, is always computed in float32; the two runs differ in the dtype in which the weights and their gradients are stored.
+Compensated summation and stochastic rounding are two remedies. To show the problem, the next two cells train a small linear classifier on handwritten digits with `torch.optim.SGD`. The loss, the cross entropy, is always computed in float32; the two runs differ in the dtype in which the weights and their gradients are stored.
 """
 
 # %% folded="Train: a linear classifier whose weights are stored in a given dtype"
@@ -1664,7 +1666,7 @@ With masters, training in **mixed precision**, that is, in more than one format,
 r"""
 ### Master weights
 
-Write an optimizer that keeps the model above learning.
+Write an optimizer that lets this model keep learning.
 
 `MasterSGD(parameters, learning_rate)`, a class with a method `step()`
 
@@ -1890,7 +1892,7 @@ r"""
 
 ## Scales for eight bits
 
-Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. These are too few for the gradient of the digits model's loss with respect to the logits: the loss is a mean over 599 images, so no entry exceeds 1/599 in absolute value, and the smallest positive number of e4m3 is 1/512.
+Including its subnormal numbers, float8 e4m3 covers only 18 powers of two. They lie too high for the gradient of the digits model's loss with respect to the logits: the loss is a mean over 599 images, so no entry exceeds 1/599 in absolute value, and the smallest positive number of e4m3 is 1/512.
 """
 
 # %% folded="A gradient, and the product in which it is used"
@@ -1908,7 +1910,7 @@ def relative_error(x, exact):
 
 # %%
 def to_e4m3(x):
-    """Clamp, so that every version of PyTorch stores the same, and cast."""
+    """Clamp, then cast: every version of PyTorch gives the same result."""
     return x.clamp(-E4M3_LARGEST, E4M3_LARGEST).to(torch.float8_e4m3fn).float()
 
 
@@ -1922,7 +1924,7 @@ print(f"survivors that belong to the right class: {100 * share:.0f}%")
 
 # %% [markdown]
 r"""
-Each image has one negative entry, that of the right class. The nine positive entries that balance it are lost, and all that is left of the negative ones is −1/512 or 0. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
+Each image has one negative entry, that of the right class. The nine positive entries that balance it are lost, and every negative one becomes −1/512. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
 
 $$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
 """
@@ -1989,7 +1991,7 @@ def with_outlier(size):
 # %% folded="Predict: one outlier among 4,096 numbers"
 predict(
     "02/outlier",
-    "4,095 normally distributed numbers and the number 1,000,000 share one scale in e4m3. What percentage of the 4,095 become 0?",
+    "4,095 standard normal numbers and the number 1,000,000 share one scale in e4m3. What percentage of the 4,095 become 0?",
     100 * (one_scale(with_outlier(1e6))[1:] == 0).float().mean().item(),
     "With the scale 448/1,000,000, every number below 2.18 in absolute value becomes less than half the smallest subnormal number of e4m3.",
     between=(0, 100),
@@ -1998,7 +2000,7 @@ predict(
 
 # %% [markdown]
 r"""
-**Block scales** limit the damage to a few neighbors. MXFP8 stores one power of two for every 32 numbers, in 8 bits ([OCP Microscaling Formats specification 1.0](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf), section 5). NVFP4 stores numbers in 4 bits, e2m1, whose sizes are 0, 0.5, 1, 1.5, 2, 3, 4 and 6, with an e4m3 scale for every 16 numbers and a float32 scale for the tensor
+**Block scales** limit the damage to a few neighbors. MXFP8 stores one power of two for every 32 numbers, in 8 bits ([OCP Microscaling Formats specification 1.0](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf), section 5). NVFP4 stores 4-bit numbers in e2m1 (absolute values 0, 0.5, 1, 1.5, 2, 3, 4 and 6), with an e4m3 scale for every 16 numbers and a float32 scale for the tensor
 ([NVIDIA 2025](https://developer.nvidia.com/blog/introducing-nvfp4-for-efficient-and-accurate-low-precision-inference/)).
 """
 
@@ -2038,7 +2040,7 @@ show(
 
 # %% [markdown]
 r"""
-e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and they become 0 in blocks that are too small for that range.
+e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and become 0 where a block's values are too small.
 
 ## Where a format pays
 
@@ -2051,7 +2053,7 @@ for name, bits in (("float32", 32), ("bfloat16", 16), ("MXFP8", 8 + 8 / 32), ("N
 
 # %% [markdown]
 r"""
-You can calculate how much memory a format saves, but you have to measure how much *time* it saves. An addition of long vectors is limited by the bytes that it moves; the speed of a large matrix product depends on whether the hardware has fast instructions for the format. The range in parentheses shows how much individual runs differ.
+You can calculate how much memory a format saves, but you have to measure how much *time* it saves. An addition of long vectors is limited by the bytes that it moves; the speed of a large matrix product depends on whether the hardware has fast instructions for the format. Below, ranges in parentheses show how much runs differ.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: matrix products and additions in three formats"
@@ -2107,7 +2109,7 @@ def pack_quickly(x, fraction_bits):
 
 # %% [markdown]
 r"""
-The author compared it with PyTorch's cast. If both conversions are monotonic, each can switch only once while the lower half of the bits grows, so six lower halves decide for each upper half:
+The author compared it with PyTorch's cast. If both conversions are monotonic, each result changes only once as the lower 16 bits increase, so six values of these suffice for each upper half:
 """
 
 
@@ -2125,7 +2127,7 @@ print(f"{len(x):,} patterns tried, {wrong} wrong")
 
 # %% [markdown]
 r"""
-Then a training run on a GPU failed. The last entry of its log is −0.0, right after the largest bfloat16 number. A loss does not fall from 3.4e38 to zero in one step. Replay the last losses with the bits that they had on the GPU:
+Then a training run on a GPU failed. The last entry of its log is −0.0, right after the largest bfloat16 number. Replay the last losses with the bits that they had on the GPU:
 """
 
 # %%
@@ -2142,8 +2144,8 @@ Find out what becomes of the last loss, `0x7fffffff`, and of a loss with the bit
 `pack_bits(x, fraction_bits) -> Tensor`
 
 - **In** `x`: a float32 tensor of any shape, contiguous or not, with any bits. `fraction_bits`: 1 to 22. The format has a sign bit and 8 exponent bits.
-- **Out**: an int64 tensor of the same shape. Each entry is a pattern of `1 + 8 + fraction_bits` bits, read as an integer of at least 0, that stands for the entry of `x`: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
-- **Limits**: `x` does not change, to the last bit. All of PyTorch is allowed.
+- **Out**: an int64 tensor of the same shape. Each entry encodes the entry of `x` in `1 + 8 + fraction_bits` bits, read as an integer of at least 0: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
+- **Limits**: not one bit of `x` changes. All of PyTorch is allowed.
 
 `pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([16256, 49088])`, that is, `0x3f80` and `0xbfc0`.
 
@@ -2190,11 +2192,10 @@ def require_same_values(got, patterns, fraction_bits):
     fits = (got >= 0) & (got < 2 ** (9 + fraction_bits))
     kept = fits & (exponents == 0xFF) & (fractions > 0)
     pairs = zip(patterns, got.tolist(), kept.tolist(), strict=True)
-    lost = [f"{given:#x} became {came:#x}" for given, came, is_kept in pairs if not is_kept]
-    check.true(
-        not lost,
-        f"with {fraction_bits} bits of fraction {', '.join(lost[:4])}, which stands for another value",
-    )
+    lost = [
+        f"{given:#x} became {came:#x}, not a nan" for given, came, is_kept in pairs if not is_kept
+    ]
+    check.true(not lost, f"with {fraction_bits} bits of fraction: {'; '.join(lost[:4])}")
 
 
 with check.property("ordinary numbers have the bits of torch's bfloat16"):
@@ -2288,7 +2289,7 @@ Rounding up can cause a carry. In a number, the carry goes from the fraction int
 
 Nearly $2^{24}$ patterns of float32 are nans. Where a CPU writes `0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). So nans computed on a CPU hide the bug.
 
-TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). .NET ([pull request 130583](https://github.com/dotnet/runtime/pull/130583)) and a library of Intel's compiler ([pull request 22114](https://github.com/intel/llvm/pull/22114)) turned `0x7f800001` into infinity. tinygrad also had to change its conversion of nans ([pull request 11843](https://github.com/tinygrad/tinygrad/pull/11843)).
+TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). .NET ([pull request 130583](https://github.com/dotnet/runtime/pull/130583)) and a library of Intel's compiler ([pull request 22114](https://github.com/intel/llvm/pull/22114)) turned `0x7f800001` into infinity.
 </details>
 """
 
@@ -2300,7 +2301,7 @@ r"""
 | --- | --- |
 | limits of a dtype | [`torch.finfo`](https://docs.pytorch.org/docs/stable/type_info.html), [`numpy.finfo`](https://numpy.org/doc/stable/reference/generated/numpy.finfo.html); the ulp: [`math.ulp`](https://docs.python.org/3/library/math.html#math.ulp), [`numpy.spacing`](https://numpy.org/doc/stable/reference/generated/numpy.spacing.html); the next number: [`torch.nextafter`](https://docs.pytorch.org/docs/stable/generated/torch.nextafter.html) |
 | small formats outside PyTorch | [ml_dtypes](https://github.com/jax-ml/ml_dtypes) for NumPy and JAX |
-| tf32 | [`torch.set_float32_matmul_precision`](https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html): `"highest"`, `"high"`, `"medium"` |
+| tf32 | [`torch.set_float32_matmul_precision`](https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html): `"high"` allows tf32; `"highest"`, the default, does not |
 | fp8 training | [Transformer Engine](https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/index.html): `Format.HYBRID` has e4m3 in the forward pass, e5m2 for gradients; [torchao](https://github.com/pytorch/ao)'s `float8` |
 | block scales | [torchao's `mx_formats`](https://github.com/pytorch/ao/tree/main/torchao/prototype/mx_formats): MXFP8, MXFP4 and NVFP4 |
 | master weights | NVIDIA's Apex called it `master_weights`; [DeepSpeed](https://www.deepspeed.ai/docs/config-json/) keeps them with `"bf16": {"enabled": true}`; under [autocast](https://docs.pytorch.org/docs/stable/amp.html) the parameters themselves stay float32 |
@@ -2316,7 +2317,7 @@ r"""
 1. The $e$ exponent bits of a float decide its range, the $m$ fraction bits its number of digits.
 2. The ulp doubles at each power of two, so the bound on the relative error is the same for all normal numbers.
 3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0.
-4. An update smaller than half an ulp of the number is lost (at a power of two, a decrease is lost only if it is smaller than a quarter of an ulp).
+4. An update smaller than half an ulp is lost (for a decrease at a power of two, a quarter); a tie is lost if the last bit is 0.
 5. Three remedies are to keep the rest (Kahan), to round stochastically, or to hold the total in a wider format (master weights).
 6. Formats of 8 and 4 bits need scales. A scale per block limits what an outlier can ruin.
 
@@ -2324,7 +2325,7 @@ r"""
 
 <details><summary>1. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
 
-For 0.01 nothing: it is normal before and after. 1e-7 is subnormal and would have an error of 19%; afterwards it is normal.
+0.01 gains nothing: it is normal before and after. 1e-7 is subnormal and would have an error of 19%; afterwards it is normal.
 </details>
 
 <details><summary>2. Updates are too small for bfloat16 weights. Which remedies need 2, 4 and 6 bytes per weight, and what is the disadvantage of each?</summary>
@@ -2355,10 +2356,10 @@ MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales
 | floating-point number | 浮点数 | a number as sign, exponent and fraction |
 | exponent | 指数（阶码） | the field that gives the order of magnitude |
 | bias | 偏置 | the offset added to the exponent |
-| fraction, significand | 尾数 | the digits after the leading 1; with it, the significand |
-| normal number | 正规数 | a number with the hidden leading 1 |
-| subnormal number | 次正规数 | a number without the leading 1 |
-| infinity | 无穷大 | the value for results that are too large |
+| fraction, significand | 尾数 | the digits after the leading 1 (the significand includes the 1) |
+| normal number | 正规数 | a number with a leading 1 |
+| subnormal number | 次正规数 | a nonzero number without a leading 1 |
+| infinity | 无穷大 | the value for overflow and for 1 / 0 |
 | nan (not a number) | 非数 | the value for undefined results such as 0 / 0 |
 | machine epsilon | 机器精度 | the distance from 1 to the next number, $2^{-m}$ |
 | ulp (unit in the last place) | 最后一位单位 | the distance to the next number of a format |
