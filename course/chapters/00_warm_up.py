@@ -143,7 +143,7 @@ for name, tensor in (
 # %% [markdown]
 """
 By default, a Python int becomes an int64 and a Python float a float32; `dtype=torch.float64` keeps all 64 bits.
-`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the matrix product, or the dot product of two vectors.
+`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the **matrix product**, or the dot product of two vectors. In the matrix product `x @ y`, the last axis of `x` is as long as the second-to-last axis of `y`.
 """
 
 # %%
