@@ -83,11 +83,7 @@ with_pairs = accuracies[nn.BatchNorm1d][2]
 predict(
     "01/pairs",
     "With BatchNorm and batches of 3, the network recognizes about nine test images in ten. What share does it recognize if trained with batches of 2?",
-    "more than 85%"
-    if with_pairs > 0.85
-    else "70 to 85%"
-    if with_pairs > 0.7
-    else "less than 70%",
+    "more than 85%" if with_pairs > 0.85 else "70 to 85%" if with_pairs > 0.7 else "less than 70%",
     "The next section shows why.",
     choices=["more than 85%", "70 to 85%", "less than 70%"],
 )
@@ -132,7 +128,7 @@ show(
 r"""
 ## What happens to a pair
 
-In evaluation mode, BatchNorm uses **running averages** of the batches' statistics. To see whether these are too inaccurate, replace them with the exact statistics of the training set (*precise BN*, Wu and Johnson 2021):
+In evaluation mode, BatchNorm uses **running averages** of the batches' statistics. To see whether these are too inaccurate, replace them with the exact statistics of the training set (*PreciseBN*, Wu and Johnson 2021):
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -1334,7 +1330,7 @@ Write a BatchNorm that can replace torch's own.
 - **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, normalized with the batch's mean and biased variance, with the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` is under the root,
+- **Out**: in training, normalized with the batch's mean and biased variance, to the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` is under the root,
   each channel is then multiplied by its weight, and its bias is added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
