@@ -3,9 +3,9 @@
 # 01 · Normalization
 
 BatchNorm uses the mean and variance of the current batch to normalize the values that enter a layer. A small network for handwritten digits trains well with BatchNorm and batches of 4.
-With other batch sizes, PyTorch raises no exception either.
+At other batch sizes, training can fail without an exception.
 
-**中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm、GroupNorm 与 RMSNorm 是同一运算在不同轴上的应用；批统计量的误差、训练与评估模式、运行统计量、折叠到卷积，以及如何选择。
+**中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm 与 GroupNorm 是同一运算在不同轴上的应用，RMSNorm 省去均值；批统计量的误差、训练与评估模式、运行统计量、折叠到卷积，以及如何选择。
 """
 
 # %% tags=["needed"] folded="Imports"
@@ -45,9 +45,9 @@ order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
 training_set, test_set = order[:1500], order[1500:]
 
 
-# %% folded="Training: two hidden layers of 32 units, each with a norm; three passes over 1,500 images"
+# %% folded="Training: two hidden layers of 32 units, each with a normalization layer; three passes over 1,500 images"
 def train_network(norm, batch_size):
-    """Return the trained network, and the largest norm of a gradient with batches of 2."""
+    """Return the trained network, and the largest length of a gradient with batches of 2."""
     torch.manual_seed(0)
     hidden = [nn.Linear(64, 32), norm(32), nn.ReLU(), nn.Linear(32, 32), norm(32), nn.ReLU()]
     network = nn.Sequential(*hidden, nn.Linear(32, 10)).double()
@@ -82,14 +82,10 @@ with_pairs = accuracies[nn.BatchNorm1d][2]
 # %% folded="Predict: batches of 2"
 predict(
     "01/pairs",
-    "With BatchNorm and batches of 3, the network recognizes about nine test images in ten. How many does it recognize when it was trained with batches of 2?",
-    "more than 85 %"
-    if with_pairs > 0.85
-    else "70 to 85 %"
-    if with_pairs > 0.7
-    else "less than 70 %",
-    "With pairs, the training itself goes wrong; the next section shows why.",
-    choices=["more than 85 %", "70 to 85 %", "less than 70 %"],
+    "With BatchNorm and batches of 3, the network recognizes about nine test images in ten. What share does it recognize if trained with batches of 2?",
+    "more than 85%" if with_pairs > 0.85 else "70 to 85%" if with_pairs > 0.7 else "less than 70%",
+    "The next section shows why.",
+    choices=["more than 85%", "70 to 85%", "less than 70%"],
 )
 
 # %% folded="Figure 1.1: the accuracy for different batch sizes"
@@ -108,16 +104,16 @@ axes.legend(loc="lower right")
 show(
     figure,
     number="1.1",
-    caption="Accuracy on 297 test images after three passes over the training images. With BatchNorm it collapses at a batch size of 2; with LayerNorm it does not.",
-    alt="Share of test images recognized, against the batch size from 2 to 60. With LayerNorm it is about 0.9 everywhere. With "
-    "BatchNorm it is about 0.9 or more from batches of 3 on, and far lower with batches of 2.",
+    caption="Accuracy on 297 test images after three passes over the training images. With pairs, BatchNorm fails; LayerNorm, which normalizes each image alone, does not.",
+    alt="Share of test images recognized, against the batch size from 2 to 60. It is about 0.9 or more, "
+    "except with BatchNorm and batches of 2, where it is far lower.",
 )
 
 # %% [markdown]
 """
 > **After this chapter, you will be able to**
 >
-> - write BatchNorm, LayerNorm, InstanceNorm, GroupNorm and RMSNorm as one operation over different axes;
+> - write BatchNorm, LayerNorm, InstanceNorm and GroupNorm as one operation over different axes, and RMSNorm as a variant;
 > - estimate the error of batch statistics and its effect on a network;
 > - keep running statistics, and train one part of a network without changing what is frozen;
 > - fold a BatchNorm into the convolution before it;
@@ -125,14 +121,14 @@ show(
 >
 > **Time**: 60 minutes to read and run, 145 for the eight exercises.
 >
-> **Prerequisites**: tensors, autograd and modules (chapter 00); convolutions, ReLU, cross-entropy, SGD and Adam.
+> **Prerequisites**: tensors, autograd and modules (chapter 00); convolutions, ReLU, dropout, cross-entropy, SGD and Adam.
 """
 
 # %% [markdown]
 r"""
 ## What happens to a pair
 
-In evaluation mode, BatchNorm uses **running averages** of the batches' statistics, which could be inaccurate. To find out, replace the running averages with the exact statistics of the whole training set:
+In evaluation mode, BatchNorm uses **running averages** of the batches' statistics. To see whether these are too inaccurate, replace them with the exact statistics of the training set (*PreciseBN*, Wu and Johnson 2021):
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -149,7 +145,7 @@ print(f"with the exact statistics:  {test_accuracy(recalibrated.eval()):.2f}")
 
 # %% [markdown]
 """
-The exact statistics do not restore the accuracy, so the weights themselves were learned badly. For a batch of 2, a hidden unit produces two numbers.
+The exact statistics do not restore the accuracy, so the learned weights themselves are bad. For a batch of 2, a hidden unit produces two numbers.
 """
 
 # %% folded="Predict: 3 and 500"
@@ -168,7 +164,7 @@ for pair in ([3.0, 5.0], [3.0, 500.0], [-0.1, 0.1], [7.0, 3.0], [0.0, 0.01], [0.
 
 # %% [markdown]
 r"""
-BatchNorm keeps little more of two numbers than which one is larger: a pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by only a few hundredths or less. Then the constant $\epsilon = 10^{-5}$ (the argument `eps`), which BatchNorm adds to the variance, is not negligible.
+Of two numbers, BatchNorm keeps little more than their order: a pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by only a few hundredths or less. Then the constant $\epsilon = 10^{-5}$ (the argument `eps`), which BatchNorm adds to the variance, is not negligible.
 """
 
 # %% folded="Figure 1.2: the output for one number of a pair"
@@ -192,7 +188,7 @@ print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / ma
 
 # %% [markdown]
 r"""
-The step does damage in two ways: only the order of the **values** survives, and the **derivatives** are almost 0 over most of the range, so hardly any gradient passes. Where the two numbers cross, BatchNorm multiplies the gradient by up to $1 / (2 \sqrt{\epsilon}) = 158$.
+The step does damage in two ways: only the order of the **values** survives; and the **derivatives** are almost 0 over most of the range, so hardly any gradient passes, but where the two numbers cross, they reach $1 / (2 \sqrt{\epsilon}) = 158$ in absolute value.
 
 To separate the two effects, `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives for $\epsilon = 1$, which are at most 0.5 (times a learned factor).
 """
@@ -205,7 +201,7 @@ class GentleSlopes(nn.BatchNorm1d):
         if not self.training:
             return exact
         gentle = functional.batch_norm(x, None, None, self.weight, self.bias, True, eps=1.0)
-        return gentle + (exact - gentle).detach()  # the value of exact, the gradient of gentle
+        return gentle + (exact - gentle).detach()  # exact's value; detach leaves gentle's gradient
 
 
 # %% folded="Measure: accuracy in training mode, two images at a time"
@@ -236,7 +232,7 @@ The derivatives do most of the damage: very large gradients drive the weights to
 r"""
 ## What a norm is for
 
-Each norm above stands between a linear layer and its activation function. Take $\tanh$: far from 0, it is flat, so gradients vanish; very close to 0, it is almost a straight line, and several linear layers in a row are no more powerful than one. If every layer makes its values somewhat too small or too large, twenty layers make them far too small or too large.
+Above, a normalization layer (a *norm*) precedes each activation function. Take $\tanh$: far from 0, it is flat, so gradients vanish; very close to 0, it is almost a straight line, and several linear layers in a row are no more powerful than one. If every layer shrinks its values somewhat, twenty layers make them far too small; large weights keep $\tanh$ in its flat part.
 
 For the next figure, 256 images pass through twenty layers of 64 units with $\tanh$ and random weights of standard deviation $s / \sqrt{64}$.
 """
@@ -290,7 +286,7 @@ for scale in scales:
 r"""
 The norm removes the effect of the size of the weights. Afterward, the layer multiplies by a learned $\gamma$ and adds a learned $\beta$, so the network can still choose size and center.
 
-Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they explain the gain by a smoother loss.
+Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they credit a smoother loss instead.
 
 BatchNorm subtracts the mean, so in training mode a bias before it has no effect and gets only rounding errors as its gradient. The layer before a BatchNorm can have `bias=False`.
 """
@@ -311,7 +307,7 @@ All norms in this chapter perform the same operation, except that RMSNorm leaves
 
 $$\mu = \frac{1}{m} \sum_i x_i \qquad \sigma^2 = \frac{1}{m} \sum_i (x_i - \mu)^2 \qquad y_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}$$
 
-The small $\epsilon$ stands *inside* the root and keeps the division safe for a group of equal numbers. Because the sum is divided by $m$ rather than $m - 1$, $\sigma^2$ is the **biased variance**.
+The small $\epsilon$ is *inside* the root and keeps the division safe for a group of equal numbers. Because the sum is divided by $m$ rather than $m - 1$, $\sigma^2$ is the **biased variance**.
 
 Below is a tensor of shape (N, C, L): N examples (blocks), each with C = 6 channels (rows) at L = 3 positions (columns). **Entries of one color share their statistics.** Choose a norm and an entry.
 
@@ -328,7 +324,7 @@ r"""
 In training, only BatchNorm combines different examples. In evaluation mode, it uses stored statistics, so an extreme entry changes no other output.
 Batch size and mode do not matter to the other norms (unless an InstanceNorm keeps running statistics).
 
-Autograd knows what an output depends on. The function below counts the inputs on which the first output depends, for 3 images of 4 channels with 2 × 3 pixels.
+The function below uses autograd to count the entries on which the first output depends, for 3 images of 4 channels with 2 × 3 pixels.
 """
 
 
@@ -357,14 +353,14 @@ for name, norm in norms.items():
 
 # %% [markdown]
 r"""
-The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns; a transformer names only the features.
+The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns; transformers normalize over the features only.
 """
 
 # %% [markdown] exercise="normalize" points=4 minutes=15 difficulty=1
 """
 ### One function for all norms
 
-One function can replace all norms if it knows the axes.
+One function can do the work of several norms if it knows the axes.
 
 `normalize(x, axes, eps=1e-5) -> tensor`
 
@@ -486,7 +482,7 @@ check.score()
 r"""
 ## The same norm in another shape
 
-Each norm except RMSNorm can be written as a BatchNorm of the same numbers, with the axes rearranged. InstanceNorm, for example, is BatchNorm with every channel of every example treated as a separate channel.
+Each norm except RMSNorm can be written as a BatchNorm of the same numbers in another shape. InstanceNorm, for example, is BatchNorm with every channel of every example treated as a separate channel.
 """
 
 # %% folded="Drawing: InstanceNorm as a BatchNorm"
@@ -499,11 +495,31 @@ show_drawing(
 )
 
 
-# %% folded="Four identities"
+# %% folded="GroupNorm, and three other norms"
 def batch_norm(x):
     return functional.batch_norm(x, None, None, training=True)
 
 
+generator = torch.Generator().manual_seed(0)
+x = torch.randn(6, 4, 5, 3, generator=generator)
+as_many = functional.group_norm(x, 4)
+others = {
+    "InstanceNorm": functional.instance_norm(x),
+    "LayerNorm over (C, H, W)": functional.layer_norm(x, (4, 5, 3)),
+    "BatchNorm in training": functional.batch_norm(x, None, None, training=True),
+}
+
+# %% folded="Predict: GroupNorm with as many groups as channels"
+predict(
+    "01/as-many-groups",
+    "GroupNorm divides the channels of each example into groups. On images with 4 channels and 4 groups, which other norm gives the same numbers?",
+    min(others, key=lambda name: (others[name] - as_many).abs().max().item()),
+    "Each group is a single channel of a single example.",
+    choices=list(others),
+)
+
+
+# %% folded="Four identities"
 def compare_relatives(dtype):
     """Return, for each identity, the largest difference of two entries, in machine epsilons."""
     generator = torch.Generator().manual_seed(0)
@@ -533,24 +549,6 @@ def compare_relatives(dtype):
     }
 
 
-generator = torch.Generator().manual_seed(0)
-x = torch.randn(6, 4, 5, 3, generator=generator)
-as_many = functional.group_norm(x, 4)
-others = {
-    "InstanceNorm": functional.instance_norm(x),
-    "LayerNorm over (C, H, W)": functional.layer_norm(x, (4, 5, 3)),
-    "BatchNorm in training": functional.batch_norm(x, None, None, training=True),
-}
-
-# %% folded="Predict: GroupNorm with as many groups as channels"
-predict(
-    "01/as-many-groups",
-    "GroupNorm divides the channels of each example into groups. On images with 4 channels and 4 groups, which other norm gives the same numbers?",
-    min(others, key=lambda name: (others[name] - as_many).abs().max().item()),
-    "Each group is a single channel of a single example.",
-    choices=list(others),
-)
-
 # %%
 identities = {dtype: compare_relatives(dtype) for dtype in (torch.float32, torch.float64)}
 for name in identities[torch.float32]:
@@ -559,7 +557,7 @@ for name in identities[torch.float32]:
 
 # %% [markdown]
 r"""
-"Up to rounding" means that no entry differs by more than 20 **machine epsilons**; the machine epsilon of a format is the distance from 1 to the next larger number. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, LayerNorm for each *entry* of the normalized shape.
+"Up to rounding" means that no entry differs by more than 20 **machine epsilons**; the machine epsilon of a format is the distance from 1 to the next larger number. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, LayerNorm for each *entry* of a group.
 """
 
 # %% [markdown] exercise="group-norm" points=4 minutes=15 difficulty=2
@@ -572,7 +570,7 @@ Wu and He (2018) made GroupNorm for tasks in which memory limits the batch size,
 
 - **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
   Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
-- **Out**: `x` normalized, as precisely as by `normalize`; each channel is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
+- **Out**: `x` normalized, with the precision of `normalize`; each channel is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
 - **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
@@ -757,7 +755,7 @@ Transformers use LayerNorm over one trailing axis. Write it for any number of tr
 `layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
-- **Out**: `x` normalized over its last `len(normalized_shape)` axes, as precisely as by `normalize`; each entry is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
+- **Out**: `x` normalized over its last `len(normalized_shape)` axes, with the precision of `normalize`; each entry is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
 - **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
@@ -894,7 +892,7 @@ RMSNorm (Zhang and Sennrich 2019) does not subtract the mean. It divides by the 
 
 $$y_i = \frac{x_i}{\sqrt{\frac{1}{m} \sum_j x_j^2 + \epsilon}} \, \gamma_i$$
 
-RMSNorm computes one statistic fewer and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it has a trap:
+RMSNorm computes one statistic fewer and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it can go wrong:
 """
 
 # %%
@@ -1071,10 +1069,10 @@ r"""
 
 The mean and variance of a batch are estimates. The **RMS error** of an estimate is the root mean square of its errors. For the mean of $n$ independent values, it is $\sigma / \sqrt{n}$. A hidden unit gives BatchNorm one value per image, but a channel of 8 × 8 positions gives it 64. Are these worth 64 independent values?
 
-The next figure compares batches from three data sets: a hidden unit, the pixels of the images, and the same pixels after each image has been multiplied by its own random exposure factor between 1/4 and 4. If the mean of one image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
+The next figure compares batches of three kinds of values: a hidden unit's, the images' pixels, and these pixels after each image has been multiplied by its own random exposure factor between 1/4 and 4. If the mean of one image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
 """
 
-# %% folded="Three data sets, and the RMS error of a batch's mean"
+# %% folded="Three kinds of values, and the RMS error of a batch's mean"
 generator = torch.Generator().manual_seed(0)
 unit = pixels @ torch.randn(64, generator=torch.Generator().manual_seed(1)).double()
 unit = (unit - unit.mean()) / unit.std(correction=0)
@@ -1132,7 +1130,7 @@ show(
 
 # %% [markdown]
 r"""
-Halving the error takes a batch four times as large; the same holds for the variance. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 130 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
+Halving the error, of the mean or of the variance, takes a batch four times as large. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 130 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
 """
 
 # %% folded="Predict: one extreme value in a batch of 4"
@@ -1148,7 +1146,7 @@ predict(
 r"""
 If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: 1 in a pair, and 1.73 in a batch of 4.
 
-Move the slider: one image, with a value of 1.5, is put into 400 different batches.
+One image, with a value of 1.5, is put into 400 batches. The slider sets the batch size.
 """
 
 # %% folded="One image in 400 batches"
@@ -1167,7 +1165,7 @@ def put_into_batches(size):
 for size in (2, 4, 64, 256):
     values = put_into_batches(size)[2]
     low, high = values.quantile(0.05).item(), values.quantile(0.95).item()
-    print(f"in batches of {size}, 90 % of the values lie between {low:.1f} and {high:.1f}")
+    print(f"in batches of {size}, 90% of the values lie between {low:.1f} and {high:.1f}")
 
 
 # %% tags=["nbval-ignore-output"] folded="Figure 1.8: the same image in different batches"
@@ -1203,7 +1201,7 @@ play(
 
 # %% [markdown]
 r"""
-With batches of 2, the failure from the start of the chapter returns. With batches of 256, 90 % of the values are within about 0.1 of the 1.5 of evaluation mode. Wu and Johnson (2021) describe what else goes wrong when batches differ from what BatchNorm assumes.
+With batches of 2, the value is −1 or 1, as at the start of the chapter. With batches of 256, 90% of the values are within about 0.1 of evaluation mode's 1.5.
 
 ## Training and evaluation: two functions in one module
 
@@ -1211,14 +1209,14 @@ In use, a network must classify a single image. So in training, BatchNorm keeps 
 
 $$\text{running} \leftarrow (1 - p) \cdot \text{running} + p \cdot \text{batch}$$
 
-where $p$ is the **momentum**, 0.1 in PyTorch.
+where $p$ is the **momentum**, by default 0.1.
 """
 
 # %% folded="Drawing: the two modes"
 show_drawing(
     "01/two-modes",
     number="1.9",
-    caption="In training, the batch's statistics normalize the batch and move the running statistics. In evaluation mode, the running statistics normalize, and nothing moves.",
+    caption="In training, the batch's statistics normalize the batch and move the running statistics. In evaluation mode, the running statistics are used and do not move.",
     alt="Two flows side by side. In training: the batch gives a mean and a variance; they go to the normalization, and a share of "
     "them to the running statistics. In evaluation mode, an arrow leads from the running statistics to the normalization, and none leads to them.",
 )
@@ -1236,7 +1234,7 @@ print(f"0.9 * 1 + 0.1 * {unbiased:.4f} = {0.9 + 0.1 * unbiased:.4f}")
 
 # %% [markdown]
 r"""
-- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, whose sum is divided by $n - 1$, because it estimates the variance of values not yet seen.
+- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, which divides by $n - 1$ and so does not underestimate, on average, the variance of unseen values.
 - The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them.
 - In PyTorch, momentum is the weight of the *new* batch; in Keras, that of the *old* average, 0.99 by default. With a number copied from one to the other, the average forgets almost everything at each step.
 
@@ -1292,7 +1290,7 @@ print("in evaluation mode one image is fine:", nn.BatchNorm1d(3).eval()(torch.on
 
 # %% [markdown]
 """
-Your own module gets a buffer with `register_buffer`. Update it without a graph, or the graphs of all earlier batches stay in memory.
+Give your own module a buffer with `register_buffer`. Update it without a graph, or the graphs of all earlier batches stay in memory.
 """
 
 
@@ -1316,14 +1314,14 @@ print(layer.state_dict(), "parameters:", list(layer.parameters()))
 """
 ### BatchNorm as a module
 
-A norm with running statistics needs a module with parameters, buffers and a mode.
+Write a BatchNorm that can replace torch's own.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
 
 - **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, normalized with the batch's mean and biased variance, as precisely as `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` stands under the root,
+- **Out**: in training, normalized with the batch's mean and biased variance, to the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` is under the root,
   each channel is then multiplied by its weight, and its bias is added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
@@ -1504,7 +1502,7 @@ with check.property("works for vectors, sequences and volumes, with weight and b
         check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "training")
         expected = ByDefinition(before)(x, training=False).float()
         check.close(got_in_eval, expected, rtol=1e-3, atol=1e-3, what=name + "evaluation mode")
-with check.property("eps stands under the root; other values of eps and momentum are used"):
+with check.property("eps is under the root; other values of eps and momentum are used"):
     x = check.draw.normal(5, 4, 3, std=3e-3)
     small = drawn_state(4) | {"running_var": check.draw.uniform(4, low=1e-5, high=9e-5)}
     for given in ({}, {"eps": 1e-2, "momentum": 0.4}):
@@ -1586,7 +1584,7 @@ If $z$ comes from a convolution or a linear layer, that layer can take over the 
 show_drawing(
     "01/folding",
     number="1.11",
-    caption="Folding. In evaluation mode, BatchNorm multiplies and shifts each output channel of the convolution, so one convolution with other numbers does the work of both.",
+    caption="Folding. In evaluation mode, BatchNorm multiplies and shifts each output channel of the convolution, so one convolution with new parameters does both jobs.",
     alt="Above: a chain of convolution with weight w and bias b, BatchNorm with factor s and shift beta minus s mu, and ReLU. "
     "Below: a chain of only a convolution, with a new weight and a new bias, and ReLU.",
 )
@@ -1646,18 +1644,18 @@ recorded("folded-batch-norm")
 
 # %% [markdown]
 """
-Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a padded convolution *after* it; question 2 at the end asks why.
+Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it; question 2 at the end asks why.
 """
 
 # %% [markdown] exercise="fold-batch-norm" points=4 minutes=20 difficulty=2
 """
 ### Fold a BatchNorm into a convolution
 
-A folded network computes the same function with fewer layers.
+Write the function that merges the two layers.
 
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
-- **In** `conv_weight`: the weight of a linear layer or a convolution, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` is 0 for a channel whose values are all equal.
+- **In** `conv_weight`: the weight of a linear layer or a convolution, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
 - **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode, with the shapes of `conv_weight` and `bias` and their dtype. The arguments do not change.
 - **Limits**: if your code names one of torch's own functions `fuse_…`, the exercise earns no points.
 
@@ -1788,7 +1786,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan does not fit into memory, so training uses **patches** cut out of the scan. Memory can pay for a larger patch size or for a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
+Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** cut out of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
 
@@ -1853,7 +1851,7 @@ for size, values in measured.items():
 r"""
 A norm nearly doubles what this block saves, because the norm keeps its own input for the backward pass, in addition to the output that the ReLU keeps.
 
-nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). The gradient is a mean over the batch, so a smaller batch makes it noisier. Measured at random weights:
+nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). The gradient is a mean over the batch, so a smaller batch makes it noisier. The next cell measures this noise at random weights:
 """
 
 # %% folded="Measure: the RMS error of a gradient in small batches"
@@ -1875,7 +1873,7 @@ for size in (1, 2, 4):
 
 # %% [markdown]
 r"""
-nnU-Net uses InstanceNorm. The intensities of MRI have no unit: each scanner and each day has its own gain. In the next figure, one synthetic scan is normalized in three batches of two, each with another scan, its *partner*, of a different gain. (Scaling each scan beforehand would also remove the gain.)
+nnU-Net uses InstanceNorm. MRI intensities have no unit: each scan has its own factor, the *gain*. In the next figure, one synthetic scan is normalized in three batches of two, each with another scan, its *partner*, whose gain is 0.1, 1 or 10.
 """
 
 
@@ -1907,7 +1905,7 @@ for row, (name, norm) in zip(
 show(
     figure,
     number="1.13",
-    caption="A slice of one patient's scan after the norm, in a batch of two whose other scan has another gain. With BatchNorm, a bright partner destroys the contrast; with InstanceNorm, the partner does not matter.",
+    caption="A slice of one patient's scan after the norm, in a batch of two, beside a partner with a gain of 0.1, 1 or 10. With BatchNorm, a bright partner destroys the contrast; with InstanceNorm, the partner does not matter.",
     alt="Six gray slices of a ball. With BatchNorm, the ball is bright beside a partner of a tenth of the gain, clear beside one of the same "
     "gain, and almost invisible beside one of ten times the gain. With InstanceNorm, the three slices are the same.",
 )
@@ -1917,16 +1915,16 @@ for name, contrasts in found.items():
 
 # %% [markdown]
 r"""
-InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. In CT, InstanceNorm throws away absolute values that carry meaning.
+InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. In CT, where absolute values carry meaning, InstanceNorm loses each feature's level and spread.
 
-That InstanceNorm also speeds up convergence is unproven. The abstract of the paper that introduced it (Ulyanov and others 2016) claims a "qualitative improvement in the generated images" of style transfer, a task that is meant to discard the contrast of the photo.
+The paper that introduced InstanceNorm (Ulyanov and others 2016) claims better images in style transfer, a task that is meant to discard the contrast of the photo.
 """
 
 # %% [markdown]
 r"""
 ## Which norm for which job
 
-Ask one question of each axis: must differences along it **stay**, or must they **not matter**? Take temperatures of shape (station, hour), in which stations have different means and daily swings.
+Ask one question of each axis: must differences along it **stay** or **vanish**? Take temperatures of shape (station, hour), in which stations have different means and daily swings.
 """
 
 # %% folded="Figure 1.14: temperatures, normalized over either axis"
@@ -1972,19 +1970,19 @@ r"""
 
 | job | tensor | what must stay, and what must not matter |
 | --- | --- | --- |
-| `"photos"` | (photo, channel, row, column) | In each channel, bright photos stay brighter than dark ones, and so do bright spots. The unit of a channel must not matter. |
-| `"style"` | (photo, channel, row, column) | A filter, which changes each channel of a photo by a factor and a shift, must not matter. The drawing within a channel stays. |
+| `"photos"` | (photo, channel, row, column) | In each channel, bright photos and bright spots stay brighter than dark ones. A channel's scale must not matter. |
+| `"style"` | (photo, channel, row, column) | A filter, which changes each channel of a photo by a factor and a shift, must not matter. The pattern within a channel stays. |
 | `"text"` | (text, token, feature) | The result for a token must not depend on any other token. The features of a token stay different. |
 | `"exposure"` | (photo, channel, row, column) | The exposure, one factor for a whole photo, must not matter. A channel that was stronger than another stays stronger. Bright and dark spots stay, too. |
 | `"volumes"` | (patient, channel, depth, row, column) | The partner in a batch of two must not matter, nor must the gain, which differs for each channel of each patient. The anatomy within a channel stays. |
-| `"sensors"` | (run, time, sensor) | The unit of a sensor, volts or degrees, must not matter. Runs stay comparable with each other, and so do times. |
+| `"sensors"` | (run, time, sensor) | The unit of a sensor, volts or degrees, must not matter. Runs stay different, and so do times. |
 """
 
 # %% [markdown] exercise="axes-for-a-job" points=3 minutes=15 difficulty=2
 """
 ### Choose the axes for a job
 
-To choose a norm is to choose axes. Choose them for the six jobs in the table.
+Choose the axes for the six jobs in the table.
 
 `axes_for(job) -> tuple`
 
@@ -1993,9 +1991,9 @@ To choose a norm is to choose axes. Choose them for the six jobs in the table.
 
 For the temperatures, if hours stay different and the level of a station must not matter, the answer is `(1,)` or `(-1,)`.
 
-<!-- hint: Take the job's axes one by one, and ask of each: are differences along it to stay? Then normalize over it. -->
+<!-- hint: Take the job's axes one by one, and ask of each: must differences along it stay? Then normalize over it. -->
 <!-- hint: A factor "for each channel of each patient" names two axes that are not normalized over. "Any other token" names the axis of tokens, and that of texts as well. -->
-<!-- hint: Photos are BatchNorm2d's case. For the sensors, look where the channel stands: here the axis that has its own statistics is the last one. -->
+<!-- hint: Photos are BatchNorm2d's case. For the sensors, look where the channels are: here the axis that keeps its own statistics is the last one. -->
 """
 
 
@@ -2051,9 +2049,9 @@ def try_job(job, sizes, names, staying):
 PHOTO = "photo channel row column"
 VOLUME = "patient channel depth row column"
 SENSOR = "run time sensor"
-with check.property("photos: the channel's unit does not matter, bright photos and spots stay"):
+with check.property("photos: the channel's scale does not matter, bright photos and spots stay"):
     try_job("photos", (6, 3, 5, 4), PHOTO, "photo row column")
-with check.property("style: a photo's color and contrast do not matter, the drawing stays"):
+with check.property("style: a photo's color and contrast do not matter, the pattern stays"):
     try_job("style", (5, 3, 4, 7), PHOTO, "row column")
 with check.property("text: no other token matters, the features stay"):
     try_job("text", (3, 5, 8), "text token feature", "feature")
@@ -2061,7 +2059,7 @@ with check.property("exposure: a photo's exposure does not matter, its colors st
     try_job("exposure", (4, 3, 6, 5), PHOTO, "channel row column")
 with check.property("volumes: neither the partner nor a channel's gain matters, the anatomy stays"):
     try_job("volumes", (2, 3, 6, 5, 4), VOLUME, "depth row column")
-with check.property("sensors: the unit does not matter, runs and times stay comparable"):
+with check.property("sensors: the unit does not matter, runs and times stay different"):
     try_job("sensors", (4, 7, 3), SENSOR, "run time")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2165,7 +2163,7 @@ axes.set_ylim(0, 1)
 show(
     figure,
     number="1.15",
-    caption="The old network on the old task, while only the head of the new network is trained. After the first epoch all is well; after the second, the old network has collapsed.",
+    caption="The old network collapses in the second epoch, although only the head of the new network is trained.",
     alt="Accuracy of the old network after 0 to 4 epochs of the new task. It is above 0.9 before and after the first epoch, and below 0.5 from the second epoch on.",
 )
 
@@ -2182,14 +2180,14 @@ Find out what changed in the old network, and why not in the first epoch. Then w
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` of any modules, each configured in any way; a module may occur in several places. `images`: a batch for it. `labels`: an int64 tensor with the right classes.
-- **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, the network is exactly as it was before, in every part, including stored gradients and hooks, and whatever is done next gives the same result as without the call, including random numbers.
+- **In** `network`: an `nn.Module` of any modules, each configured in any way; a module may occur in several places. `images`: the network's input. `labels`: an int64 tensor with the right classes.
+- **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are the same as without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.
 
 <!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module writes that, and when does it do so? -->
-<!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and what had the owner of the network told some of them before? One flag for the whole network cannot remember it: each module inside has its own. -->
-<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterwards, flag by flag: `train(mode)` would reach into the modules inside, also into those that two parts share. -->
+<!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and how had some of them been set before? One flag cannot record that for the whole network: each module inside has its own. -->
+<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterward, flag by flag: `train(mode)` would also set the modules inside, including those that two parts share. -->
 """
 
 
@@ -2322,13 +2320,13 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the images of the new task. No validation came before the first epoch.
+`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the new task's. No validation came before the first epoch.
 
 PyTorch Lightning, whose validation loop ended with `model.train()`, had this bug in 2020 ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)). Since version 2.2, it restores the mode of every submodule
-([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Restoring has a trap: `module.train(mode)` also sets everything inside the module, so if two parts share a BatchNorm, the part restored last decides. Set the flag `training` of each module instead.
+([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). There is a catch: `module.train(mode)` also sets everything inside the module, so if two parts share a BatchNorm, the part restored last decides. Set the flag `training` of each module instead.
 
 `requires_grad_(False)` alone does not freeze a BatchNorm either, because gradients do not move the running statistics
-([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). torchvision's detection networks therefore use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed. The class once lacked the $\epsilon$ (pull requests [1947](https://github.com/pytorch/vision/pull/1947), [2190](https://github.com/pytorch/vision/pull/2190) and [2933](https://github.com/pytorch/vision/pull/2933)).
+([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). Several of torchvision's pretrained detection networks use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed.
 </details>
 """
 
@@ -2344,7 +2342,7 @@ r"""
 | new statistics | [`torch.optim.swa_utils.update_bn`](https://docs.pytorch.org/docs/stable/optim.html): for averaged weights, which the old statistics do not fit |
 | folding | [`torch.nn.utils.fuse_conv_bn_eval`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.fuse_conv_bn_eval.html) |
 | GroupNorm | [`torch.nn.GroupNorm(groups, channels)`](https://docs.pytorch.org/docs/stable/generated/torch.nn.GroupNorm.html) |
-| InstanceNorm | [`torch.nn.InstanceNorm3d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.InstanceNorm3d.html): no weight and bias unless `affine=True`, as in nnU-Net's plans |
+| InstanceNorm | [`torch.nn.InstanceNorm3d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.InstanceNorm3d.html): weight and bias only with `affine=True`, nnU-Net's setting |
 | LayerNorm | [`torch.nn.LayerNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html): `elementwise_affine=`, `bias=` |
 | RMSNorm | [`torch.nn.RMSNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): `eps=None` is the machine epsilon of the format that it computes in, float32 for the 16-bit formats; `rms_norm_eps` in Hugging Face's Llama configurations |
 | Keras | [`BatchNormalization`](https://keras.io/api/layers/normalization_layers/batch_normalization/): `epsilon=0.001` |
@@ -2367,9 +2365,9 @@ r"""
 Zeros, because each group is a single number, its own mean. After that, only the bias is left.
 </details>
 
-<details><summary>2. Why can't a BatchNorm be folded exactly into a padded convolution that follows it?</summary>
+<details><summary>2. Why can't a BatchNorm be folded exactly into a zero-padded convolution that follows it?</summary>
 
-The zero padding is applied *after* the norm, so the norm's shift never reaches it. Folding moves the shift into the convolution's bias, which treats the padding as if it had been shifted as well.
+The padding is applied *after* the norm, so the norm's shift never reaches it. Folding moves the shift into the convolution's bias, as if the padding had been shifted as well.
 </details>
 
 ### References
@@ -2388,11 +2386,11 @@ The zero padding is applied *after* the norm, so the norm's shift never reaches 
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| normalization | 归一化 | shifting and scaling numbers to mean 0 and variance 1 |
+| normalization | 归一化 | shifting or scaling numbers by statistics, for example to mean 0 and variance 1 |
 | batch, layer, instance, group normalization | 批归一化、层归一化、实例归一化、组归一化 | normalization over different axes |
 | trailing axes | 末尾的轴 | the last axes of a tensor |
 | root mean square | 均方根 | the root of the mean of squares |
-| biased, unbiased variance | 有偏方差、无偏方差 | the sum of squares divided by the count, or by one less |
+| biased, unbiased variance | 有偏方差、无偏方差 | the sum of squared deviations from the mean, divided by the count or by one less |
 | RMS error | 均方根误差 | the root mean square of the errors of an estimate |
 | running average | 滑动平均 | an average that forgets a fixed share at each step |
 | running statistics | 运行统计量 | averages for evaluation mode |
