@@ -119,6 +119,19 @@ def measure(order):
 
 wrapped_first, plain_first = measure((True, False)), measure((False, True))
 
+# %% folded="Predict: the measurement without leftovers"
+alone = {wrap: measure((wrap,))[wrap] for wrap in (True, False)}
+left_over = wrapped_first[False] - alone[False]
+saving = 1 - alone[True] / alone[False]
+OUTCOMES = ("It halves memory use", "It saves a tenth", "It makes no difference")
+predict(
+    "06/measured-alone",
+    "Each run is measured by itself. What does wrapping two `Linear` layers do to the peak?",
+    OUTCOMES[0 if saving > 0.3 else 1 if saving > 0.05 else 2],
+    "Each wrapped `Linear` would have saved its input anyway, and `checkpoint` keeps exactly that input.",
+    choices=OUTCOMES,
+)
+
 # %% folded="Figure 6.1: one measurement in two orders"
 figure, axes = new_figure(height=2.9)
 for offset, wrap, color, label in (
@@ -165,23 +178,8 @@ and computes them again during the backward pass. In PyTorch, `checkpoint(block,
 
 The measurement above counts the bytes of every tensor that PyTorch creates and subtracts them when the tensor is freed. The loop assigns new objects to the names `classifier`, `x`
 and `output`. Until the second forward pass returns, though, `output` still refers to the result of the first. That result keeps its graph alive, and the graph keeps everything that the first run saved, including its input and its parameters.
-So the second peak contains both runs. What remains of the difference if each run is measured by itself?
+So the second peak contains both runs. Here is each run by itself:
 """
-
-# %%
-alone = {wrap: measure((wrap,))[wrap] for wrap in (True, False)}
-left_over = wrapped_first[False] - alone[False]
-saving = 1 - alone[True] / alone[False]
-OUTCOMES = ("It halves memory use", "It saves a tenth", "It makes no difference")
-
-# %% folded="Predict: the measurement without leftovers"
-predict(
-    "06/measured-alone",
-    "Each run is measured by itself. What does wrapping two `Linear` layers do to the peak?",
-    OUTCOMES[0 if saving > 0.3 else 1 if saving > 0.05 else 2],
-    "Each wrapped `Linear` would have saved its input anyway, and `checkpoint` keeps exactly that input.",
-    choices=OUTCOMES,
-)
 
 # %%
 print(f"alone: {alone[True] / 1e6:.2f} MB with, {alone[False] / 1e6:.2f} MB without checkpointing")
@@ -195,17 +193,17 @@ for name, peak in wrapped_first.items():
 # %% [markdown]
 r"""
 Wrapping these two layers makes no difference at all. The last two lines explain a pair of numbers from a set of training notes that names neither its author nor its machine: 19.67 MB with checkpointing, 30.34 MB
-without. Add the [workspace that PyTorch allocates for cuBLAS](https://docs.pytorch.org/docs/stable/notes/cuda.html#cublas-workspaces), two buffers of 4096 KiB and eight of 16 KiB, to our flawed measurement, and both numbers appear to the last digit. This is arithmetic and not proof, but the notes' entire saving equals what the first run left behind.
+without. Add the [workspace that PyTorch allocates for cuBLAS](https://docs.pytorch.org/docs/stable/notes/cuda.html#cublas-workspaces), two buffers of 4096 KiB and eight of 16 KiB, to our flawed measurement, and both numbers appear to the last digit. This proves nothing, but the notes' entire saving equals what our first run left behind.
 
 So measure each run by itself, and include the backward pass.
 
 ## What autograd saves
 
-The chain rule needs numbers from the forward pass, and the operation decides which. Take $y = x - 2$, $z = y^2$ and $p = \sigma(z)$, the sigmoid. Inside `torch.autograd.graph.saved_tensors_hooks(pack, unpack)`, `pack` receives every tensor that autograd is about to save, and autograd keeps what `pack` returns.
+The chain rule needs numbers from the forward pass, and the operation decides which ones. Take $y = x - 2$, $z = y^2$ and $p = \sigma(z)$, the sigmoid. Inside `torch.autograd.graph.saved_tensors_hooks(pack, unpack)`, `pack` receives every tensor that autograd is about to save, and autograd keeps what `pack` returns.
 During the backward pass, `unpack` receives that object and returns the tensor.
 
-Let `pack` return `tensor.detach()`, which shares the tensor's memory, and not the tensor itself. A saved result refers to the operation that made it, and the operation to the saved
-result; neither would ever be freed.
+Let `pack` return `tensor.detach()`, which shares the tensor's memory, rather than the tensor itself. Otherwise, a saved result and the operation that made it would refer to each other,
+and neither would ever be freed.
 """
 
 # %%
@@ -247,7 +245,7 @@ print("the first is y:", torch.equal(seen[0], y), "  the second is p:", torch.eq
 
 # %% [markdown]
 """
-So an operation saves nothing, its input, its result, or something of its own. The next cell asks fifteen operations.
+So an operation saves nothing, its input, its result, or something of its own. The next cell tests fifteen operations.
 """
 
 # %% folded="Measure: what fifteen operations save"
@@ -336,19 +334,19 @@ The ReLU shares its tensor with the next layer. The GELU saves its input, so one
 """
 ### Count the saved bytes
 
-With a counter, you can ask of any model what the backward pass costs in memory. Write the one that gave the last results.
+With a counter, you can ask of any model what the backward pass costs in memory. Write the one that produced the results above.
 
 `count_saved(run, left_out) -> int`
 
 - **In** `run`: a function without arguments. `left_out`: a list of tensors, such as a model's parameters.
-- **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once and with **all** of its bytes, also if the saved tensor is only a part of it. Storages of tensors in `left_out` do not count.
+- **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once and with **all** of its bytes, even if the saved tensor is only a part of it. Storages of tensors in `left_out` do not count.
   A storage counts even if it is freed before `run` returns; its address may then be reused for another storage.
 - **Limits**: nothing that was saved may stay in memory afterwards. The counter of the helpers, `saved_bytes`, is not allowed.
 
 The function `storage_of` below returns a storage's address and its number of bytes. If `run` sends a float32 tensor of shape (32, 64) through `Linear(64, 8)`, `count_saved(run, parameters)` returns `8192`.
 
 <!-- hint: Who tells you about each saved tensor, and what must it return so that the backward pass still works? -->
-<!-- hint: Collect in a dict, from a storage's address to what you know about it: a storage that comes twice is there once. The addresses of `left_out` are known before `run` is called. -->
+<!-- hint: Collect in a dict, from a storage's address to what you know about it: a storage that comes twice is stored once. The addresses of `left_out` are known before `run` is called. -->
 <!-- hint: While you hold a tensor, its storage is not freed and its address is not reused. So let the dict hold a detached tensor for each address until `run` has returned. Then add up `storage_of(...)[1]` over the values of the dict. -->
 """
 
@@ -491,7 +489,7 @@ axes.grid(False, axis="y")
 show(
     figure,
     number="6.3",
-    caption="The result of the ReLU is saved twice and counts once. The GELU saves the tensor in front of it and the next layer the tensor behind it, so both stay.",
+    caption="The result of the ReLU is saved twice and counts once. The GELU saves its input and the next layer saves the GELU's result, so both stay.",
     alt="Seven bars, one for each tensor of a stack. Saved are the data, the result of the ReLU, the result of the "
     "Linear before the GELU, the result of the GELU and that of the Sigmoid. The results of the first and the last Linear are not saved.",
 )
@@ -705,7 +703,7 @@ show(
     figure,
     number="6.5",
     caption="Left: every block adds one tensor. Middle: each block is a segment, and nothing is gained, because the inputs that checkpointing keeps are the very tensors that the blocks would save. "
-    "Right: three inputs and the last segment stay; the other two segments are recomputed one after the other. The backward pass begins at the dotted line.",
+    "Right: three inputs and the last segment stay. The backward pass begins at the dotted line.",
     alt="Three curves of live memory over a training step. Without checkpoints the memory climbs to 13 tensors at the end of the forward pass, peaks at 17 shortly after, and falls. "
     "With each block wrapped it looks much the same. With 3 segments of 4 blocks it climbs to 7, peaks at 11, and makes two more hills during the backward pass.",
 )
@@ -833,7 +831,7 @@ predict(
 
 # %% [markdown]
 """
-`checkpoint` compares the number, the shapes and the dtypes of the tensors that the two runs save, and raises a `CheckpointError` if they differ. In these examples they agree.
+`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors of another shape, dtype or device. In these examples, the saved tensors agree.
 
 ## A backward pass of your own
 
@@ -863,7 +861,7 @@ print("gradient of 5 x³ at 1 and 2:", torch.autograd.grad(Cube.apply(x, 5.0).su
 Five facts from the documentation ([extending autograd](https://docs.pytorch.org/docs/stable/notes/extending.html), [`torch.random`](https://docs.pytorch.org/docs/stable/random.html)):
 
 - Autograd is off while `forward` and `backward` run. `with torch.enable_grad():` switches it on.
-- If a tensor kept by `save_for_backward` is changed in place before the backward pass, `ctx.saved_tensors` raises an error. A tensor stored as an attribute of `ctx` gets no such test.
+- If a tensor kept by `save_for_backward` is changed in place before the backward pass, `ctx.saved_tensors` raises an error. A tensor stored as an attribute of `ctx` is not checked.
 - The output requires a gradient if one of the tensor **arguments** does. Weights that a function uses *inside* are invisible to autograd.
 - `torch.autograd.backward(output, grad_output)` adds to the `.grad` of **all** leaves that it reaches. `torch.autograd.grad(output, tensors, grad_output)` returns gradients with respect to `tensors` and changes no `.grad`.
 - `torch.get_rng_state()` and `torch.set_rng_state(state)` read and set the CPU's generator. `with torch.random.fork_rng(devices=[]):` restores it at the end of the block.
@@ -873,12 +871,12 @@ Five facts from the documentation ([extending autograd](https://docs.pytorch.org
 """
 ### A checkpoint of your own
 
-If you can write it, you know what it stores and what can go wrong. Write both methods of `Checkpoint`.
+Write both methods of `Checkpoint`.
 
 `own_checkpoint(run, *inputs) -> Tensor`
 
 - **In** `run`: a module or function that returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may be integers, and some may be results of other operations.
-- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass `run` runs **once more**, with the **same random numbers** of the CPU's generator. Each input that requires a gradient gets one, every other input None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
+- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass `run` runs **once more**, with the **same random numbers** of the CPU's generator. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
 - The generator continues as if nothing had run twice.
 - If an input is changed in place between the passes, the gradient is that of the old values, or an error is raised.
 - **Limits**: no checkpoint function of torch; if one is used, nothing else counts.
@@ -1173,7 +1171,7 @@ check.score()
 """
 <details><summary>What PyTorch's version adds (open it when yours works)</summary>
 
-PyTorch's version also stores the generators of the GPUs and the autocast state (chapter 03), accepts arguments other than tensors, and warns if no input requires a gradient.
+PyTorch's version also stores the generators of the GPUs and the autocast state (chapter 03) and accepts arguments other than tensors.
 </details>
 
 ## What to wrap
@@ -1242,11 +1240,11 @@ show(
 
 # %% [markdown]
 r"""
-So wrap **blocks that save much inside and have a small input**, and leave single layers alone.
+So wrap **blocks that save much inside and have a small input**.
 
 ### Segments, and the square root
 
-Longer segments have fewer inputs to keep, but save more when they run again. Take $n$ equal blocks in $k$ equal segments, with inputs of $b$ bytes and $a$ bytes saved inside each block. While the last segment is active, memory holds $k$ inputs and the inside of $n/k$ blocks:
+Longer segments mean fewer inputs to keep, but each saves more when it runs again. Take $n$ equal blocks in $k$ equal segments, with inputs of $b$ bytes and $a$ bytes saved inside each block. While the last segment is active, memory holds $k$ inputs and what $n/k$ blocks save:
 
 $$\text{peak}(k) = k \cdot b + \frac{n}{k} \cdot a, \qquad\text{smallest at}\qquad k = \sqrt{n\,a/b}.$$
 
@@ -1287,9 +1285,9 @@ axes.legend(loc="upper center")
 show(
     figure,
     number="6.8",
-    caption="The saved bytes match the formula exactly, and six segments are best. The measured peak is four to six tensors higher: gradients and temporary results of the backward pass live there, too.",
+    caption="The saved bytes match the formula exactly, and six segments are best. The measured peak is four to six tensors higher: gradients and temporary results of the backward pass are in memory, too.",
     alt="Memory against the number of segments, from 1 to 36. The formula k plus 36 over k and the saved bytes are one curve: it falls from "
-    "37 at one segment to 12 at six and rises again to 37 at 36. The measured peak has the same form, four to six tensors higher.",
+    "37 at one segment to 12 at six and rises again to 37 at 36. The measured peak has the same shape, four to six tensors higher.",
 )
 
 # %% [markdown]
@@ -1297,9 +1295,9 @@ r"""
 ## Checkpoints under a budget
 
 Real layers are not equal. In a network for images, the first layers can have the largest activations. Let `inputs[i]` be the bytes of the input of block $i$ and `inside[i]` the bytes that it saves. A segment from block $s$ up to, but not including, block $e$ keeps
-`inputs[s]`. While the backward pass is in that segment, memory holds what its blocks save and every input that was kept up to there.
+`inputs[s]`. While the backward pass is in that segment, memory holds what the segment's blocks save and all inputs kept so far, including its own.
 
-In the explorable, click or tap between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. How far is the square-root rule from the smallest possible peak in each chain?
+In the diagram, click or tap between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. How far is the square-root rule from the smallest possible peak in each chain?
 """
 
 # %%
@@ -1334,18 +1332,18 @@ Segments of different lengths beat the rule even for equal blocks. The first seg
 """
 ### Segments under a budget
 
-The budget is given by the machine; the price is the number of blocks that run twice. Find the cheapest choice that fits.
+The machine sets the budget; the price is the number of blocks that run twice. Find the cheapest choice that fits.
 
 `choose_segments(inputs, inside, budget) -> list or None`
 
 - **In** `inputs`, `inside`: lists of positive ints as in `peak_bytes`, equally long, from 1 to 60 blocks. `budget`: an int.
-- **Out**: a list of Python ints, the places where segments begin, rising, the first 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks in front of the last segment run twice, so the **last segment begins as early as possible**. If several choices are equally good, any of them is right. If none fits, None.
+- **Out**: a list of Python ints, the places where segments begin, in increasing order from 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks before the last segment run twice, so the **last segment begins as early as possible**. If several choices are equally good, any of them is right. If none fits, None.
 - **Limits**: 10 seconds of computing for each call. For 60 blocks there are 2⁵⁹ choices, too many to try them all.
 
 `choose_segments([1, 1, 1, 1], [1, 1, 1, 1], 4)` returns `[0, 2]`: two blocks run twice, and the peak is 4.
 
 <!-- hint: Suppose that a segment begins at block s, and everything in front of it fits. Of all choices for the blocks in front of s, which one leaves the most room for what follows? -->
-<!-- hint: Only one number of the past matters: the bytes of the inputs kept so far. For each block, find the smallest such number with which a segment can begin there, and remember from where it was reached. -->
+<!-- hint: This is dynamic programming. Only one number from the past matters: the bytes of the inputs kept so far. For each block, find the smallest such number with which a segment can begin there, and remember how it was reached. -->
 <!-- hint: Go through the blocks from the front. From a start s with `kept` bytes, a segment may end before block e if `kept + sum(inside[s:e])` is at most the budget; then `kept + inputs[e]` is a candidate for e. The answer is the first start from which the rest of the chain fits as the last segment. -->
 """
 
@@ -1450,7 +1448,6 @@ with check.property("None where nothing fits"):
         by_trying(6 * [unit], 6 * [4 * unit], 9 * unit),
     )
 with check.property("60 equal blocks", weight=2):
-    # A budget of 12 leaves room for segments of 11, 10, 9, ... blocks.
     cases = [(11, None), (12, 56), (13, 54), (20, 44), (40, 22), (60, 2), (61, 0)]
     is_good_in_all(*((60 * [unit], 60 * [unit], budget * unit, last) for budget, last in cases))
 with check.property("40 blocks of different sizes", weight=2):
@@ -1499,7 +1496,7 @@ check.score()
 ## What recomputation costs
 
 The backward pass of a linear layer takes two matrix products, one for the gradient with respect to the input and one for the weight. The forward pass takes one. So a step takes three products per layer, and four if the layer runs twice:
-a third more. If the weights are frozen, it takes three instead of two: half more.
+a third more. If the weights are frozen, it takes three instead of two: 50% more.
 """
 
 
@@ -1550,7 +1547,7 @@ for k in (3, 12):
 
 # %% [markdown]
 """
-On top of the products come the Tanh and the work of the wrap itself. Whether a larger batch makes up for it depends on the machine, so measure.
+The Tanh and the wrap itself take time, too. Whether a larger batch makes up for this cost depends on the machine, so measure.
 
 ## A whole model in one table
 
@@ -1623,15 +1620,15 @@ axes.set_ylabel("run")
 show(
     figure,
     number="6.9",
-    caption="Checkpointing changes the activations only. Parameters, gradients and Adam's state stay, and so do the logits of the output layer.",
+    caption="Checkpointing changes the activations only. Parameters, gradients and Adam's state stay, and so do the log-probabilities that the loss saves.",
     alt="Two stacked bars. Parameters about 5 MB, gradients 5 MB and Adam's state 10 MB are the same in both. Activations take about 42 MB without a checkpoint; with each block "
     "wrapped they take about 11 MB, and one block that runs again takes 8 MB.",
 )
 
 # %% [markdown]
 """
-Attention has a cost of its own. Written as a softmax of a matrix product, it saves its weights: one number for each pair of tokens. `scaled_dot_product_attention` computes the same result
-and its gradient without saving them.
+Attention has a cost of its own. Written as a softmax of a matrix product, it saves its weights: one number per head for each pair of tokens. `scaled_dot_product_attention` computes the same result
+up to rounding, and computes the weights again in its backward pass.
 """
 
 
@@ -1720,7 +1717,7 @@ show(
 
 # %% [markdown]
 r"""
-Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation suffers, because it uses the running statistics. [PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136) has been open since 2023.
+Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation changes, because it uses the running statistics. [PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136) was opened in 2023.
 
 A repair has to know which run is the second. For that, `checkpoint` takes `context_fn`, a function that returns two context managers, one for each run:
 """
@@ -1736,25 +1733,16 @@ def announced(text):
         print("  after", text)
 
 
-# %% [markdown]
-"""
-In `checkpoint`, `announced` shows when the two runs happen:
-"""
-
 # %%
 x = torch.ones(3, requires_grad=True)
-output = checkpoint(
-    torch.sin,
-    x,
-    use_reentrant=False,
-    context_fn=lambda: (announced("the first run"), announced("the second run")),
-)
+both = announced("the first run"), announced("the second run")
+output = checkpoint(torch.sin, x, use_reentrant=False, context_fn=lambda: both)
 print("backward pass")
 output.sum().backward()
 
 # %% [markdown]
 """
-`try` and `finally` are necessary. By default, `checkpoint` ends the second run as soon as it has the last tensor that it needs (**early stop**), with an exception that passes through your context manager and is caught outside. Code after a bare `yield` would not run.
+`try` and `finally` are necessary. By default, `checkpoint` stops the second run once it has the last tensor it needs (**early stop**): it raises an exception that passes through your context manager and is caught outside. Code after a bare `yield` would not run.
 """
 
 # %% [markdown] exercise="checkpoint-batch-norm" points=4 minutes=25 difficulty=2
@@ -1766,8 +1754,8 @@ A network with BatchNorm can use checkpointing if the second run does not change
 `checkpoint_once(block, x) -> Tensor`
 
 - **In** `block`: a module with any number of BatchNorms and perhaps other layers with buffers, at any depth, with any momentum, also None, in training or evaluation mode. `x`: a tensor, which may require no gradient.
-- **Out**: `block(x)`. In the backward pass the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all **buffers** are what they are after a step without checkpointing, counters included; so they are if the block is used twice before it.
-- Modes and settings of the layers stay as they were. The next step is as right as the first.
+- **Out**: `block(x)`. In the backward pass the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all **buffers**, counters included, are as after a step without checkpointing, even if the block is used twice before the backward pass.
+- Modes and settings of the layers stay as they were. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
 As before, the check changes a number in a layer between the passes. After `checkpoint_once(block, x).sum().backward()` with a fresh block, the counter `num_batches_tracked` of each BatchNorm is `1`, not `2`.
@@ -1992,7 +1980,7 @@ Two updates with momentum $m'$ and the same batch equal one update with $1 - (1-
 ## Two kinds of checkpoint
 
 `use_reentrant` chooses between two implementations. The older, **reentrant** one is an autograd function whose `backward` calls `backward`. The newer one uses saved-tensor hooks:
-in the forward pass, `pack` discards each tensor and leaves a number in its place; in the backward pass, the first `unpack` runs the block again and returns the new tensors by number. They differ where something does *not* fit:
+in the forward pass, `pack` discards each tensor and leaves a number in its place; in the backward pass, the first `unpack` runs the block again and returns the new tensors by number. They differ in four cases:
 """
 
 
@@ -2122,7 +2110,7 @@ if hasattr(functorch_config, "activation_memory_budget"):
 """
 ### Somewhere else
 
-`pack` may return *anything*, so saved tensors can go elsewhere: **offloading**. `torch.autograd.graph.save_on_cpu(pin_memory=True)` moves them from a GPU to the CPU's memory. Files and a shorter format take a few lines:
+`pack` may return *anything*, so saved tensors can be kept elsewhere (**offloading**). `torch.autograd.graph.save_on_cpu(pin_memory=True)` moves them from a GPU to the CPU's memory. Writing them to files or in a shorter format takes a few lines:
 """
 
 
@@ -2167,8 +2155,8 @@ print(
 
 # %% [markdown]
 """
-Offloading returns every bit and costs the time of the transfer. A shorter format loses the bits permanently. (A real program leaves out saved weights: their copies only cost memory.)
-On a GPU, this cell shows the peak by `torch.cuda.max_memory_allocated`:
+Offloading returns every bit and costs the time of the transfer. A shorter format loses the bits permanently.
+On a GPU, the next cell reports the peak from `torch.cuda.max_memory_allocated`:
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: the peak on a GPU, by segments"
@@ -2206,18 +2194,18 @@ recorded("segments-on-a-card")
 | --- | --- | --- | --- |
 | smaller batch | training tolerates it | noisier gradient | the batch is that of all ranks together |
 | accumulation (chapter 05) | the batch size must stay | smaller matrix products, `.grad` stays | DDP: `no_sync()`. FSDP2: `set_requires_gradient_sync(False)`, and each rank holds whole gradients meanwhile |
-| fused attention | texts are long | none here | no change |
+| fused attention | texts are long | weights computed again | no change |
 | bfloat16 autocast | activations dominate | 8 significant bits, casts | FSDP2: `MixedPrecisionPolicy` |
-| selective checkpointing | cheap operations save much | a little recomputation | FSDP2: wrap first, then `fully_shard` |
+| selective checkpointing | cheap operations save a lot | a little recomputation | FSDP2: wrap first, then `fully_shard` |
 | checkpointing | activations still dominate | up to a third more products | the same; DDP needs `use_reentrant=False`, or `static_graph=True` |
 | offloading | the transfer overlaps with computation | pinned memory | FSDP2's `CPUOffloadPolicy` moves parameters, not activations |
 
-If parameters, gradients and Adam's state dominate, none of these methods helps: shard the state with FSDP2 or choose a smaller model. The last column follows the documentation of
-[DDP](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) and [FSDP2](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html), and [torchtitan](https://github.com/pytorch/torchtitan) for the order of wrapping.
+If parameters, gradients and Adam's state dominate, none of the methods in the first column helps: shard the state with FSDP2 or choose a smaller model. In data-parallel training, each process (**rank**) trains on its share of the batch; DDP copies the model to every rank, FSDP2 splits it. The last column follows the documentation of
+[DDP](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) and [FSDP2](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html); the order of wrapping follows [torchtitan](https://github.com/pytorch/torchtitan).
 
-## Bug hunt: the network that learned half
+## Bug hunt: the half-trained network
 
-A network of residual blocks adds to its input a share of what each block computes; each block has its own share. The author added checkpointing to use less memory. The loss of the first step agrees with the old code to the last digit, and nothing warns. Yet training is worse:
+Each residual block adds a share of its result to its input; every block has its own share. The author added checkpointing to use less memory. The loss of the first step agrees with the old code to the last digit, and no warning appears. Yet training is worse:
 """
 
 
@@ -2424,7 +2412,7 @@ check.score()
 <details><summary>The bug (open this once you have found it)</summary>
 
 `shared` reads `self.block` and `self.share` when it **runs**. The first run happens in its own turn of the loop, so the loss is right. The second run happens in the
-backward pass, after the loop has ended, when both attributes belong to the **last** block. Every block is recomputed as if it were the last one. The shapes fit, so nothing raises, and only the last
+backward pass, after the loop has ended, when both attributes belong to the **last** block. Every block is recomputed as if it were the last one. The shapes fit, so no error is raised, and only the last
 block's gradient is right.
 
 The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). A linter finds that form ([B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older models in transformers had a function
@@ -2456,9 +2444,9 @@ r"""
 
 1. Autograd saves inputs of some operations and results of others; a storage counts once, and parameters are in memory anyway.
 2. A checkpoint keeps a block's input and runs the block again in the backward pass. It frees what is saved inside, so a single layer gains nothing.
-3. The peak is the kept inputs plus the inside of one segment; for equal blocks, $\sqrt n$ segments are best.
-4. The price is a second forward pass of all but the last segment: up to a third more products, or half more if the weights are frozen.
-5. The second run must repeat the first: same random numbers, same code and state, and no second entry in a running statistic.
+3. The peak is the kept inputs plus what one segment saves; for equal blocks that each save as much as their input, $\sqrt n$ equal segments are best.
+4. The price is a second forward pass of all but the last segment: up to a third more products, or 50% more if the weights are frozen.
+5. The second run must repeat the first: same random numbers, same code and state, and no second update of running statistics.
 
 ### Test yourself
 
@@ -2472,14 +2460,14 @@ Two: the data, for the first layer, and the result of the sigmoid, which the sig
 Nothing. The layer would save its input; the wrap keeps the same input.
 </details>
 
-<details><summary>3. 100 equal blocks whose inside is as large as their input. How many segments, and which peak, in tensors?</summary>
+<details><summary>3. 100 equal blocks each save as much as their input, in equal segments. How many segments are best, and what is the peak, in tensors?</summary>
 
 Ten segments of ten blocks, 10 + 10 = 20 tensors instead of 101.
 </details>
 
 <details><summary>4. A model with dropout was trained with checkpointing and preserve_rng_state=False. The losses are right. What is wrong?</summary>
 
-The gradients: they belong to other masks than the loss.
+The gradients: they use different masks from the loss.
 </details>
 
 <details><summary>5. Fine-tuning with frozen embeddings and use_reentrant=True: the loss falls, but slowly. Why?</summary>
@@ -2500,12 +2488,12 @@ The first wrapped block's input requires no gradient, so neither does its output
 | English | 中文 | meaning |
 | --- | --- | --- |
 | activations | 激活值 | intermediate results that autograd keeps for the backward pass |
-| activation checkpointing | 激活检查点 | keeps a block's input and computes its inside again in the backward pass |
+| activation checkpointing | 激活检查点 | keeps a block's input and recomputes the rest in the backward pass |
 | recomputation | 重计算 | the second run of a block |
 | saved tensor | 保存的张量 | what autograd keeps for an operation's derivative |
 | storage | 存储 | the memory behind a tensor; several tensors can share one |
 | segment | 分段 | neighboring blocks that are checkpointed as one |
-| square-root rule | √n 规则 | n equal blocks need the least memory in √n segments |
+| square-root rule | √n 规则 | n equal blocks in k equal segments need the least memory at k = √n (if each saves as much as its input) |
 | reentrant | 可重入 | here: a backward pass inside a backward pass |
 | early stop | 提前停止 | the second run ends when the last needed tensor is there |
 | selective checkpointing | 选择性检查点 | keeps the results of some operations of a block and recomputes the others |
