@@ -207,7 +207,7 @@ The loss is float32 again, although no line of the code asks for it.
 
 ## Which operation computes in which dtype
 
-A region changes matrix products and leaves additions alone:
+A region changes matrix multiplications and leaves additions alone:
 """
 
 # %%
