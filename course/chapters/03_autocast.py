@@ -3,7 +3,7 @@
 # 03 · Autocast
 
 A 16-bit number takes half the memory of a 32-bit number, and hardware built for 16-bit arithmetic multiplies such numbers faster. PyTorch converts a whole model with one call, `model.half()`,
-but a model converted this way may not train.
+but a model converted this way may not train. Autocast, the subject of this chapter, converts single operations instead.
 
 **中文**: 本章讲自动混合精度：按算子选择精度的 autocast、三种类型策略、嵌套与禁用区域、float32 主权重、混合精度训练步，以及它何时不划算。
 """
@@ -73,7 +73,7 @@ def train_classifier(model, inputs, compute_loss=loss_of, steps=20, eps=1e-8):
 # %% [markdown]
 """
 We train a classifier with two linear layers on handwritten digits three times: in float32; with weights and images converted to float16; and with both in float32, while
-`torch.autocast`, applied here as a decorator, chooses float16 or float32 for each operation of the forward pass and the loss.
+`torch.autocast`, a decorator here, chooses float16 or float32 for some operations of the forward pass and the loss.
 """
 
 # %%
@@ -108,9 +108,9 @@ axes.legend()
 show(
     figure,
     number="3.1",
-    caption="The model that was converted to float16 has one finite loss and is nan from then on. The run with autocast multiplies its matrices in float16, too, and follows the float32 run.",
+    caption="The model converted to float16 has one finite loss; all later ones are nan. The run with autocast multiplies its matrices in float16, too, and follows the float32 run.",
     alt="Loss against training step. Autocast with float16 and float32 fall together, on one curve. "
-    "The model made float16 as a whole has a single point at step 1 and nan from step 2 on.",
+    "The all-float16 model has a single point at step 1 and nan from step 2 on.",
 )
 
 # %% [markdown]
@@ -119,8 +119,8 @@ show(
 >
 > - predict and measure which dtype each operation in a forward pass returns;
 > - explain how autocast changes an operation, and what it caches;
-> - write a mixed-precision training step, and justify what belongs inside the region;
-> - keep a loss or a module in float32 inside a 16-bit region;
+> - write a mixed-precision training step, and justify what belongs under autocast;
+> - keep a loss or a module in float32 under 16-bit autocast;
 > - estimate what mixed precision saves.
 >
 > **Time**: 70 minutes to read and run, 115 for the six exercises.
@@ -159,8 +159,8 @@ print("with an epsilon of 1e-4, all losses are finite:", all(map(math.isfinite, 
 # %% [markdown]
 r"""
 In float16, $10^{-8}$ is 0. A weight attached to a pixel that is blank in every image has gradient 0, so Adam computes 0 / 0, which is nan. For a gradient of 0.005, the thousandth of its square that Adam stores is 0 as well,
-so Adam divides a nonzero number by 0 and gets inf. PyTorch ([issue 147437](https://github.com/pytorch/pytorch/issues/147437)) and,
-where the gradient is 0, optax ([issue 1754](https://github.com/google-deepmind/optax/issues/1754)) still behave this way.
+so Adam divides a nonzero number by 0 and gets inf. PyTorch ([issue 147437](https://github.com/pytorch/pytorch/issues/147437)) still behaves this way,
+as does optax for a gradient of 0 ([issue 1754](https://github.com/google-deepmind/optax/issues/1754)).
 
 A larger $\epsilon$ removes the nan, but not the problem of a small update, here 0.00001 for a weight of 0.1:
 """
@@ -183,14 +183,14 @@ gradients survive (chapter 04).
 show_drawing(
     "03/one-step",
     number="3.2",
-    caption="One step of mixed-precision training. Everything kept from one step to the next is float32; the working copies of the weights and most products are 16-bit.",
-    alt="A cycle of boxes. On the left, float32 and kept: weights, optimizer, gradients. On the right, computed in each step: 16-bit copies of the weights, "
+    caption="One step of mixed-precision training. Weights, gradients and optimizer state are float32; the working copies of the weights and most products are 16-bit.",
+    alt="A cycle of boxes. On the left are the float32 weights, optimizer and gradients; on the right, computed in each step, 16-bit copies of the weights, "
     "the forward pass, a float32 loss, the backward pass. Casts lead from weights to copies, and from the backward pass to the float32 gradients, which the optimizer reads to update the weights.",
 )
 
 # %% [markdown]
 """
-All operations that run while autocast is on form an **autocast region**, or **region** for short. The decorator above begins one, and so does a `with` statement:
+What runs under `torch.autocast` forms an **autocast region**, or **region** for short. The decorator above begins one, and so does a `with` statement:
 """
 
 # %%
@@ -207,7 +207,7 @@ The loss is float32 again, although no line of the code asks for it.
 
 ## Which operation computes in which dtype
 
-A region changes products and leaves sums alone:
+A region changes matrix multiplications and leaves additions alone:
 """
 
 # %%
@@ -221,7 +221,7 @@ with torch.autocast(device, dtype=torch.float16):
 
 # %% [markdown]
 """
-In a sum, the wider dtype wins, as it does outside a region (**type promotion**). A tensor without dimensions widens nothing. The products are float16; outside a region, the last one raises an error.
+In an addition, the wider dtype wins, as it does outside a region (**type promotion**). Beside float tensors with dimensions, a float tensor without dimensions widens nothing. The products are float16; outside a region, the last one raises an error.
 
 What autocast does to an operation is its **policy**:
 
@@ -233,7 +233,7 @@ What autocast does to an operation is its **policy**:
 
 With mixed dtypes, an operation that autocast does not touch follows its own rules: on a CPU, `add` returns the wider dtype, and `dot` raises an error.
 
-One run on float32 arguments and one on 16-bit arguments reveal the policy. First, a softmax of a product, on the CPU:
+One run on float32 arguments and one on 16-bit arguments reveal the policy. (They cannot tell an untouched operation from one that is cast to the widest dtype.) First, a softmax of a product, on the CPU:
 """
 
 # %%
@@ -371,7 +371,7 @@ show(
 
 # %% [markdown]
 r"""
-A matrix product can be *lower* because the hardware adds it up in float32 and rounds to 16 bits only once, at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms are float32 on CUDA only, so the same model
+A matrix product can be *lower* because the hardware can add it up in float32 and round to 16 bits at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms are float32 on CUDA only, so the same model
 can round in different places on a CPU and on a GPU. The full lists are in the documentation (["Autocast Op Reference"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 
 A sum can leave the range of float16, and it can need more precision than its terms have:
@@ -420,9 +420,9 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 # %% [markdown]
 """
 So name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling. Kalamkar et al. (2019) trained networks from several domains in
-bfloat16, in as many iterations as in float32 and with the same hyperparameters. The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Take float16, with the scaler of chapter 04, if a computation needs that precision, or if the GPU has no fast bfloat16.
+bfloat16, in as many iterations as in float32 and with the same hyperparameters. The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Take float16, with the loss scaling of chapter 04, if a computation needs that precision, or if the GPU has no fast bfloat16.
 
-A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores, the circuits for matrix products, for float16 only. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
+A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores, the circuits for matrix products, for float16 but for no other float format. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
 `torch.autocast` takes the kind of device as a string: `x.device.type` for a tensor `x`, or [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html)`.current_accelerator().type` for an accelerator of any vendor.
 """
 
@@ -471,7 +471,7 @@ for name, rounded in {
 # %% [markdown]
 """
 In PyTorch, convolutions use TF32 by default and matrix products do not. Since PyTorch 2.9, `torch.backends.cuda.matmul.fp32_precision = "tf32"` switches TF32 on for products, and `torch.backends.cudnn.conv.fp32_precision = "ieee"` switches it off for
-convolutions. The older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). In a comparison with float32, say whether it includes TF32.
+convolutions. The older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). In a comparison with float32, say whether TF32 was on.
 """
 
 # %% [markdown]
@@ -493,7 +493,7 @@ show_drawing(
 
 # %% [markdown]
 """
-A **dispatch mode** sees calls below autograd, where PyTorch invokes the kernels. The class `Listen` records a line for each call that takes and returns tensors directly:
+A **dispatch mode** sees calls below autograd, where PyTorch invokes the kernels. The class `Listen` records a line for each call that takes a tensor and returns one:
 """
 
 # %% folded="Measuring tool: Listen, a dispatch mode"
@@ -526,7 +526,7 @@ print(*forward.heard, sep="\n")
 
 # %% [markdown]
 """
-`_to_copy` is a cast, and `mm` is the product. The second product costs one cast less: autocast casts `x` again, but has kept its copy of `weight`.
+`_to_copy` is a cast, and `mm` is the product. The second product needs one cast fewer: autocast casts `x` again, but has kept its copy of `weight`.
 
 Autocast leaves some calls alone: in-place variants, calls with `out=` or an explicit `dtype=`, and operations on float64 tensors (["Op Eligibility"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 """
@@ -584,8 +584,8 @@ show(
     figure,
     number="3.5",
     caption="Without the cache, each use of a weight costs two casts, one for the input and one for the weight. With the cache, the weight is cast once.",
-    alt="Casts against the number of uses of one weight in one region. Without the cache two for each "
-    "use, 16 for 8. With the cache one for each use and one more, 9 for 8.",
+    alt="Casts against the number of uses of one weight in one region. Without the cache, each use costs two "
+    "casts (16 for 8); with it, one, plus one for the weight (9 for 8).",
 )
 
 # %% [markdown]
@@ -643,7 +643,7 @@ print("no region:                ", name_of((matrix @ matrix).dtype))
 
 # %% [markdown]
 """
-So a model can enter a region in its own `forward` and still be called in another of the same dtype. With another dtype, the inner region needs `cache_enabled=False`: otherwise, a weight comes out of the cache in the outer dtype, and the product raises an error.
+So a model can enter a region in its own `forward` and still be called in another of the same dtype. With another dtype, the inner region needs `cache_enabled=False`: otherwise, a weight that both regions use comes out of the cache in the wrong dtype, and the product raises an error.
 Autocast state is per thread, so threads that you start do not inherit the region.
 
 Next, a bfloat16 product meets a float32 matrix in a disabled region:
@@ -678,7 +678,7 @@ print("hidden @ matrix in the disabled region:", outcome)
 
 # %% [markdown]
 """
-Below, the second linear layer is in a disabled region. Which boxes must join it so that the error goes away? Does the answer change with CUDA's policies?
+Below, the second linear layer is in a disabled region. Which boxes must you add to that region to remove the error? Does the answer change with CUDA's policies?
 """
 
 # %%
@@ -688,7 +688,7 @@ explore_autocast(["region", "region", "region", "disabled", "region", "region"])
 """
 <details><summary>Answer</summary>
 
-On a CPU, the first linear layer must join, because it is the only box before the error that lowers the dtype. On CUDA there is no error to begin with, because `layer_norm` returns float32.
+On a CPU, the first linear layer, because it is the only box before the error that lowers the dtype. On CUDA there is no error to begin with, because `layer_norm` returns float32.
 </details>
 """
 
@@ -696,11 +696,11 @@ On a CPU, the first linear layer must join, because it is the only box before th
 """
 ### Predict the dtypes
 
-If you can predict dtypes, you can spot a loss of precision before you run the code.
+Determine the dtype of each result without running the program.
 
 `predict_dtypes(program, dtypes, policies) -> dict`
 
-- **In** `program`: a list of steps. `{"do": "enter", "lower": "float16"}` begins a region, a disabled one if `lower` is None; `{"do": "leave"}` ends the innermost. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` names the result of an operation on two values `y`.
+- **In** `program`: a list of steps. `{"do": "enter", "lower": "float16"}` begins a region, a disabled one if `lower` is None; `{"do": "leave"}` ends the innermost. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` stores the result of an operation on `x` and `w` as `y`.
 - **In** `dtypes`: a dict from the inputs' names to `"float64"`, `"float32"`, `"bfloat16"` or `"float16"`. `policies`: a dict from every operation to `"lower"`, `"float32"` or `"widest"`.
 - **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its new dtype counts from then on.
 - **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. After any casts, the wider dtype wins; float16 and bfloat16 together give float32. Float64 is mixed with other dtypes only under `"widest"`.
@@ -708,7 +708,7 @@ If you can predict dtypes, you can spot a loss of precision before you run the c
 With float32 inputs and the policy `"lower"` for `matmul`, the three steps enter, matmul and leave as written above give `{"y": "float16"}`.
 
 <!-- hint: What must you remember besides the dtypes while you go through the steps, and what happens to it at "leave"? -->
-<!-- hint: Keep a list of regions: "enter" appends to it, "leave" takes the last one away, and the last one left counts. For an operation, look up the dtypes of its arguments, decide which policy really applies here, and write down the result's dtype under its name. -->
+<!-- hint: Keep a list of regions: "enter" appends to it, "leave" removes the last one, and the last one that remains applies. For an operation, look up the dtypes of its arguments, decide which policy really applies here, and write down the result's dtype under its name. -->
 <!-- hint: The policy that applies is "widest" if there is no region, if the innermost one is None, or if all arguments are float64. For "widest", give each dtype a rank; two different names of the lowest rank make float32. -->
 """
 
@@ -914,7 +914,7 @@ check.score()
 ## A region of your own
 
 A **torch function mode** intercepts every call to a torch function, above the dispatcher, so you can write an autocast layer in Python. The class below passes the function and its
-arguments to a method `run`, which a subclass defines and which returns the result of the call. During `run` the mode is off, so `func` is the original.
+arguments to a method `run`, which a subclass defines and which returns the result of the call. During `run` the mode is off, so calling `func` is not intercepted.
 """
 
 # %% tags=["needed"]
@@ -950,7 +950,7 @@ with Report():
 """
 ### Your own autocast
 
-Writing an autocast layer shows which arguments it must inspect. Write the method `run`, so that `with ToyAutocast(policies, lower):` behaves like an autocast region for the functions in `policies`.
+Write the method `run`, so that `with ToyAutocast(policies, lower):` behaves like an autocast region for the functions in `policies`.
 
 `run(self, func, args, kwargs)`
 
@@ -1172,7 +1172,7 @@ check.score()
 
 In the documentation's recipe ([Typical Mixed Precision Training](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#typical-mixed-precision-training)), the forward pass and the loss are inside the region; the backward pass and the optimizer are outside.
 
-**The loss inside.** In the region, `cross_entropy` has the policy float32. Outside, the loss of bfloat16 logits is computed in bfloat16:
+**The loss inside.** In the region, `cross_entropy` has the policy float32. Outside, the loss of bfloat16 logits is bfloat16:
 """
 
 # %%
@@ -1186,7 +1186,7 @@ print("they differ by more than 0.001:", (inside - outside).abs().item() > 1e-3)
 
 # %% [markdown]
 """
-**The backward pass outside.** Autograd recorded the casts, so each backward operation runs in the dtype of its forward operation without a region:
+**The backward pass outside.** Autograd recorded the casts, so even without a region, each backward operation runs in its forward operation's dtype:
 """
 
 # %%
@@ -1201,7 +1201,7 @@ print(*(line for line in backward.heard if line.split()[0] in kernels), sep="\n"
 
 # %% [markdown]
 """
-A cast brings the gradient to bfloat16 for the product, and a final cast brings it back to float32, the dtype of the weight.
+The output's gradient is cast to bfloat16 for the product; the weight's gradient is cast back to float32.
 
 Inside a region, the policies apply to backward operations as well. Even a product from a disabled region then has a backward pass in bfloat16:
 """
@@ -1266,16 +1266,16 @@ A region that holds one line too many costs precision, and no error message says
 
 `train_step(model, optimizer, loss_function, inputs, targets) -> float`
 
-- **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: updates its parameters. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. Gradients stored before the call are discarded.
+- **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: updates the model's weights. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. Discard gradients stored before the call.
 - **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step, and the weights are still float32.
-- **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may run in a disabled region: they must receive `inputs` as they are, and their gradients must have float32 precision.
+- **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may run in a disabled region, so leave `inputs` as they are; the gradients of such parts must have float32 precision.
 - **Limits**: exactly one forward pass. Leave the model's mode and its frozen weights as they are. No `torch.optim`, and no use of the optimizer's `state`, `defaults` or `param_groups`.
 
 If the loss is 2.0 at first and 1.5 after one step, two calls on the same batch return `2.0` and `1.5`.
 
-<!-- hint: Five things happen: old gradients go, forward, loss, backward, step. Which of them stand inside the region? -->
-<!-- hint: Only two do. Everything that runs in the dtype in which it ran forward, or on float32 weights, stands outside. -->
-<!-- hint: `torch.autocast` takes the type of the device and `dtype=`; in its block stand the model and the loss function, nothing else. The old gradients go before `backward`. A tensor without dimensions becomes a float by `.item()`. -->
+<!-- hint: Five things happen: old gradients go, forward, loss, backward, step. Which of them belong inside the region? -->
+<!-- hint: Only two do. The backward pass gets its dtypes from the forward pass, and the optimizer works on float32 weights, so both belong outside. -->
+<!-- hint: `torch.autocast` takes the type of the device and `dtype=`; put the model and the loss function in its block, and nothing else. Clear the old gradients before `backward`. `.item()` turns a tensor without dimensions into a float. -->
 """
 
 
@@ -1458,7 +1458,7 @@ with check.property("the model runs once, in the mode that it is in"):
             expected = share * x.double().mean(dim=0).float() if training else torch.zeros(3)
             what = f"the means of a batch norm after step {step + 1}, in {mode}"
             check.close(means, expected, rtol=1e-3, what=what)
-with check.property("the model runs no second time, in whichever mode"):
+with check.property("the model does not run twice, in either mode"):
     # The first layer doubles negative inputs where they are, each time it runs: class 0, which is
     # never right, gets a score of twice their sum from one pass, and of four times from two.
     x = -check.draw.integers(4, 3, low=2, high=5).float()
@@ -1537,7 +1537,7 @@ check.score()
 r"""
 ## A loss with a small temperature
 
-Autocast knows which operation it is handling, but not what you use the result for. Half of the loss of CLIP matches two descriptions of the same items, images and captions: row $i$ of $a$ should be most similar to its partner, row $i$ of $b$.
+Autocast knows which operation it is handling, but not what you use the result for. One of the two terms of CLIP's loss (Radford et al., 2021) matches images with their captions: row $i$ of $a$ should be most similar to its partner, row $i$ of $b$.
 Similarity is the cosine divided by a small temperature $T$:
 
 $$s_{ij} = \frac{1}{T} \, \frac{a_i \cdot b_j}{\lVert a_i \rVert \lVert b_j \rVert} \qquad\qquad
@@ -1585,7 +1585,7 @@ predict(
     "03/float-in-front",
     "In a bfloat16 region at T = 0.005, how large is the error of `loss_with_float`?",
     EXACT if with_float < 10 * without_region else BETTER if with_float < plain / 2 else SAME,
-    "The product casts its arguments down again, so the cosines have bfloat16 precision. Only the division by the temperature is float32 now.",
+    "The product casts its arguments down again, so the cosines have bfloat16 precision. Only the division by the temperature has become float32.",
     choices=[EXACT, BETTER, SAME],
 )
 
@@ -1599,9 +1599,9 @@ with torch.autocast(device, dtype=torch.bfloat16):
 
 # %% [markdown]
 r"""
-The last line gives the reason: the policy *lower* casts whatever arrives. A `.float()` after the product cannot restore what was lost.
+The last line gives the reason: the policy *lower* casts float32 arguments, too, wherever they come from. A `.float()` after the product cannot restore what was lost.
 
-The cosines lie just below 1, where neighboring bfloat16 numbers are 1/256 apart: rounding the result is off by up to 1/512, and rounding the factors adds about as much. Divided by $T = 0.005$, 1/512 becomes an error of 0.4 in $s_{ij}$. The plain loss also rounds the quotient, and near 200 neighboring bfloat16 numbers are 1 apart.
+The cosines lie just below 1, where neighboring bfloat16 numbers are 1/256 apart: rounding the result adds an error of up to 1/512, rounding the factors somewhat less. Divided by $T = 0.005$, 1/512 becomes an error of 0.4 in $s_{ij}$. The plain loss also rounds the quotient; near 200, bfloat16 numbers are 1 apart.
 """
 
 # %% folded="Figure 3.7: the error of the loss grows as the temperature falls"
@@ -1623,7 +1623,7 @@ axes.legend()
 show(
     figure,
     number="3.7",
-    caption="At the smallest temperatures, the loss in the region is off by several percent. Casts to float32 around the product reduce the error but do not remove it.",
+    caption="At the smallest temperature, the plain loss in the region is off by about 10 percent. Casts to float32 around the product reduce the error but do not remove it.",
     alt="Relative error of the loss against the temperature, both axes logarithmic. The plain loss's "
     "error grows, with some dips, as the temperature falls. With float everywhere it grows too, but is smaller at most temperatures. "
     "Outside the region the error is far smaller at all temperatures.",
@@ -1795,7 +1795,7 @@ check.score()
 r"""
 ## Float32 islands
 
-Intermediate results inside a network can overflow, too. A normalization layer such as RMSNorm computes $x / \sqrt{\text{mean}(x^2) + \epsilon}$. The result has root mean square 1 for any $x$ much larger than $\sqrt\epsilon$, but in float16, `x * x` can overflow. Move the slider from 0.5 to 50 and to 300:
+A normalization layer such as RMSNorm computes $x / \sqrt{\text{mean}(x^2) + \epsilon}$. The result has root mean square 1 for any $x$ much larger than $\sqrt\epsilon$, but in float16, `x * x` can overflow. Move the slider from 0.5 to 50 and to 300:
 """
 
 
@@ -1877,14 +1877,14 @@ A library layer that needs float32 should not have to be rewritten. Complete a m
 `Float32Island(inner)`, with the method `forward(self, *inputs)`
 
 - **In** `inner`: a module with float32 weights. `inputs`: one or more tensors; floating-point ones are float32, bfloat16 or float16, and reach `inner` as float32. Integers and booleans (masks) reach it in their own dtype.
-- **Out**: what `inner` returns for these inputs outside any region, a float32 tensor with float32 precision. The call leaves the autocast state unchanged.
+- **Out**: what `inner` would return outside any region: a float32 tensor with float32 precision. The call leaves the autocast state unchanged.
 - Gradients with respect to the weights of `inner` are those of a float32 computation; each floating-point input receives a gradient in its own dtype. Run `inner` exactly once, in the mode that it is in.
 
-In a bfloat16 region, `Float32Island(torch.nn.Linear(4, 2))(x).dtype` is `torch.float32`, also if `x` is bfloat16.
+In a bfloat16 region, `Float32Island(torch.nn.Linear(4, 2))(x).dtype` is `torch.float32`, even if `x` is bfloat16.
 
 <!-- hint: Two things lie between the inputs and the weights that can turn a float32 product into a 16-bit one. Which of them does `.float()` stop? -->
-<!-- hint: Both lines that belong together: a disabled region, and a cast of whatever comes from outside. Integers are indices or masks: what would an embedding say to a float? -->
-<!-- hint: `.float()` for each input that says `is_floating_point()`, the others as they are, and the call of `self.inner` in a block of `torch.autocast(..., enabled=False)` for the type of the inputs' device. -->
+<!-- hint: You need both a disabled region and a cast of whatever comes from outside. Integers are indices or masks: would an embedding accept a float? -->
+<!-- hint: Call `.float()` on each input for which `is_floating_point()` is true, leave the others as they are, and call `self.inner` in a block of `torch.autocast(..., enabled=False)` for the type of the inputs' device. -->
 """
 
 
@@ -2078,7 +2078,7 @@ check.score()
 """
 ## A checkerboard, twice
 
-The *painter*, four convolutions with BatchNorm between them, takes a point's two coordinates and should say whether the point lies on a black or a white square of a checkerboard. We train it twice from the same weights, in float32 and in a bfloat16 region.
+The *painter*, four 1 × 1 convolutions with BatchNorm between them, takes a point's two coordinates and should say whether the point lies on a black or a white square of a checkerboard. We train it twice from the same weights, in float32 and in a bfloat16 region.
 """
 
 # %% folded="Train: the painter, in float32 and in a region"
@@ -2155,7 +2155,7 @@ axes.legend()
 show(
     figure,
     number="3.10",
-    caption="Single steps differ; both runs take the same course.",
+    caption="Both runs take the same course.",
     alt="Mean squared error against training step, logarithmic. Both curves start at the same value and "
     "fall together to a small fraction of it.",
 )
@@ -2229,13 +2229,13 @@ show(
 
 # %% [markdown]
 r"""
-Mixed precision saves most when activations dominate, as with large batches, images, or texts. Half is the best case, because a float32 operation keeps float32 activations.
+Mixed precision saves most when activations dominate, as with large batches or long texts. Half is the best case; operations in float32 keep float32 activations. The 16-bit copies come in addition to the float32 weights, so mixed precision does not halve the weights' memory.
 
 It can also cost memory. With $n$ weights and activations of $A$ bytes, the columns add up to $16n + A$ for float32 and, if all weights are copied and all activations halved, to $18n + A/2$. The second is smaller only if $A > 4n$: the activations must need more memory than the weights.
 
 ## What it costs, and when it does not pay
 
-The next cell compares, on your machine, a product of square matrices in float32 with the same product in a region, casts included (on a CPU with one thread).
+The next cell compares, on your machine, a product of square matrices in float32 with the same product in a region, casts included (on a CPU, using one thread).
 """
 
 
@@ -2308,13 +2308,13 @@ show(
     number="3.12",
     caption="Below the dotted line, the region makes the product slower. The smallest products lose; whether large ones gain depends on the processor and the format.",
     alt="Ratio of the time of a float32 product to that of the same product in a region, against "
-    "the size of the matrices, for bfloat16 and float16, measured on the machine that ran this. Below one for small matrices; for "
-    "large ones it depends on the processor and the format whether it rises above one or falls further.",
+    "the size of the matrices, for bfloat16 and float16, measured on the machine that ran this. The ratio is below one for small matrices; for "
+    "large ones, whether it rises or falls further depends on the processor and the format.",
 )
 
 # %% [markdown]
 """
-For small products, the casts cost more than the faster product saves; on a GPU, where launching a kernel can take longer than the product, look at 2048 and 4096. Large products can gain if the processor has instructions for the format (AVX-512 BF16 or AMX on x86, tensor cores on a GPU); without them, they can take longer than in float32.
+For small products, the casts cost more than the faster product saves; on a GPU, where launching a kernel can take longer than the product, look at 2048 and 4096. Large products can gain if the processor has instructions for the format (for bfloat16, AVX-512 BF16 or AMX on x86; tensor cores on a GPU); without such instructions, they can even be slower.
 
 ### The whole step, and memory bandwidth
 
@@ -2389,7 +2389,7 @@ Micikevicius et al. (section 1) report that GPUs of their time did 2 to 8 times 
 """
 ## Bug hunt: the positions that fell together
 
-A transformer with rotary embeddings (Su et al., 2021) rotates the vectors that attention compares by angles: each angle is the position of the token times a frequency. The function below computes all angles of a text. Its author tested it in float32 and on short texts. In a bfloat16 region, on long texts, the model mixed up neighboring tokens.
+A transformer's attention compares the tokens (roughly, the words) of a text. With rotary embeddings (Su et al., 2021), it first rotates each token's vectors; each angle is the token's position times a frequency. The function below computes all angles of a text. Its author tested it in float32 and on short texts. In a bfloat16 region, on long texts, the model mixed up neighboring tokens.
 """
 
 
@@ -2411,7 +2411,7 @@ predict(
     "03/distinct-positions",
     "40 neighboring positions, from 1000 on, go into the function in a bfloat16 region. How many different rows of angles come out?",
     different_rows(1000),
-    "Several neighbors share the same angles. The exercise asks you why.",
+    "Several neighbors share the same angles.",
     between=(1, 40),
 )
 
@@ -2437,14 +2437,14 @@ show(
     number="3.13",
     caption="The fastest frequency is 1, so the angle should equal the position. The function returns a staircase.",
     alt="Angle against position from 1000 to 1040. The true angle is a straight line of slope one. What the "
-    "function gave is a staircase with steps of four, and of eight beyond 1024.",
+    "function gave is a staircase.",
 )
 
 # %% [markdown] exercise="bug-hunt-angles" points=3 minutes=15 difficulty=1
 """
 ### Bug hunt: angles for long texts
 
-Models with rotary embeddings are trained in regions, on long texts. Find out, in cells of your own, where the angles go wrong and why short texts hide it. Then write a function that works in any region.
+Find out, in cells of your own, where the angles go wrong and why short texts hide this. Then write a function that works in any region.
 
 `position_angles(positions, frequencies) -> Tensor`
 
@@ -2586,7 +2586,7 @@ check.score()
 
 `tensordot` computes a matrix product, and its policy *lower* casts both factors to bfloat16, even positions that were just cast to float32. From 1024 to 2048, neighboring bfloat16 numbers are 8 apart, so about eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug.
 
-Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)). In 2026, an image model of diffusers whose positions begin at 65,536, where neighboring numbers are 512 apart, drew a single flat color in a bfloat16 region
+Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)). In 2026, an image model of diffusers whose positions begin at 65,536, where bfloat16 numbers are 512 apart, drew a single flat color in a bfloat16 region
 ([issue 13920](https://github.com/huggingface/diffusers/issues/13920)).
 </details>
 """
@@ -2605,14 +2605,14 @@ Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull requ
 | FSDP | [`fully_shard`](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html)`(module, mp_policy=MixedPrecisionPolicy(param_dtype=, reduce_dtype=))`: casts by module, not by operation |
 | Keras, Flax | [`keras.mixed_precision.set_global_policy("mixed_bfloat16")`](https://keras.io/api/mixed_precision/); [Flax](https://flax.readthedocs.io/en/latest/api_reference/flax.linen/layers.html) modules take `dtype=` and `param_dtype=` |
 | other hardware | [`torch.autocast("mps")`, `"xpu"`](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference): the same idea with other lists |
-| kernels without a 16-bit version | raise an error inside a region: call them in a float32 island |
+| kernels without a 16-bit version | raise an error on 16-bit input: call them in a float32 island |
 """
 
 # %% [markdown]
 """
 ## Recap
 
-1. After `.half()`, small squares, small updates and even Adam's ε round to 0. Autocast keeps the weights in float32 and chooses a dtype only for the operations on its lists.
+1. After `.half()`, small squares and even Adam's ε round to 0, and small updates are lost. Autocast keeps the weights in float32 and chooses a dtype only for the operations on its lists.
 2. An operation's policy is lower, float32 or widest, and depends on the kind of device.
 3. Autocast keeps 16-bit copies of weights until the outermost region ends, even if a weight changes.
 4. The forward pass and the loss belong inside the region, the backward pass and the optimizer outside.
@@ -2633,7 +2633,7 @@ Every forward pass uses the cached 16-bit copies of the first step's weights.
 
 <details><summary>3. A model has a billion weights, and its batch is one short text. How much memory does autocast save?</summary>
 
-None; it may even cost memory, because it halves the few activations and adds 16-bit copies of the weights.
+None: it costs memory, because the 16-bit copies of the weights need more than halving the few activations saves.
 </details>
 
 ### References
@@ -2650,13 +2650,13 @@ None; it may even cost memory, because it halves the few activations and adds 16
 | --- | --- | --- |
 | mixed precision | 混合精度 | several float formats in one training run, each where it suffices |
 | autocast | 自动类型转换 | chooses a dtype for the operations on its lists |
-| autocast region | autocast 区域 | all operations that run while autocast is on |
+| autocast region | autocast 区域 | what runs under `torch.autocast` |
 | policy | 转换策略 | what autocast does to an operation |
 | half precision | 半精度 | float16: 5 bits of exponent, 10 of fraction |
 | bfloat16 | 脑浮点格式 | 8 bits of exponent, 7 of fraction |
 | TF32 | TF32 格式 | 8 bits of exponent, 10 of fraction, inside a product |
 | master weights | 主权重 | the float32 weights that the optimizer updates |
-| type promotion | 类型提升 | the rule by which mixed dtypes give the wider one |
+| type promotion | 类型提升 | the rule that gives mixed dtypes a common, wide enough dtype |
 | dispatcher | 调度器 | the part of PyTorch that passes each call through its layers |
 | dispatch mode | 分发模式 | Python code that sees each call of a kernel |
 | torch function mode | torch 函数模式 | Python code that sees each call of a torch function |
@@ -2665,7 +2665,7 @@ None; it may even cost memory, because it halves the few activations and adds 16
 | disabled region | 禁用区域 | a region in which nothing is cast |
 | float32 island | float32 孤岛 | a part that computes in float32 inside a region |
 | activation | 激活值 | an intermediate result that autograd keeps for the backward pass |
-| rotary embedding | 旋转位置编码 | position as an angle by which attention's vectors are turned |
+| rotary embedding | 旋转位置编码 | a token's position, encoded by rotating its vectors in attention |
 """
 
 # %% [markdown]
