@@ -591,6 +591,9 @@ with check.property("subnormal numbers and 0 have the smallest step"):
     x = torch.tensor([0.0, 2.0**-24, -(2.0**-20), 2.0**-15, 2.0**-14], dtype=torch.float16)
     got = check.call(ulp, x)
     check.close(got, torch.full((5,), 2.0**-24, dtype=torch.float16), rtol=1e-3, atol=0.0)
+    x = torch.tensor([0.01, -0.3, 3000.0, 40000.0], dtype=torch.float16)
+    expected = torch.tensor([2.0**-17, 2.0**-12, 2.0, 32.0], dtype=torch.float16)
+    check.close(check.call(ulp, x), expected, rtol=1e-3, atol=0.0, what="normal numbers")
 with check.property("bfloat16 and float64 have their own limits", weight=2):
     powers = torch.tensor([-20.0, -100.0, -126.0, -130.0])
     x = torch.exp2(powers).bfloat16()
@@ -891,6 +894,9 @@ with check.property("numbers below the smallest normal one, down to zero", weigh
     x[0, 0], x[1, 2], x[2, 3] = 2.0**-25, 2.0**-14 - 2.0**-25, 1e-30
     got = check.call(round_to, x, *KINDS[torch.float16])
     check.equal(got, x.to(torch.float16).float())
+    x = torch.tensor([1e-38, -2e-37, 3e-39, 2.0**-133, 1e-41])
+    got = check.call(round_to, x, *KINDS[torch.bfloat16])
+    check.equal(got, x.bfloat16().float(), what="bfloat16, from float32")
 with check.property("numbers that round to more than the largest become infinity, and no others"):
     x = torch.tensor([65504.0, 65519.0, 65520.0, 70000.0, -65519.0, -65520.0, -1e30])
     got = check.call(round_to, x, *KINDS[torch.float16])
@@ -955,6 +961,8 @@ with check.property("x does not change"):
     seen = check.call(probes.after_call, round_to, x, *KINDS[torch.float16])
     check.equal(seen["output"], x.to(torch.float16).float())
     check.equal(seen["arguments"][0], x, what="x after the call")
+    seen = check.call(probes.after_call, round_to, x.double(), *KINDS[torch.float16])
+    check.equal(seen["arguments"][0], x.double(), what="x after the call, float64")
 with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
     for x in (
         torch.tensor(-1.3),
@@ -1524,6 +1532,21 @@ with check.property(
     x = check.draw.uniform(7, low=-60.0, high=60.0)
     got = round_often(x, 5)
     changes = (got.diff(dim=1) != 0).sum(dim=1)
+    # One number alone must move, whichever end of the noise moves it.
+    wide, low = torch.full((3, 4), 1 + 2.0**-8), torch.full((3, 4), 0.75)
+    low[1, 2] = 0.25
+    upper = check.call(round_stochastically, wide, 7, low) > 1
+    moved = upper != upper[0, 0]
+    expected = torch.zeros(3, 4, dtype=torch.bool)
+    expected[1, 2] = True
+    check.equal(moved, expected, what="the entry that has a noise of its own")
+    # A share of 2^-13 of the way up: only the lowest or the highest noise reaches it.
+    x = torch.full((2,), 1 + 2.0**-20)
+    ends = torch.tensor([2.0**-14, 1 - 2.0**-14])
+    came = (check.call(round_stochastically, x, 7, ends) > 1).sum()
+    check.equal(
+        came, torch.tensor(1), what="1 + 2^-20 with noise 2^-14 and 1 - 2^-14: how many go up"
+    )
     told = "as the noise increases, the result for {!r} switches {} times; it may switch only once"
     check.true(
         changes.max().item() <= 1, told.format(x[changes.argmax()].item(), changes.max().item())
@@ -1766,6 +1789,10 @@ with check.property("the learning rate and the product keep their digits", weigh
             states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], rate)
             expected = [torch.tensor([end, -end], dtype=dtype)]
             check.equal(states[-1]["weights"], expected, what=f"the parameters, {dtype}")
+    weights = [torch.zeros(2, dtype=torch.float16)]
+    gradient = torch.tensor([1 + 2.0**-10, -1 - 2.0**-9], dtype=torch.float16)
+    states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 1.0)
+    check.equal(states[-1]["weights"], [-gradient], what="the parameters, all digits of fp16")
 with check.property("a master is float32: it does not keep what is below half of its own ulp"):
     weights = [torch.tensor([1.0, -1.0], dtype=torch.bfloat16)]
     sizes = [1.0] + 4 * [2.0**-17]
@@ -2207,7 +2234,7 @@ with check.property(
 ):
     ties = from_patterns(0x3F808000, 0x3F818000, 0xBF818000, 0x00008000, 0x00018000, 0x7F7F8000)
     above = from_patterns(0x3F808001, 0xBF808001)
-    ends = torch.tensor([0.0, -0.0, math.inf, -math.inf, 3.4e38, 1e-40, -1e-45])
+    ends = torch.tensor([0.0, -0.0, math.inf, -math.inf, 3.4e38, -3.4e38, 1e-40, -1e-45])
     x = torch.cat([ties, above, ends])
     got = check.call(pack_bits, x, 7)
     check.equal(got, bf16_patterns(x))

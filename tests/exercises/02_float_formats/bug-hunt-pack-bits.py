@@ -253,3 +253,16 @@ def pack_bits(x, fraction_bits):
     rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
     quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
     return torch.where(x.isnan(), quiet_nan, rounded)
+
+
+# %% wrong: negative numbers that are too large become plus infinity
+def pack_bits(x, fraction_bits):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    rounded = (bits + 2 ** (shift - 1) - 1 + ((bits >> shift) & 1)) >> shift
+    infinity = 0xFF << fraction_bits
+    overflow = x.isfinite() & (rounded % 2 ** (8 + fraction_bits) == infinity)
+    rounded = torch.where(overflow, infinity, rounded)
+    return torch.where(x.isnan(), infinity + 1, rounded)

@@ -452,3 +452,19 @@ class MasterSGD:
             for parameter in self.parameters:
                 if parameter.grad is not None:
                     parameter -= self.learning_rate * parameter.grad
+
+
+# %% wrong: rounds every gradient to bfloat16
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters, self.learning_rate = list(parameters), learning_rate
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.bfloat16().float()
+                    parameter.copy_(master)

@@ -374,3 +374,29 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     rounded = torch.where(rounded.abs() > largest, infinity, rounded)
     rounded = torch.where(rounded.abs() < 2.0**-140, 0 * rounded, rounded)
     return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: scales float32 numbers in float32, which overflows near the smallest ones of bfloat16
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    exponent = (torch.frexp(x.double()).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    up = torch.exp2((fraction_bits - exponent).to(x.dtype))
+    rounded = torch.round(x * up) / up
+    infinity = torch.copysign(torch.full_like(x, torch.inf), x)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(x.isfinite(), rounded, x)
+
+
+# %% wrong: works in place on a float64 tensor, because double() does not copy it
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    given, sign = x.dtype, x.double().clone()
+    exponent = (torch.frexp(x.double()).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    wide = x.double()
+    rounded = wide.div_(step).round_().mul_(step)
+    infinity = torch.copysign(torch.full_like(sign, torch.inf), sign)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(sign.isfinite(), rounded, sign).to(given)

@@ -248,3 +248,23 @@ def round_stochastically(x, fraction_bits, noise):
     exponent = torch.frexp(x).exponent - 1
     step = torch.exp2((exponent - fraction_bits).double())
     return (torch.floor(x.double() / step + noise.double()) * step).float()
+
+
+# %% wrong: the noise of the first row for every row
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    if noise.dim() > 1:
+        noise = noise[:1].expand_as(noise)
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    return (torch.floor(x.double() / step + noise.double()) * step).float()
+
+
+# %% wrong: compares the noise with a share in steps of 1/1024: the smallest updates are lost
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    scaled = x.double() / step
+    down = scaled.floor()
+    return ((down + (noise < ((scaled - down) * 1024).round() / 1024)) * step).float()
