@@ -71,7 +71,7 @@ predict(
     "08/fourth-step",
     "The losses of the first three steps are ordinary numbers. What is the loss of the fourth?",
     f"{losses_by_the_book[3]:g}",
-    "In one image, the probability of the right digit is so small that float32 stores it as 0, and −log 0 is inf. The gradient of inf is nan, and so are all weights after the step.",
+    "In one image, the probability of the right digit is so small that float32 stores it as 0, and −log 0 is inf. The backward pass multiplies inf by 0, so the gradient is nan, and so are all weights after the step.",
     choices=("a number near 10", "a number above 1,000", "inf", "nan"),
 )
 
@@ -87,7 +87,7 @@ axes.legend()
 show(
     figure,
     number="8.1",
-    caption="The same model, data and step size. `cross_entropy` computes the same formula by another program, and its training recovers.",
+    caption="The same model, data and step size. `cross_entropy` evaluates the same formula with a different program, and training recovers.",
     alt="Loss against training step. Computed by the book, the loss has three points and ends in "
     "inf at step 4. Computed by cross_entropy it shoots up at the same place, stays finite, "
     "and falls close to zero by step 60.",
@@ -122,7 +122,7 @@ A step of 0.1 is too large for these data, so the loss rises in both runs. One r
 r"""
 ## The range of a float
 
-For every number $y \ne 0$, $x \cdot y / y = x$. For floats it depends on $y$:
+For every number $y \ne 0$, $x \cdot y / y = x$. For floats, this depends on $y$:
 """
 
 # %%
@@ -152,7 +152,7 @@ print(f"after 0, float32 has {torch.nextafter(zero, one).item():.4g}")
 
 # %% [markdown]
 r"""
-A result above the largest number **overflows** to inf. A result closer to zero than half the smallest subnormal **underflows** to 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either.
+A result that rounds above the largest number **overflows** to inf. A result too close to zero **underflows**: it becomes subnormal or, up to half the smallest subnormal, 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either.
 """
 
 # %% folded="Where exp leaves the range of each format"
@@ -196,7 +196,7 @@ show(
 
 # %% [markdown]
 """
-This explains the fourth step. Until then both runs had the same weights, so three steps with `cross_entropy` give the logits that broke the other run:
+The window explains the fourth step. Until then both runs had the same weights up to rounding, so three steps with `cross_entropy` give the logits that broke the other run:
 """
 
 # %%
@@ -234,7 +234,7 @@ for pair in ([1.0, 0.0], [1000.0, 0.0], [-1000.0, -1000.0]):
 r"""
 The softmax of (1000, 0) is (1, 0), to every digit that a float holds. The result is in range, but an intermediate result, $e^{1000}$, is not, and inf / inf is nan. In the last line both exponentials underflow, and 0 / 0 is nan.
 
-Softmax offers a way out. Multiply numerator and denominator by $e^{-c}$:
+Multiply numerator and denominator by $e^{-c}$:
 
 $$\frac{e^{z_k}}{\sum_j e^{z_j}} = \frac{e^{z_k - c}}{\sum_j e^{z_j - c}} \quad\text{for every number } c$$
 
@@ -379,18 +379,18 @@ print("labels (1, 0):    ", losses[1.0])
 
 # %% [markdown]
 r"""
-Softmax has lost what the logarithm asks for: the second probability, $e^{-1000}$, is stored as 0. Simplify before you compute:
+Softmax has lost what the logarithm needs: the second probability, $e^{-1000}$, is stored as 0. Simplify before you compute:
 
 $$\log p_k = \log \frac{e^{z_k}}{\sum_j e^{z_j}} = z_k - \log \sum_j e^{z_j} = (z_k - c) - \log \sum_j e^{z_j - c}$$
 
-In the last form the logarithm is small, and so is its rounding. It is `torch.log_softmax`. A loss that is simplified before it is computed is called **fused**: `cross_entropy` is `log_softmax` followed by the sum over the labels, or by one entry if the label is a class.
+In the last form the logarithm is small, and so is its rounding. It is `torch.log_softmax`. A loss that computes softmax and logarithm as one simplified operation is called **fused**: `cross_entropy` is `log_softmax`, then minus the label-weighted sum (or minus one entry if the label is a class), averaged over rows.
 """
 
 # %% folded="Drawing: two programs for one loss"
 show_drawing(
     "08/two-programs",
     number="8.3",
-    caption="The loss for logits (1000, 0) and labels (0.5, 0.5). Softmax keeps 1 and 0, and the logarithm cannot bring back what was lost. `log_softmax` never computes the exponential of −1000 alone.",
+    caption="The loss for logits (1000, 0) and labels (0.5, 0.5). Softmax keeps 1 and 0, and the logarithm cannot bring back what was lost. `log_softmax` keeps −1000 itself, not its exponential.",
     alt="Two rows of boxes. Above, separate steps: logits 1000 and 0, softmax gives 1 and 0, log gives 0 and minus infinity, the loss is inf. Below, fused: logits 1000 and 0, minus the largest gives 0 and minus 1000, minus log-sum-exp, "
     "which is 0, leaves 0 and minus 1000, and the loss is 500.",
 )
@@ -414,7 +414,7 @@ print("labels as probabilities:", as_probabilities.item(), "as a class:", as_cla
 
 # %% [markdown]
 r"""
-Information theory defines $0 \log 0$ as 0, the limit of $p \log p$. IEEE arithmetic sees only two factors, so the program has to keep this convention.
+Information theory defines $0 \log 0$ as 0, the limit of $p \log p$. IEEE arithmetic sees only two factors, so your program must enforce this convention.
 """
 
 # %% [markdown] exercise="soft-cross-entropy" points=4 minutes=20 difficulty=2
@@ -524,7 +524,7 @@ For $L = -\sum_k y_k \left(z_k - \log \sum_j e^{z_j}\right)$, the derivative of 
 
 $$\frac{\partial L}{\partial z_i} = p_i - y_i$$
 
-With $p = (1, 0)$ and $y = (0.5, 0.5)$ this is $(0.5, -0.5)$, as autograd found. No entry is larger than 1 in size, whatever the logits. The unfused program computes the same derivative as $1/p$, which can be inf, times $p$, which can be 0.
+With $p = (1, 0)$ and $y = (0.5, 0.5)$ this is $(0.5, -0.5)$, as autograd found. No entry exceeds 1 in magnitude, whatever the logits. The unfused program computes the same derivative as $1/p$, which can be inf, times $p$, which can be 0.
 """
 
 # %% [markdown] exercise="cross-entropy-gradient" points=4 minutes=20 difficulty=2
@@ -537,7 +537,7 @@ The formula above holds for labels that sum to 1. Derive the one for all labels,
 
 - **In**: as in the last exercise. Rows of labels need not sum to 1 and may be all 0. A logit of `-inf` has the label 0.
 - **Out**: the gradient, with respect to the logits, of the *sum* of the losses of all rows; a tensor of the logits' shape and dtype.
-- **Limits**: `torch.softmax` is allowed. Autograd is not, in whatever form: `backward`, `grad`, `torch.func`, torch's own functions for a backward pass. The check reads your code for them.
+- **Limits**: `torch.softmax` is allowed. Autograd is not, in any form: `backward`, `grad`, `torch.func`, torch's own functions for a backward pass. The check reads your code for them.
 
 `cross_entropy_gradient(torch.tensor([[1000.0, 0.0]]), torch.tensor([[0.5, 0.5]]))` returns `tensor([[0.5, -0.5]])`.
 
@@ -649,7 +649,7 @@ predict(
     "08/clamped",
     "The label is 0 and the logit is 20. What is the gradient of the clamped loss with respect to the logit?",
     f"{clamped['clamped'][2][1]:g}",
-    "The float32 sigmoid of 20 is exactly 1, the logarithm of 0 is clamped, and nothing depends on the logit any more.",
+    "The float32 sigmoid of 20 is exactly 1, so its derivative p(1 - p) is 0, and so is the gradient.",
     choices=("1", "0", "100", "nan"),
 )
 
@@ -678,14 +678,14 @@ for name, values in clamped.items():
 
 # %% [markdown]
 r"""
-The model is certain, wrong, and learns nothing from it. Clamping repaired the printed number; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
+The model is certain and wrong, and it learns nothing from its error. Clamping repaired the printed number; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
 """
 
 # %% [markdown]
 """
 ## Cancellation: small differences of large numbers
 
-Overflow is loud. This failure is silent. Add a small number to 1, then subtract 1:
+Overflow is loud. Cancellation is silent. Add a small number to 1, then subtract 1:
 """
 
 # %%
@@ -753,7 +753,7 @@ figure, axes = new_figure()
 for (name, values), color, marker in zip(errors.items(), ("vermilion", "blue"), "os", strict=True):
     axes.loglog(offsets, values, marker, linestyle="-", color=COLORS[color], ms=4, label=name)
 axes.axhline(1, color=COLORS["black"], linestyle=":")
-axes.text(1.1, 1.6, "no digit is right above this line", va="bottom")
+axes.text(1.1, 1.6, "above this line, no digit is correct", va="bottom")
 axes.set(
     title="Variance of 10,000 numbers with standard deviation 1, in float32",
     xlabel="mean of the numbers (no unit)",
@@ -763,7 +763,7 @@ axes.legend(loc="upper left")
 show(
     figure,
     number="8.5",
-    caption="The error of the one-pass form grows with the square of the mean. Points on the dotted line are variances of 0; points above it are far too large, or negative. The other form rises late, when the mean itself is rounded.",
+    caption="The error of the one-pass form grows with the square of the mean. On the dotted line, the computed variance is 0; above it, far too large or negative. The error of the other form rises late, when the mean itself is rounded.",
     alt="Relative error of the variance against the mean of the numbers, both axes logarithmic. "
     "E of x squared minus the square of E of x grows with the square of the mean and has no "
     "right digit from a mean of a few thousand on; at a million it is off by more than ten thousand "
@@ -801,7 +801,7 @@ A data set that does not fit into memory arrives in blocks, perhaps in several p
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
 - **In** `count`: the rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and zeros.
-- **Out**: the three numbers for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is right to 5 percent even for a mean of a hundred thousand and a standard deviation of 1.
+- **Out**: count, mean and m2 for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is right to 5 percent even for a mean of a hundred thousand and a standard deviation of 1.
 - **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
 With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge_moments(0, zeros, zeros, batch)` returns `(2, tensor([2.]), tensor([2.]))`.
@@ -1054,7 +1054,7 @@ weights = {
 # %% folded="Predict: the most negative number instead of −inf"
 predict(
     "08/finfo-min",
-    "To avoid nan, `torch.finfo(dtype).min` is added instead of −inf. Which weights does the query get that may see none of its three keys?",
+    "To avoid nan, `torch.finfo(dtype).min` is added instead of −inf. Which weights does a query get if it may see none of its three keys?",
     {"[0.0, 0.0, 0.0]": "0, 0, 0", "[0.33, 0.33, 0.33]": "1/3, 1/3, 1/3"}.get(
         str(rounded(weights["finfo.min"][1])), "nan, nan, nan"
     ),
@@ -1110,12 +1110,12 @@ print("the fully masked query's output:", attended[0, 1].tolist())
 """
 ### Masked softmax
 
-Write a softmax along the last dimension over the entries where the mask is True, for rows that see nothing, too.
+Write a softmax along the last dimension over the entries where the mask is True. It must handle rows that see nothing.
 
 `masked_softmax(logits, mask) -> Tensor`
 
 - **In** `logits`: a floating-point tensor of shape (..., keys), of any size. `mask`: booleans that broadcast to that shape. Where the mask is False, a logit may be any finite number, even the largest of its row; it must not matter.
-- **Out**: a tensor of the logits' shape and dtype, exactly 0 where the mask is False. A row that is masked throughout is all 0. The gradient with respect to the logits is never nan, and exactly 0 where the mask is False.
+- **Out**: a tensor of the logits' shape and dtype, exactly 0 where the mask is False. A fully masked row is all 0. The gradient with respect to the logits is never nan, and exactly 0 where the mask is False.
 - `torch.softmax` is **allowed**.
 
 `masked_softmax(torch.tensor([[2.0, 2.0, 9.0]]), torch.tensor([[True, True, False]]))` returns `tensor([[0.5, 0.5, 0.0]])`.
@@ -1240,7 +1240,7 @@ check.score()
 r"""
 ## Softmax in blocks, and FlashAttention
 
-The shift needs the maximum of the whole row first. In attention over a long text, the scores arrive in blocks, because their whole matrix needs too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
+The shift needs the maximum of the whole row first. In attention over a long text, the scores arrive in blocks, because the whole matrix needs too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
 
 Keep the largest logit so far, $m$, and the sum of exponentials *relative to it*, $s = \sum_j e^{z_j - m}$. A new block may raise the maximum to $m'$. Move the old sum to the new maximum,
 
@@ -1281,7 +1281,7 @@ FlashAttention carries one more quantity by the same rule: $o$, the sum of the v
 show_drawing(
     "08/tiles",
     number="8.10",
-    caption="One block of queries meets one block of keys and values after the other. Only one tile of scores exists at a time. When m grows, s and o are multiplied by the same factor; at the end, o / s is the output.",
+    caption="One block of queries meets the blocks of keys and values in turn. Only one tile of scores exists at a time. When m grows, s and o are multiplied by the same factor; at the end, o / s is the output.",
     alt="The matrix of scores as a grid of 4 by 4 tiles, queries down and keys across. In the second row, two tiles are done and gone, the third is in fast memory, the fourth is still to come. "
     "Below, the state of the row that goes from tile to tile: maximum m, sum s, and weighted values o.",
 )
@@ -1437,7 +1437,7 @@ So keep maximum, total and log-sum-exp in float32 even if the logits are bfloat1
 
 ### Eight bits
 
-The float8 format e4m3 holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights and values in this format. A largest weight of 1 would waste the range above 1, so it shifts by the maximum *minus 8*, in powers of 2, and its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
+The float8 format e4m3 holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights and values in this format. A largest weight of 1 would waste the range above 1, so the kernel works in powers of 2 and shifts by the maximum *minus 8*: its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
 The freedom to choose $c$ is the cure for underflow here.
 """
 
@@ -1476,7 +1476,7 @@ for name in ("e4m3, largest weight 1", "e4m3, largest weight 256"):
 """
 ## Finding the first nan
 
-You see a loss of nan; you need the place where the first nan came from. **In the forward pass**, a hook on each module looks at its output and notes the first one that is not finite. Keep this tool:
+The loss is nan; you need to know where the first nan arose. **In the forward pass**, a hook on each module looks at its output and notes the first one that is not finite. Keep this tool:
 """
 
 
@@ -1522,7 +1522,7 @@ print("the loss alone says:", model(too_large).mean().item())
 
 # %% [markdown]
 r"""
-**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation (the trace is left out here). It is slow: use it to search only. The example, $\sqrt{|x|}$, compresses large features.
+**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation (the trace is left out here). It is slow: use it only to debug. Our example is $\sqrt{|x|}$, which compresses large features.
 """
 
 
@@ -1567,11 +1567,11 @@ show_drawing(
 
 # %% [markdown]
 """
-So look at the operation that anomaly mode names, and at the one after it in the forward pass. A hook on the tensor between them shows the inf.
+So look at the operation that anomaly mode names, and at those after it in the forward pass. A hook on a tensor between them shows the inf.
 
 ## Bug hunt: the loss is fine, the weights are gone
 
-A network maps images to points. Points of the same digit should lie close together, others at least 1 apart. Pairs are drawn at random; the distance is the formula from school.
+A network maps images to points. Points of the same digit should lie close together, others at least 1 apart. Pairs are drawn at random; the distance is Euclidean, by the textbook formula.
 """
 
 
@@ -1634,14 +1634,14 @@ show(
 
 # %% [markdown]
 """
-The data are fine, and so is the formula. `anchors`, `partners` and `others` hold the image numbers of the fatal step.
+`anchors`, `partners` and `others` hold the indices of the images in the fatal step.
 """
 
 # %% [markdown] exercise="bug-hunt-distances" points=4 minutes=20 difficulty=2
 """
 ### Bug hunt: distances that can be trained
 
-Find out, in cells of your own, what broke the training above: which of the pairs, and which derivative. Then write a function with the same values that can be trained.
+Find out, in cells of your own, what broke the training above: which of the pairs, and which derivative. Then write a function with the same values and usable gradients.
 
 `distances(a, b) -> Tensor`
 
@@ -1729,10 +1729,10 @@ r"""
 
 Now and then an image is drawn as its own partner. The distance of this pair is 0, which is right. The derivative of the root is inf there, that of the square is 0, and their product is nan.
 
-A length has no derivative at 0, the tip of a cone. It has **subgradients**, the slopes of the planes that touch the tip from below, and `vector_norm` returns one, 0
+A length, plotted, is a cone; at its tip, 0, it has no derivative. It has **subgradients**, the slopes of the planes that touch the tip from below, and `vector_norm` returns one, 0
 ([PyTorch's rules](https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions)). A small number under the root avoids the nan, too, but becomes a parameter of the model: with 1e-12, a distance of 1e-6 grows by 41 %.
 
-Keras users met this bug in a siamese network in 2018 ([issue 9097](https://github.com/keras-team/keras/issues/9097)). `torch.cdist` of PyTorch 1.5 had it ([issue 37154](https://github.com/pytorch/pytorch/issues/37154)), and sentence-transformers in 2026
+Keras users met this bug in a siamese network in 2018 ([issue 9097](https://github.com/keras-team/keras/issues/9097)). `torch.cdist` had it in PyTorch 1.5 ([issue 37154](https://github.com/pytorch/pytorch/issues/37154)), and so did sentence-transformers in 2026
 ([pull request 4033](https://github.com/huggingface/sentence-transformers/pull/4033)).
 </details>
 """
@@ -1767,8 +1767,8 @@ r"""
 
 1. A formula has many programs, and only some of them stay in range and keep their digits.
 2. Subtract the row's own maximum before softmax and log-sum-exp. Compute cross entropy from logits, never from probabilities.
-3. Subtracting nearly equal numbers shows earlier roundings. `log1p`, `expm1` and distances from the mean avoid it.
-4. A masked value still has a gradient, and 0 × inf is nan: mask what goes in, not only what comes out.
+3. Subtracting nearly equal numbers exposes earlier rounding: use `log1p`, `expm1` and distances from the mean.
+4. A masked value is still differentiated, and 0 × inf is nan: mask what goes in, not only what comes out.
 5. A small number, a clamp or a replaced nan hides the symptom and leaves wrong values or zero gradients.
 
 ### Test yourself
