@@ -28,9 +28,9 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-from classroom import exercises_of, solved, to_bytes, without_demos
+from classroom import exercises_behind, exercises_of, solved, stubs, to_bytes, without_demos
 from course_files import EXERCISES as ALL_EXERCISES
-from course_files import find_cell, release
+from course_files import find_cell
 from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.verdicts import Verdict
@@ -145,7 +145,7 @@ def with_code(exercise: str, code: str, stray: str = "") -> NotebookNode:
         stray: "before" or "after" the right solution if the code stands in a cell of its own.
     """
     chapter = EXERCISES[exercise].chapter
-    codes = {name: find_cell(release(chapter), name).source for name in left_blank(exercise)}
+    codes = stubs(chapter, left_blank(exercise))
     if not stray:
         return without_demos(solved(chapter, codes | {exercise: code}))
     notebook = without_demos(solved(chapter, codes))
@@ -156,11 +156,8 @@ def with_code(exercise: str, code: str, stray: str = "") -> NotebookNode:
 
 def left_blank(exercise: str) -> list[str]:
     """Return the exercises that stay stubs where ``exercise`` is attacked."""
-    chapter = EXERCISES[exercise].chapter
-    if chapter == CHAPTER:
-        return []
-    names = [each.name for each in exercises_of(chapter)]
-    return names[names.index(exercise) + 1 :]
+    attacked = EXERCISES[exercise]
+    return [] if attacked.chapter == CHAPTER else exercises_behind(attacked)
 
 
 @cache

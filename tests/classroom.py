@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -98,6 +98,19 @@ def solved(chapter: str, replaced: Mapping[str, str] | None = None) -> NotebookN
         cell = find_cell(notebook, exercise.name)
         cell.source = (replaced or {}).get(exercise.name, reference)
     return notebook
+
+
+def exercises_behind(exercise: Exercise) -> list[str]:
+    """Return the names of the exercises of its chapter that come after ``exercise``: it stands on
+    none of these.
+    """
+    names = [each.name for each in exercises_of(exercise.chapter)]
+    return names[names.index(exercise.name) + 1 :]
+
+
+def stubs(chapter: str, names: Iterable[str]) -> dict[str, str]:
+    """Return the code of exercises as it is handed out, by name."""
+    return {name: find_cell(release(chapter), name).source for name in names}
 
 
 def without_demos(notebook: NotebookNode) -> NotebookNode:

@@ -8,12 +8,10 @@ from itertools import zip_longest
 
 import pytest
 import repeats
-from classroom import exercises_of, solved, to_bytes, without_demos
+from classroom import exercises_behind, exercises_of, solved, stubs, to_bytes, without_demos
 from course_files import (
     EXERCISES,
     Variant,
-    find_cell,
-    release,
     run_exercise,
     variants,
 )
@@ -62,7 +60,7 @@ def test_every_solution_gets_what_its_own_test_gives(
     # Where an exercise has no solution left for this round, it stays a stub: that is fast.
     idle = [e.name for e in exercises_of(chapter) if e.name not in given]
     with known_points.same_inputs():
-        results = judge(registered(chapter), together, stubs=idle)
+        results = judge(registered(chapter), together, blank=idle)
         assert {name: results[name].points for name in idle} == dict.fromkeys(idle, 0.0)
         for exercise in (e for e in exercises_of(chapter) if e.name in given):
             variant = given[exercise.name]
@@ -80,11 +78,10 @@ def judge_alone(
     """Judge one solution behind the references; return its result, and the points that it has
     nearly always: others are its own luck, which has to be rare.
     """
-    exercises = [e.name for e in exercises_of(exercise.chapter)]
-    behind = exercises[exercises.index(exercise.name) + 1 :]  # it stands on none of these
+    behind = exercises_behind(exercise)
     points = Counter([expected])
     for _ in range(1 if variant.right else LUCKLESS_TRIES):
-        result = judge(assignment, [variant], stubs=behind)[exercise.name]
+        result = judge(assignment, [variant], blank=behind)[exercise.name]
         points[result.points] += 1
         if result.points == expected:
             break
@@ -176,10 +173,9 @@ def has_time(took: Counter[str], longest: dict[str, float]) -> bool:
 
 
 def judge(
-    assignment: Assignment, replaced: list[Variant], stubs: Sequence[str] = ()
+    assignment: Assignment, replaced: list[Variant], blank: Sequence[str] = ()
 ) -> dict[str, ExerciseResult]:
-    blank = {name: find_cell(release(assignment.name), name).source for name in stubs}
-    codes = blank | {variant.exercise: variant.code for variant in replaced}
+    codes = stubs(assignment.name, blank) | {variant.exercise: variant.code for variant in replaced}
     notebook = without_demos(solved(assignment.name, codes))
     judged = judge_submission(to_bytes(notebook), assignment, Settings())
     return {result.name: result for result in judged.exercises}
