@@ -26,6 +26,7 @@ _MODULES = {
     "explore_bits": "explorables.bits",
     "explore_logits": "explorables.logits",
     "explore_norms": "explorables.norms",
+    "explore_scaler": "explorables.scaler",
     "explore_segments": "explorables.segments",
     "explore_steps": "explorables.steps",
     "explore_surface": "explorables.surface",
