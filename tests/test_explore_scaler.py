@@ -123,7 +123,9 @@ def test_steps_and_scale_by_mouse_touch_and_keyboard(page) -> None:
 def test_outside_a_notebook_three_lines_tell_it(capsys: pytest.CaptureFixture) -> None:
     explore_scaler(21, 4, ".")
     first, second, third = capsys.readouterr().out.splitlines()
-    assert first == "Step 1, scale 2^21: inf, so the step is skipped and the scale is halved to 2^20."
+    assert (
+        first == "Step 1, scale 2^21: inf, so the step is skipped and the scale is halved to 2^20."
+    )
     assert second.startswith("Made: 0 of 1 steps; over all steps, 0 %")
     assert third.startswith("The next step at 2^20: 0 % become 0,")
 

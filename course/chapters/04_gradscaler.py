@@ -2,15 +2,7 @@
 """
 # 04 · GradScaler
 
-After this chapter you can
-
-- say which gradients float16 loses, from a histogram of their exponents, and choose a scale that saves them;
-- write a gradient scaler whose scale, skipped steps and weights are those of `torch.amp.GradScaler`;
-- clip, log and schedule in the right order when steps are scaled and sometimes skipped;
-- name the cause of a nan in mixed-precision training, and say whether a scaler cures it.
-
-**Time**: 60 minutes to read and run, 130 for the six exercises.
-**Know before**: float formats (chapter 02), autocast (chapter 03).
+A loaded plate bends by up to three millimeters, and a network learns how far each of its points moves. The same network trains in float32 and, in an autocast region, in float16. No exception, no nan and no warning tells the two runs apart.
 
 **中文**: 本章讲梯度缩放：float16 梯度下溢、静态与动态损失缩放、GradScaler 状态机、先反缩放再裁剪、跳过的优化步与学习率调度，以及 nan 的三种成因与诊断。
 """
@@ -22,27 +14,31 @@ import warnings
 import torch
 from torch.nn import functional
 
-from helpers import COLORS, Check, digits, failing, hint, new_figure, play, probes, progress, show
+from helpers import (
+    COLORS,
+    Check,
+    digits,
+    explore_scaler,
+    failing,
+    hint,
+    new_figure,
+    play,
+    predict,
+    predictions,
+    probes,
+    progress,
+    show,
+    show_drawing,
+)
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
-# %% [markdown]
-r"""
-## The plate that stops bending
-
-A plate is loaded and bends by up to three millimeters. A network gets the two coordinates of a point and
-is to tell by how many meters the point moves. Its output is multiplied by 0.003, so that inside it deals with
-numbers near 1. The loss is the mean squared error, in square meters.
-
-Training runs in an autocast region with float16, as chapter 03 has it: weights in float32, products in 16 bits,
-the loss in float32, `backward` outside of the region. Everything is done right.
-"""
-
-# %%
+# %% folded="The plate, its model, and the autocast region"
 SIDE, UNIT = 24, 0.003
 line = torch.linspace(-1, 1, SIDE, device=device)
 points = torch.stack(torch.meshgrid(line, line, indexing="ij"), dim=-1).reshape(-1, 2)
 bend = UNIT * torch.sin(math.pi * points[:, :1]) * torch.cos(math.pi / 2 * points[:, 1:])
+flat_error = bend.square().mean().item()  # that of a plate that does not bend
 
 
 def make_plate_model():
@@ -55,57 +51,58 @@ def plate_error(outputs, targets):
     return functional.mse_loss(UNIT * outputs.float(), targets)
 
 
-def train_plate(lower=None, scale=1.0, steps=120):
-    """Train, in a region if ``lower`` names its dtype; return the errors and the last gradients.
+def autocast_to(lower):
+    """Return an autocast region that casts to ``lower``; no region if None."""
+    return torch.autocast(device, dtype=lower or torch.float16, enabled=lower is not None)
 
-    An error of 1 is that of a plate that does not bend at all.
-    """
+
+def gradient_of(model):
+    return torch.cat([weight.grad.flatten() for weight in model.parameters()])
+
+
+# %%
+def train_plate(lower=None, scale=1.0, steps=120):
     model = make_plate_model()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     errors = []
     for _ in range(steps):
-        with torch.autocast(device, dtype=lower or torch.float16, enabled=lower is not None):
+        with autocast_to(lower):
             loss = plate_error(model(points), bend)
         optimizer.zero_grad()
         (scale * loss).backward()
         for weight in model.parameters():
             weight.grad /= scale
         optimizer.step()
-        errors.append(loss.item() / bend.square().mean().item())
-    return errors, torch.cat([weight.grad.flatten() for weight in model.parameters()])
+        errors.append(loss.item() / flat_error)
+    return errors, gradient_of(model)
 
 
+# %% folded="Three runs"
 errors_float32, gradients_float32 = train_plate()
 errors_float16, gradients_float16 = train_plate(lower=torch.float16)
-for name, errors, gradients in (
-    ("float32", errors_float32, gradients_float32),
-    ("float16", errors_float16, gradients_float16),
-):
-    print(
-        f"{name}: the error goes from {errors[0]:.1f} to {errors[-1]:.2f};",
-        f"gradients that are 0 in the last step: {(gradients == 0).double().mean().item():.0%}",
-    )
-
-# %% [markdown]
-"""
-No nan, no warning. The float16 run learns a little and then stands still, because **every single gradient is
-0**. In float32 not one of them is.
-
-Now the same float16 run with two changes. The loss is multiplied by 65536 before `backward`. The gradients of
-the weights are divided by 65536 before the step.
-"""
-
-# %%
 errors_scaled, gradients_scaled = train_plate(lower=torch.float16, scale=65536.0)
-print(f"float16, scaled: the error goes from {errors_scaled[0]:.1f} to {errors_scaled[-1]:.2f}")
+zeros_float32, zeros_float16 = (
+    100 * (gradients == 0).double().mean().item()
+    for gradients in (gradients_float32, gradients_float16)
+)
 
-# %% folded="Plot: Learning how a plate bends"
+# %% folded="Predict: gradients that are 0"
+predict(
+    "04/zeros",
+    "The float16 run learns a little and stops. In its last step, what share of the gradients is exactly 0?",
+    zeros_float16,
+    "The loss is a mean of squared meters, so its gradients lie below the smallest number of float16.",
+    between=(0, 100),
+    unit="%",
+)
+
+# %% folded="Figure 4.1: learning how a plate bends"
 figure, axes = new_figure()
 steps = range(1, len(errors_float32) + 1)
 axes.semilogy(steps, errors_float32, label="float32", linewidth=5, alpha=0.35)
 axes.semilogy(steps, errors_float16, color=COLORS["vermilion"], label="float16")
 axes.semilogy(
-    steps, errors_scaled, "--", color=COLORS["black"], label="float16, loss scaled by 65536"
+    steps, errors_scaled, "--", color=COLORS["black"], label="float16, loss scaled by 65,536"
 )
 axes.set(
     title="Learning how a plate bends", xlabel="training step", ylabel="error (flat plate = 1)"
@@ -113,38 +110,48 @@ axes.set(
 axes.legend()
 show(
     figure,
+    number="4.1",
+    caption="Training in float16 stops. It follows float32 if the loss is multiplied by 65,536 before the backward pass and the gradients are divided by 65,536 after it.",
     alt="Error against training step, logarithmic. In float32 it falls from 1.2 to about 0.02. In float16 "
     "it falls to about 0.7 and stays there on a level line. In float16 with the loss scaled it lies on the "
     "float32 curve.",
 )
 
+# %%
+print(f"gradients that are 0: float32 {zeros_float32:.0f} %, float16 {zeros_float16:.0f} %")
+for name, errors in (("float16", errors_float16), ("scaled", errors_scaled)):
+    print(f"{name}: the error falls from {errors[0]:.1f} to {errors[-1]:.2f}")
+
 # %% [markdown]
 """
-The dashed curve lies on that of float32. Nothing else was changed. (Millimeters instead of meters would have
-saved the gradients, too: then the loss is a million times larger. That *is* a scale of the loss, chosen by hand. But nobody
-divides by it afterwards, and all that depends on the size of a gradient, such as a learning rate, would have to follow.)
+The factor is the **loss scale**, and this chapter is about it: what it does, how large it should be, what adapts it during training, and what it breaks in the lines around it.
 
-This chapter is about that factor: what it does, how large it should be, who changes it during
-training, and what it breaks in the lines around it.
+> **After this chapter, you will be able to**
+>
+> - say which gradients float16 loses, from a histogram of their exponents, and choose a scale that saves them;
+> - write a gradient scaler whose scale and skipped steps are those of `torch.amp.GradScaler`;
+> - clip, log and schedule in the right order when steps are scaled and sometimes skipped;
+> - name the cause of a nan in mixed-precision training, and say whether a scaler cures it.
+>
+> **Time**: 60 minutes to read and run, 130 for the six exercises.
+>
+> **Prerequisites**: float formats (chapter 02), autocast (chapter 03).
 """
 
 # %% [markdown]
 r"""
 ## Where the gradients are
 
-Take the exponents. A number $g$ has the exponent $e$ if $2^e \le |g| < 2^{e+1}$. Float16 does four things to it
-(chapter 02):
+A number $g$ has the exponent $e$ if $2^e \le |g| < 2^{e+1}$. Float16 treats it in one of four ways (chapter 02):
 
 | exponent | what float16 makes of the number |
 | --- | --- |
 | 16 and more | inf |
-| -14 to 15 | a normal number with 11 digits in base 2 (the last ones in 15, from 65520 on, become inf) |
-| -25 to -15 | a *subnormal* number: fewer digits, down to one ($2^{-25}$ itself becomes 0) |
-| below -25 | 0 |
+| -14 to 15 | a **normal** number with 11 binary digits (from 65,520 on, inf) |
+| -25 to -15 | a **subnormal** number with fewer digits ($2^{-25}$ itself becomes 0) |
+| below -25 | 0: **gradient underflow** |
 
-Which numbers are stored in 16 bits? Two kinds. The gradients of the *activations*, which travel back from layer to layer. And the
-gradient of each weight's float16 copy: it becomes float32 only after it was computed, which is too late for a 0 or an inf. The
-figure shows the first kind, for the first step of the plate, computed in float32, so that nothing is lost.
+An autocast region stores two kinds of gradients in float16: those of the activations, and those of the float16 copies of the weights. The latter are cast to float32 only after they were computed, which is too late for a 0 or an inf.
 """
 
 # %% tags=["needed"]
@@ -158,7 +165,7 @@ def count_exponents(numbers):
     return dict(zip(exponents.tolist(), counts.tolist(), strict=True))
 
 
-# %%
+# %% folded="Measuring tool: activation_gradients"
 def activation_gradients(model, loss_function, inputs, targets, scale=1.0, lower=None):
     """Return the gradients of the outputs of all linear layers, one after another, in one tensor."""
     outputs = []
@@ -167,7 +174,7 @@ def activation_gradients(model, loss_function, inputs, targets, scale=1.0, lower
         for layer in model.modules()
         if isinstance(layer, torch.nn.Linear)
     ]
-    with torch.autocast(device, dtype=lower or torch.float16, enabled=lower is not None):
+    with autocast_to(lower):
         loss = loss_function(model(inputs), targets)
     for handle in handles:
         handle.remove()
@@ -199,21 +206,23 @@ def draw_exponents(axes, counts, scale_exponent=0):
     axes.axvspan(FIRST_KEPT - 0.5, FIRST_NORMAL - 0.5, color=COLORS["orange"], alpha=0.12)
     axes.set_xlim(-52, 26)
     axes.legend(loc="upper right", fontsize=9)
+    axes.set(xlabel="exponent (base 2)", ylabel="gradients")
 
 
 # %%
 plate_gradients = activation_gradients(make_plate_model(), plate_error, points, bend)
 plate_counts = count_exponents(plate_gradients)
-lost = plate_gradients.half() == 0
-print(f"gradients of activations: {plate_gradients.numel()}")
-print(f"of them are not 0 in float16: {(~lost).sum().item()}")
+kept = (plate_gradients.half() != 0).sum().item()
+print(f"{kept} of {plate_gradients.numel()} activation gradients are not 0 in float16")
 
-# %% folded="Plot: Gradients of the plate"
+# %% folded="Figure 4.2: gradients of the plate"
 figure, axes = new_figure()
 draw_exponents(axes, plate_counts)
-axes.set(title="Gradients of the plate", xlabel="exponent (base 2)", ylabel="gradients")
+axes.set(title="Gradients of the plate")
 show(
     figure,
+    number="4.2",
+    caption="The activation gradients of the first step, computed in float32. Float16 makes nearly all of them 0; its normal numbers (blue background) stay unused.",
     alt="Histogram of the exponents of the plate's gradients. It has its peak near minus 31 and reaches from "
     "about minus 45 to minus 25. Nearly all of it lies below minus 25, where float16 has only 0. The range of "
     "subnormal numbers, from minus 25, holds only a few dozen, and that of normal numbers, from minus 14 to 15, is empty.",
@@ -221,15 +230,11 @@ show(
 
 # %% [markdown]
 r"""
-The blue range, all the normal numbers that float16 has, is empty, and the orange one nearly so. A few dozen of the largest
-gradients are just kept; they moved the network in its first steps. The gradients are small for a reason that has
-nothing to do with the network: the loss is a mean over 576 points, and its unit is the square meter.
+The gradients are small for reasons that have nothing to do with the network: the loss is a mean over 576 points, in square meters. In millimeters it would be a million times larger, which is a loss scale, too, but one that no later line divides out.
 
 ### What scaling moves
 
-A derivative is linear. If the loss is multiplied by $S$, every gradient on the way back is multiplied by $S$, by
-the chain rule. With $S = 2^k$ every exponent grows by $k$, and nothing else happens: the histogram moves to the
-right by $k$ bins.
+A derivative is linear. If the loss is multiplied by $S = 2^k$, the chain rule multiplies every gradient by $S$, and every exponent grows by $k$:
 """
 
 # %%
@@ -244,14 +249,24 @@ print("after the division nothing has changed:", torch.equal(scaled / 2.0**16, p
 
 # %% [markdown]
 """
-Equal to the last bit: a power of two changes the exponent and leaves the digits alone. That is why one takes powers of
-two for scales.
-
-You can read that scaling "gives the fraction more bits", and so lowers the machine epsilon. It does not. Look at the error of
-rounding a number to float16, relative to the number:
+These are equal to the last bit: a power of two changes the exponent and leaves the digits alone. Does a scale add digits, too?
 """
 
-# %% folded="Plot: What float16 does to a number"
+# %% folded="A gradient of 3e-4, in float16 and scaled"
+gradient = torch.tensor(3e-4, dtype=torch.float64)
+rounded = [(gradient * scale).half().double() / scale for scale in (1.0, 1024.0)]
+gained = "stays the same" if rounded[0] == rounded[1] else "becomes smaller"
+
+# %% folded="Predict: the digits of a scaled gradient"
+predict(
+    "04/digits",
+    "A gradient of 3e-4 is scaled by 1024 before it is rounded to float16. What becomes of its rounding error, once the scale is divided out?",
+    gained,
+    "3e-4 is a normal number with and without the scale, and all normal numbers have 11 digits.",
+    choices=("becomes smaller", "stays the same", "becomes larger"),
+)
+
+# %% folded="Figure 4.3: what float16 does to a number"
 sizes = torch.logspace(-28, 16, 1400, base=2.0, dtype=torch.float64)
 relative = ((sizes.half().double() - sizes) / sizes).abs()
 figure, axes = new_figure(height=3.0)
@@ -269,6 +284,8 @@ axes.set(
 axes.legend(fontsize=9)
 show(
     figure,
+    number="4.3",
+    caption="Relative rounding error of float16. Right of the dotted line it has the same ceiling everywhere: a scale gains digits only for numbers that were subnormal, and saves only numbers that were 0.",
     alt="Relative rounding error against the size of the number. From 2 to the minus 14 up to 65504 it stays "
     "below 2 to the minus 11 everywhere. Below, it grows as the number shrinks, and reaches 1, all of the "
     "number, at 2 to the minus 25.",
@@ -276,22 +293,15 @@ show(
 
 # %% [markdown]
 """
-To the right of the dotted line the error has the same ceiling everywhere. **A scale gains digits only for numbers that were
-subnormal, and saves only those that were 0.** For a number that was normal before and is normal after, it does nothing.
-
-On the other side a scale can do harm. Slide it:
+So no scale lowers the machine epsilon. A scale that is too large does harm, because the largest gradients overflow. Move it:
 """
 
 
-# %% tags=["nbval-ignore-output"] folded="Plot: the gradients of the plate, scaled"
+# %% tags=["nbval-ignore-output"] folded="Figure 4.4: the gradients of the plate, scaled"
 def draw_scale(k):
     figure, axes = new_figure()
     draw_exponents(axes, plate_counts, scale_exponent=int(k))
-    axes.set(
-        title=f"Gradients of the plate, scaled by 2^{int(k)}",
-        xlabel="exponent (base 2)",
-        ylabel="gradients",
-    )
+    axes.set(title=f"Gradients of the plate, scaled by 2^{int(k)}")
     return figure
 
 
@@ -300,36 +310,31 @@ play(
     label="exponent of the scale",
     values=[0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44],
     start=16,
+    number="4.4",
+    caption="At 2^16, two thirds of the plate's gradients are still subnormal, and the training of Figure 4.1 did not suffer. From 2^24 nearly all are normal; at 2^44 the largest become inf.",
     alt="The histogram moved by 16 bins to the right. Two thirds of it are now subnormal numbers of float16, one third is "
     "normal, and next to nothing is 0.",
 )
-
-# %% [markdown]
-"""
-At 2^16, the scale of the run above, two thirds are still subnormal: they have fewer digits, and the training did not mind. From about 2^24 on
-nearly everything is normal. At 2^44 the right end has fallen off: those gradients become inf. In between
-there is room, and inside this room it does not matter which scale you take.
-"""
 
 # %% [markdown] exercise="best-scale" points=4 minutes=15 difficulty=1
 r"""
 ### The best static scale for a histogram
 
-Write `best_scale(counts, headroom)`: the best scale $2^k$, with an integer $k$, for float16.
+A **static loss scale** is chosen once. Choose the best $2^k$ for float16, with an integer $k$ from -80 to 80.
 
-- **In**: `counts`, a dict from exponents to how many gradients have them, as `count_exponents` returns it. A count may
-  be 0: such a bin is empty. At least one bin is not. `headroom`, an integer of 0 or more: so many times may the gradients still double during the
-  training.
-- **Out**: the scale, a Python float.
-- *Safe*: a gradient of exponent $e$ gets $e + k$. With the headroom added, it stays **below 15** (`FIRST_UNSAFE`): from 15 on
-  it may become inf. Only safe scales count.
-- Of the safe scales take those with the fewest gradients that become 0, which have $e + k$ below -25 (`FIRST_KEPT`).
-- Of these take those with the fewest subnormal ones ($e + k$ from -25 to -15).
-- Of these take the one whose $k$ is closest to 0. No $k$ beyond 80 or -80 is needed.
+`best_scale(counts, headroom) -> float`
+
+- **In** `counts`: a dict from exponents to numbers of gradients, as `count_exponents` returns it. A count of 0 means an empty bin; at least one bin is not empty. `headroom`: an integer of 0 or more, the number of times that the gradients may still double.
+- **Out**: the scale. A gradient of exponent $e$ gets the exponent $e + k$. A scale is *safe* if $e + k$ plus the headroom stays **below** 15 (`FIRST_UNSAFE`) for every gradient.
+  1. Of the safe scales, keep those with the fewest gradients that become 0: $e + k$ below -25 (`FIRST_KEPT`).
+  2. Of these, keep those with the fewest subnormal gradients: $e + k$ from -25 to -15.
+  3. Of these, return the one whose $k$ is closest to 0.
+
+`best_scale({-20: 5, -16: 9}, 0)` returns `64.0`: with $k = 6$, the smallest gradients have the exponent -14 and are normal.
 
 <!-- hint: For one given k, how many gradients become 0, and how many are subnormal? Is that k safe? -->
-<!-- hint: Try all k from -80 to 80. Throw away those that are not safe, and compare the rest by three numbers, the first of which decides unless it is equal. -->
-<!-- hint: Python compares tuples just so. `min` over the safe k, with a key that returns (zeros, subnormals, abs(k)), is the exponent; empty bins are left out of everything. -->
+<!-- hint: Try all k from -80 to 80. Discard those that are not safe, and compare the rest by three numbers, of which the first decides unless it is equal. -->
+<!-- hint: Python compares tuples in this way. `min` over the safe k, with a key that returns (zeros, subnormals, abs(k)), is the exponent; ignore empty bins everywhere. -->
 """
 
 
@@ -413,62 +418,31 @@ check.score()
 
 # %% [markdown]
 r"""
-## A scale that looks after itself
+## Dynamic loss scaling
 
-A static scale has two weaknesses. Somebody must look at a histogram. And gradients change: how far does the plate's histogram wander
-during a training? (In float32 again, the largest gradient of all layers in each step.)
+A static scale needs somebody who looks at a histogram, and gradients change during training. A **dynamic loss scale** follows them by two rules:
+
+- **inf or nan in a gradient**: skip this step, and halve the scale;
+- **no inf for 2,000 steps in a row**: double the scale, because there may be room.
+
+It never looks at a histogram. It finds the upper end of the range by overflowing, and pays with a skipped step. A **gradient scaler** applies these rules, and PyTorch's is `torch.amp.GradScaler`, with the settings `init_scale=2**16`, `growth_factor=2.0`, `backoff_factor=0.5`, `growth_interval=2000`.
 """
 
-
-# %%
-def largest_exponents(steps=120):
-    model = make_plate_model()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    found = []
-    for _ in range(steps):
-        gradients = activation_gradients(model, plate_error, points, bend)
-        found.append(max(count_exponents(gradients)))
-        optimizer.zero_grad()
-        plate_error(model(points), bend).backward()
-        optimizer.step()
-    return found
-
-
-wandering = largest_exponents()
-print(f"exponent of the largest gradient: {wandering[0]} at first, {wandering[-1]} at the end")
+# %% folded="Figure 4.5: the lines that a scaler adds to a training step"
+show_drawing(
+    "04/step",
+    number="4.5",
+    caption="One training step with a scaler at the scale S; the scaler adds or changes the blue lines. `unscale_` is optional: `step` calls it unless it was called since the last `update`.",
+    alt="The lines of a training step in order. zero_grad: grad is None. The loss in float32. Blue: scaler.scale(loss).backward(): grad holds S times the gradient. Blue: scaler.unscale_: grad holds the gradient, inf or nan is recorded. "
+    "Clip or log the norm: grad is shorter. Blue: scaler.step: the weights have moved, or the step is skipped. Blue: scaler.update: S is set for the next step.",
+)
 
 # %% [markdown]
-r"""
-It has become several times smaller, and that in 120 steps of a toy. So let the scale follow, by two rules:
-
-- **inf or nan in a gradient**: the scale was too large, perhaps. Throw this step away, and halve the scale.
-- **no inf for 2000 steps in a row**: there may be room. Double the scale.
-
-This is *dynamic* loss scaling. It never looks at a histogram. It finds the right end of the room by bumping into it, and pays with a
-lost step each time. `torch.amp.GradScaler` does it:
-
-| call | what it does |
-| --- | --- |
-| `scaler.scale(loss)` | returns the loss times the scale |
-| `scaler.unscale_(optimizer)` | notes whether one of the optimizer's gradients holds an inf or a nan, and divides them by the scale, in place |
-| `scaler.step(optimizer)` | does that, unless it was done since the last update; then calls `optimizer.step()`, or leaves it out if there was an inf or a nan |
-| `scaler.update()` | once at the end of the iteration: sets the scale for the next one |
-
-Its settings are `init_scale=2**16`, `growth_factor=2.0`, `backoff_factor=0.5`, `growth_interval=2000`. The whole training step:
-
-```python
-optimizer.zero_grad()
-with torch.autocast(device, dtype=torch.float16):
-    loss = loss_function(model(inputs), targets)
-scaler.scale(loss).backward()
-scaler.step(optimizer)
-scaler.update()
-```
-
-Watch one at work. Its growth interval is 4, so that something happens, and in five of its steps the gradient is made inf.
+"""
+The scaler below has a growth interval of 4, so that something happens, and in five steps the gradient is made inf.
 """
 
-# %%
+# %% folded="A scaler over 36 steps"
 BAD_STEPS = {6, 7, 15, 22, 31}
 
 
@@ -492,17 +466,16 @@ def watch_scaler(bad_steps, steps=36, **settings):
     return rows
 
 
+# %%
 trace = watch_scaler(BAD_STEPS, init_scale=2.0**10, growth_interval=4)
-print("The first 18 steps; ✗ is a skipped step, after ▲ the scale doubles:")
-print("step:   ", " ".join(f"{step:>2}" for step in range(18)))
-print("log2:   ", " ".join(f"{int(math.log2(scale)):>2}" for scale, *_ in trace[:18]))
-print("counter:", " ".join(f"{tracker:>2}" for _, tracker, _ in trace[:18]))
-print(
-    "        ",
-    " ".join({"skip": " ✗", "grow": " ▲", "count": "  "}[kind] for *_, kind in trace[:18]),
-)
+scales, counters, kinds = zip(*trace[:18], strict=True)
+print("step:         ", " ".join(f"{step:>2}" for step in range(18)))
+print("log2 of scale:", " ".join(f"{int(math.log2(scale)):>2}" for scale in scales))
+print("counter:      ", " ".join(f"{counter:>2}" for counter in counters))
+marks = {"skip": " ✗", "grow": " ▲", "count": "  "}
+print("              ", " ".join(marks[kind] for kind in kinds))
 
-# %% folded="Plot: A scaler at work"
+# %% folded="Figure 4.6: a scaler at work"
 figure, (upper, lower) = new_figure(2, 1, height=4.4, sharex=True, height_ratios=(1.6, 1))
 exponents = [math.log2(scale) for scale, *_ in trace]
 upper.step(range(len(trace)), exponents, where="mid", color=COLORS["blue"], label="scale")
@@ -521,74 +494,43 @@ lower.step(range(len(trace)), [row[1] for row in trace], where="mid", color=COLO
 lower.set(title="Its counter", xlabel="step", ylabel="steps without inf")
 show(
     figure,
+    number="4.6",
+    caption="✗ (printed above) is a skipped step; after ▲ the scale doubles. The counter returns to 0 after a skip and after a growth. A growth comes at the end of the fourth step in a row.",
     alt="Two plots over 36 steps. Above, the base-2 logarithm of the scale: it starts at 10, rises by one after "
     "every fourth step without inf in a row and falls by one after each of the five steps with inf. Below, the "
     "counter rises from 0 to 3 and returns to 0 with every growth and every inf.",
 )
 
-# %% [markdown]
-r"""
-All that the scaler knows is two numbers: the scale, and how many steps it has been without an inf. It is a
-*state machine*. Put the two on two axes, and the same run becomes a walk on a board:
-"""
-
-# %% folded="Plot: The states of the run, and the ways it took between them"
-figure, axes = new_figure(height=4.2)
-colors = {"count": "blue", "grow": "green", "skip": "vermilion"}
-labels = {
-    "count": "no inf: the counter goes up by one",
-    "grow": "no inf, counter full: the scale doubles",
-    "skip": "inf: the step is skipped, the scale is halved",
-}
-states = [(tracker, math.log2(scale)) for scale, tracker, _ in trace]
-ways = zip(states[:-1], states[1:], [row[2] for row in trace[:-1]], strict=True)
-for start, end, kind in dict.fromkeys(ways):
-    bent = {"count": 0.0, "grow": -0.08, "skip": -0.05}[kind]
-    arrow = {"arrowstyle": "-|>", "color": COLORS[colors[kind]], "lw": 1.6, "shrinkA": 9}
-    axes.annotate(
-        "", end, start, arrowprops={**arrow, "shrinkB": 9, "connectionstyle": f"arc3,rad={bent}"}
-    )
-for kind, color in colors.items():
-    axes.plot([], [], color=COLORS[color], label=labels[kind])
-axes.plot(*zip(*states, strict=True), "o", ms=13, color="white", markeredgecolor="black", zorder=3)
-axes.plot(*states[0], "o", ms=13, color=COLORS["sky"], markeredgecolor="black", zorder=4)
-axes.set(
-    title="The states of the run, and the ways it took between them",
-    xlabel="counter (steps without inf)",
-    ylabel="log2 of the scale",
-    xticks=range(4),
-    yticks=sorted(set(map(int, exponents))),
-    xlim=(-0.5, 3.5),
-    ylim=(min(exponents) - 0.5, max(exponents) + 0.5),
-)
-figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-show(
-    figure,
-    alt="A board of circles: the counter, 0 to 3, against the base-2 logarithm of the scale. Blue arrows go to the "
-    "right, one step at a time. From the last column a green arrow goes back to the first, one row up. Red "
-    "arrows go from several circles to the first column, one row down. The run starts at counter 0 and row 10.",
+# %% folded="Figure 4.7: the scaler as a state machine"
+show_drawing(
+    "04/states",
+    number="4.7",
+    caption="All that the scaler remembers from step to step is the scale and the counter: it is a **state machine**. Here, the growth interval is 4.",
+    alt="A board of circles. The columns are counters 0 to 3, the rows scales 2S, S and S/2. Blue arrows lead from counter to counter in row S. A green arrow leads from counter 3 to counter 0 in row 2S. "
+    "Red arrows lead from each counter of row S to counter 0 in row S/2.",
 )
 
 # %% [markdown]
 """
-Three things are easy to get wrong, and the picture settles them.
+A skip costs one step and nothing else: the weights and the optimizer's momentum stay as they are, and the next `zero_grad` clears the gradients.
 
-- The counter starts anew after a skip *and* after a growth.
-- Growth comes at the end of the fourth step in a row, not at the beginning of the fifth.
-- A skip costs the step, and nothing else: weights, and what the optimizer remembers, stay as they are.
-
-The skip needs no repair, either. The gradients are garbage, but the next `zero_grad` clears them.
-
-### More than one optimizer, more than one loss
-
-There is *one* scale. Several losses, say those of a generator and a discriminator, are each scaled by it. Each
-optimizer is stepped by `scaler.step`, and each is skipped on its own account: only if *its* gradients hold an inf. Then there is one
-`update`, and if any of them held an inf, the scale is halved. Once.
+Drive the machine yourself. The gradients of each step are the ones in the histogram. Where does the scale settle if you only press *Step*? What is lost after twenty steps with an inf that has nothing to do with the scale?
 """
 
 # %%
-first = torch.ones(2, device=device, requires_grad=True)
-second = torch.ones(2, device=device, requires_grad=True)
+explore_scaler(scale=17, interval=4, events="..i.....")
+
+# %% [markdown]
+"""
+On its own, the scale climbs until the largest gradient overflows, and then steps back and tries again. After enough infs from elsewhere, it is so small that gradients become 0, and the steps are made with what remains.
+
+### Several optimizers and losses
+
+There is *one* scale. All losses are multiplied by it, and `scaler.step` skips an optimizer only if *its own* gradients hold an inf or a nan. One `update` follows, and it halves the scale once if any optimizer had one.
+"""
+
+# %%
+first, second = (torch.ones(2, device=device, requires_grad=True) for _ in range(2))
 optimizers = [torch.optim.SGD([weight], lr=0.5) for weight in (first, second)]
 scaler = torch.amp.GradScaler(device, init_scale=1024.0)
 scaler.scale((math.inf * first).sum()).backward()
@@ -604,25 +546,23 @@ print("the scale was 1024 and is     ", scaler.get_scale())
 """
 ### Your own GradScaler
 
-Write the class `LossScaler`, which behaves like `torch.amp.GradScaler` and uses neither it nor any other scaler of torch, nor torch's operators made for scalers (`torch._amp_...`). If one of
-these is used, nothing else counts.
+Write the class `LossScaler`, and no scaler will be a mystery again. It behaves like `torch.amp.GradScaler`.
 
-- `LossScaler(init_scale, growth_factor, backoff_factor, growth_interval)`, with the defaults that you see.
-- `get_scale()`: the scale, a Python float.
-- `scale(loss)`: the loss times the scale, a tensor through which autograd can go. The loss itself stays as it is.
-- `unscale_(optimizer)`: divides the gradients of all parameters of all of the optimizer's groups (`optimizer.param_groups`, each with a list `"params"`) by the
-  scale, in place, and notes whether one of them held an inf or a nan. A parameter whose `.grad` is None is left out. A second call for the same optimizer before the next
-  `update()` raises a `RuntimeError`.
-- `step(optimizer)`: unscales, unless that was done since the last update; calls `optimizer.step()` if no gradient held an inf or a nan.
-  A skipped step leaves the optimizer alone, which may have a momentum. **Returns True** if it called it and **False** if not. (Torch's returns nothing useful; you will miss it in a later exercise.)
-- `update()`: called once after all optimizers of the iteration. If any of them had an inf or a nan, the scale is multiplied by
-  `backoff_factor`, below 1 as well. If none, and this was the `growth_interval`-th such iteration in a row, it is multiplied by `growth_factor`. A new row begins after either.
+`LossScaler(init_scale, growth_factor, backoff_factor, growth_interval)`
 
-Scales stay far from the ends of float32's range. Before an update nobody calls `step` twice for one optimizer, or `unscale_` after it.
+- **In** `scale(loss)`: a loss. `unscale_(optimizer)`, `step(optimizer)`: an optimizer with one or several groups (`optimizer.param_groups`, each with a list `"params"`); a parameter whose `.grad` is None is ignored.
+- **Out**
+  - `get_scale()` returns the scale, a float. `scale(loss)` returns the loss times the scale; autograd works through it, and `loss` does not change.
+  - `unscale_` divides all gradients of the optimizer by the scale, in place, and records whether one of them held an inf or a nan. A second call before the next `update()` raises a `RuntimeError`.
+  - `step` unscales first, unless that was done since the last update. Without inf or nan it calls `optimizer.step()` and **returns True**; otherwise it leaves the optimizer alone and **returns False**.
+  - `update()`, called once after all optimizers: if any had an inf or a nan, the scale is multiplied by `backoff_factor` (also below 1). Otherwise, after `growth_interval` such iterations in a row, it is multiplied by `growth_factor`. Both restart the count.
+- **Limits**: without a scaler of torch's, and without its `torch._amp_...` operators; otherwise nothing else counts. Scales stay in float32's range; `step` is called once per update.
+
+`scaler = LossScaler(init_scale=8.0)`: `scaler.scale(torch.tensor(0.5))` returns `tensor(4.)`.
 
 <!-- hint: What must the scaler remember from one iteration to the next, and what only until `update`? -->
-<!-- hint: Two numbers stay, the scale and the counter. Until the update it must know which optimizers are unscaled, and which of them held an inf: a dict from `id(optimizer)` to a bool is enough. -->
-<!-- hint: `unscale_` walks over the groups, asks `torch.isfinite(p.grad).all()` and divides by `p.grad.div_(...)`. `step` calls it if the optimizer is not in the dict. `update` looks whether any value of the dict says inf, changes scale and counter, and empties the dict. -->
+<!-- hint: Two numbers stay: the scale and the counter. Until the update it must know which optimizers are unscaled, and which of them held an inf: a dict from `id(optimizer)` to a bool is enough. -->
+<!-- hint: `unscale_` walks over the groups, asks `torch.isfinite(p.grad).all()` and divides with `p.grad.div_(...)`. `step` calls it if the optimizer is not in the dict. `update` looks whether any value of the dict says inf, changes scale and counter, and empties the dict. -->
 """
 
 
@@ -843,17 +783,13 @@ check.score()
 
 # %% [markdown]
 r"""
-When it is written, put it to use in cells of your own: in the training of the plate it takes four lines to
-replace the static scale.
-
 ### The lower end
 
-The first rule says that the scale was too large, *perhaps*. What if the inf has another cause, and comes back with every
-step? Then every step is skipped, and the scale is halved for ever. Nothing stops it at 1.
+What if an inf has another cause than the scale, and comes back in every step? Then every step is skipped and the scale is halved again and again. Nothing stops it at 1.
 """
 
 
-# %%
+# %% folded="Skipped steps, and then a good one"
 def after_bad_steps(count):
     """Skip ``count`` steps, then make one with the gradient (1, 2, 0)."""
     weight = torch.ones(3, device=device, requires_grad=True)
@@ -869,6 +805,19 @@ def after_bad_steps(count):
     return scale, [round(entry, 1) for entry in weight.tolist()]
 
 
+_, weight_after_144 = after_bad_steps(144)
+sound = all(math.isfinite(entry) for entry in weight_after_144)
+
+# %% folded="Predict: the scale falls below 1"
+predict(
+    "04/lower-end",
+    "After 144 skipped steps the scale is 2^−128. The next gradient is finite, and its step is made. What are the weights afterwards?",
+    "the right ones" if sound else "inf or nan",
+    "The scaler multiplies by 1/S = 2^128, which is inf in float32, and it looked for inf before it multiplied.",
+    choices=("the right ones", "unchanged", "inf or nan"),
+)
+
+# %%
 for count in (20, 143, 144, 166):
     scale, weight = after_bad_steps(count)
     text = f"2^{int(math.log2(scale))}" if scale else "0"
@@ -876,14 +825,9 @@ for count in (20, 143, 144, 166):
 
 # %% [markdown]
 r"""
-At $2^{-128}$ something unexpected happens. The scaled gradient is finite, so the scaler has no objection. Then it
-multiplies by $1/S = 2^{128}$, which is inf in float32, and the step destroys the weights. The scaler looks at the gradients *before* it unscales them. After
-166 skipped steps the scale is 0, and everything is lost in another way: $0 \cdot \infty$ is nan. (There has been
-a proposal to forbid scales below 1: [pytorch issue 99640](https://github.com/pytorch/pytorch/issues/99640).)
+At the scale 0, $0 \cdot \infty$ is nan. (A proposal to forbid scales below 1 is [PyTorch issue 99640](https://github.com/pytorch/pytorch/issues/99640).) **If the scale keeps falling, the inf does not come from the scale.** Log the scale.
 
-So a scale below 1 is a symptom. **If the scale keeps falling, the inf does not come from the scale.** Log the scale, and look at it.
-
-There is an upper end as well, lower than you would think, if the loss itself is float16. Its gradient is the scale, as a float16:
+There is an upper end as well if the loss itself is float16, because its gradient is the scale, as a float16:
 """
 
 # %%
@@ -895,18 +839,57 @@ for scale in (2.0**15, 2.0**16):
 
 # %% [markdown]
 """
-65536 is inf in float16. A scaler that starts there loses its first step and halves the scale. It tries 65536 again after every 2000 good steps, and
-loses a step each time. Compute the loss in float32
-(in an autocast region most losses are: chapter 03), and this end is gone.
+65,536 is inf in float16, so a scaler that starts there skips its first step, and one more whenever it returns to 65,536. Compute the loss in float32; in an autocast region, many losses are (chapter 03).
+
+### One scaler for a run
+
+The scale and the counter belong to one training run. PyTorch's [recipe](https://docs.pytorch.org/tutorials/recipes/recipes/amp_recipe.html) asks for the same scaler throughout a run, saved with its checkpoints (`scaler.state_dict()`), and for a fresh scaler in the next run. Here, the plate inherits the scaler of a run in which 40 steps were skipped:
+"""
+
+
+# %% folded="The plate, trained with a given scaler"
+def train_plate_with(scaler, steps=120):
+    model = make_plate_model()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        with autocast_to(torch.float16):
+            loss = plate_error(model(points), bend)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    return loss.item() / flat_error
+
+
+def make_used_scaler(skips=40):
+    weight = torch.ones(1, device=device, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    scaler = torch.amp.GradScaler(device)
+    for _ in range(skips):
+        weight.grad = scaler.scale(torch.full_like(weight, math.inf))
+        scaler.step(optimizer)
+        scaler.update()
+    return scaler
+
+
+# %%
+for name, scaler in (("fresh", torch.amp.GradScaler(device)), ("inherited", make_used_scaler())):
+    start = int(math.log2(scaler.get_scale()))
+    error = train_plate_with(scaler)
+    print(
+        f"{name:<9} scaler: it starts at 2^{start} and ends at 2^{int(math.log2(scaler.get_scale()))}, error {error:.2f}"
+    )
+
+# %% [markdown]
+"""
+With the inherited scaler, gradients are 0. Zeros are finite, so the scaler counts these steps as good, and would double its scale only after 2,000 of them.
 """
 
 # %% [markdown]
 r"""
 ## Between backward and step
 
-After `scaler.scale(loss).backward()` the gradients in `.grad` are $S$ times too large. Whoever reads or changes them
-there must know it. The classic case is clipping: if the norm of the gradient is larger than `max_norm`, the gradient is shortened to
-that length. Take a gradient of length 5, `max_norm=1` and a learning rate of 1. The step should have length 1.
+After `scaler.scale(loss).backward()`, the gradients in `.grad` are $S$ times too large for everything that reads or changes them. The classic case is clipping: a gradient whose norm exceeds `max_norm` is shortened to that norm. Below, the gradient has the length 5, `max_norm` is 1 and so is the learning rate.
 """
 
 
@@ -924,9 +907,23 @@ def step_length(clip_first, scale):
     return weight.detach().norm().item()
 
 
-scale_exponents = range(0, 25, 2)
+# %% folded="Predict: clipped before unscale_"
+clipped_first = step_length(True, 65536.0)
+told_length = next(
+    text
+    for text, length in (("1", 1.0), ("5", 5.0), ("1/65536", 1 / 65536), ("5/65536", 5 / 65536))
+    if math.isclose(length, clipped_first, rel_tol=0.01)
+)
+predict(
+    "04/clip-first",
+    "The scale is 65536, and the gradients are clipped *before* `unscale_`. How long is the step?",
+    told_length,
+    "Clipping shortens the scaled gradient to 1. `step` then divides it by the scale.",
+    choices=("1", "5", "1/65536", "5/65536"),
+)
 
-# %% folded="Plot: Length of a step, clipped to 1"
+# %% folded="Figure 4.8: length of a step, clipped to 1"
+scale_exponents = range(0, 25, 2)
 figure, axes = new_figure(height=3.0)
 for clip_first, color, marker, label in (
     (False, "blue", "o", "unscale_, clip, step"),
@@ -940,7 +937,6 @@ for clip_first, color, marker, label in (
         marker=marker,
         label=label,
     )
-    print(f"{label:<22} scale 1: {lengths[0]:.2f}, scale 65536: {lengths[8]:.2g}")
 axes.set(
     title="Length of a step, clipped to 1",
     xlabel="log2 of the scale",
@@ -949,40 +945,37 @@ axes.set(
 axes.legend()
 show(
     figure,
+    number="4.8",
+    caption="With the wrong order, each doubling of the scale halves the step. No exception is raised.",
     alt="Logarithm of the step's length against that of the scale. With unscale before clip it is 0 throughout. "
     "With clip before unscale it falls on a straight line, from 0 at scale 1 to minus 24 at scale 2 to the 24.",
 )
 
 # %% [markdown]
 r"""
-Clipped first, the gradient has length 1 and is *then* divided by 65536. The network hardly moves, and each doubling of
-the scale halves its steps. No error, no warning. This shipped in a widely copied segmentation
-network, where it went unnoticed until 2023
-([Pytorch-UNet issue 468](https://github.com/milesial/Pytorch-UNet/issues/468)). The example in the documentation of `unscale_` has
-the right order; so must everything that reads gradients: logging their norm, weight decay by hand, noise.
+Pytorch-UNet had this order ([issue 468](https://github.com/milesial/Pytorch-UNet/issues/468), 2023). Logging the norm, weight decay by hand and gradient noise need unscaled gradients as well.
 
-And if the gradient holds an inf? Then its norm is inf, clipping multiplies by $1/\infty = 0$, and $0 \cdot \infty$ is nan. The step is skipped
-all the same, since `unscale_` has noted the inf before.
+If the gradient holds an inf, its norm is inf, clipping multiplies by $1/\infty = 0$, and $0 \cdot \infty$ is nan. The step is still skipped, because `unscale_` recorded the inf before.
 
-With `enabled=False` a scaler does nothing: it returns the loss as it is, and `step` steps. So one loop serves float16, bfloat16 and float32.
+With `enabled=False`, a scaler returns the loss as it is, and `step` always steps. So one loop serves float16, bfloat16 and float32.
 """
 
 # %% [markdown] exercise="clip-in-order" points=4 minutes=15 difficulty=1
 """
 ### Clipping in the right order
 
-Write `clipped_step(scaler, optimizer, loss, max_norm)`: one training step, from the loss on.
+Write the training step that clips what it should, from the loss on.
 
-- **In**: a scaler like `torch.amp.GradScaler`, perhaps disabled; an optimizer; a loss, a float32 tensor without dimensions,
-  which depends on all of the optimizer's parameters; a positive Python float. What the last step left in `.grad` does not count.
-- The gradient of the (unscaled) loss by all of the optimizer's parameters together is clipped to the norm `max_norm`. Then the optimizer makes its step, unless a gradient
-  holds an inf or a nan. (A disabled scaler leaves no step out.) The scaler is updated.
-- The optimizer may have several groups, and a momentum.
-- **Out**: what belongs in a log: the norm of the unscaled gradient of all parameters together, before clipping, a Python float. (If the step was skipped, it does not
-  matter what comes back, as long as it is a float.)
+`clipped_step(scaler, optimizer, loss, max_norm) -> float`
 
-<!-- hint: Write down the seven things that happen. Which of them must see gradients that are divided already? -->
-<!-- hint: Old gradients go, backward from the scaled loss, unscale, clip, step, update. The function that clips returns the norm from before. -->
+- **In** `scaler`: like `torch.amp.GradScaler`, perhaps disabled. `optimizer`: with one or several groups, perhaps with momentum. `loss`: a float32 tensor without dimensions that depends on all of the optimizer's parameters. `max_norm`: a positive float.
+- **What happens**: gradients already stored in `.grad` are ignored. The gradient of the *unscaled* loss with respect to all parameters together is clipped to the norm `max_norm`. The optimizer steps, unless the scaler is enabled and a gradient holds an inf or a nan. The scaler is updated.
+- **Out**: the norm of the unscaled gradient before clipping, a Python float; after a skipped step, any float.
+
+With the gradient (3, 4), a learning rate of 1 and no momentum, `clipped_step(scaler, optimizer, loss, 1.0)` moves the weights by (−0.6, −0.8) and returns `5.0`.
+
+<!-- hint: Write down the seven things that happen. Which of them must see unscaled gradients? -->
+<!-- hint: Clear the old gradients, go backward from the scaled loss, unscale, clip, step, update. The function that clips returns the norm from before. -->
 <!-- hint: `torch.nn.utils.clip_grad_norm_` takes a list of parameters; collect them from the "params" of each of the optimizer's `param_groups`. Its result is a tensor: `.item()`. It comes right after the scaler's `unscale_`. -->
 """
 
@@ -1105,13 +1098,11 @@ check.score()
 r"""
 ## Schedules and skipped steps
 
-A learning-rate schedule counts steps. Which? The usual loop says `scheduler.step()` at its end, in every iteration. The scaler
-has skipped some of them. Take a warm-up, which raises the learning rate over its first 20 steps, because the first steps are the dangerous ones. And
-take a scaler whose scale is $2^{9}$ times too large at the beginning, so that it skips the first nine.
+A learning-rate schedule counts steps. With `scheduler.step()` at the end of every iteration, it also counts the skipped ones. Take a warm-up, which raises the learning rate over its first 20 steps, and a scale that is $2^9$ times too large at first, so that nine steps are skipped.
 """
 
 
-# %%
+# %% folded="A warm-up with skipped steps"
 def warm_up(follow_real_steps, iterations=36):
     """Return the learning rate of each step that was really made."""
     weight = torch.ones(2, device=device, requires_grad=True)
@@ -1139,11 +1130,17 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     usual = warm_up(follow_real_steps=False)
 followed = warm_up(follow_real_steps=True)
-print("torch warns:", str(caught[0].message)[:66])
-print(f"the first real step, usual loop: learning rate {usual[0]:.2f}")
-print(f"the first real step, followed:   learning rate {followed[0]:.2f}")
 
-# %% folded="Plot: Warm-up over 20 steps, the first nine skipped"
+# %% folded="Predict: the first real step of a warm-up"
+predict(
+    "04/warm-up",
+    "The warm-up starts at a learning rate of 0.05 and ends at 1. The scheduler steps in every iteration. What is the learning rate of the first step that is really made?",
+    usual[0],
+    "The schedule has counted the nine skipped steps, so nearly half of the warm-up is over.",
+    between=(0, 1),
+)
+
+# %% folded="Figure 4.9: a warm-up over 20 steps, the first nine skipped"
 figure, axes = new_figure(height=3.0)
 axes.plot(usual, "s-", ms=4, color=COLORS["vermilion"], label="scheduler.step() in every iteration")
 axes.plot(followed, "o-", ms=4, color=COLORS["blue"], label="only after a real step")
@@ -1155,43 +1152,68 @@ axes.set(
 axes.legend(loc="lower right")
 show(
     figure,
+    number="4.9",
+    caption="The learning rate of each step that was really made. A schedule that follows the iterations skips the cautious part of the warm-up.",
     alt="Learning rate against the number of real steps. If the scheduler steps in every iteration, the first real "
     "step has a rate of 0.48, nearly half of the final rate, and the warm-up ends early. If it follows the real "
     "steps, the first one has 0.05 and the warm-up takes 20 steps.",
 )
 
+# %%
+print("PyTorch warns:", str(caught[0].message)[:66])
+
 # %% [markdown]
 r"""
-Nearly half of the warm-up was over before the first weight moved. Torch's warning is right, and usually taken for noise. (The issues are open since 2020 and 2021:
-[pytorch 44511](https://github.com/pytorch/pytorch/issues/44511), [55585](https://github.com/pytorch/pytorch/issues/55585).)
+The warning is right: a scheduler stepped before its optimizer ever did. (Two issues ask about it with a scaler: [44511](https://github.com/pytorch/pytorch/issues/44511) and [55585](https://github.com/pytorch/pytorch/issues/55585).)
 
-How do you know whether a step was made? `scaler.step` does not tell. Three ways:
+`scaler.step` does not tell whether it stepped. There are three ways to find out:
 
-1. Compare the scale before and after `update`: a smaller one means a skip. That is what
-   [transformers](https://github.com/huggingface/transformers/pull/11144) did. But the scale is *one* for all optimizers. If the
-   first was skipped and the second was not, the scale fell, and you cannot tell who it was.
-2. After `scaler.unscale_(optimizer)`, look at the gradients: are all of them finite?
-3. Ask the optimizer. A hook, as in the cell above, is called after each real call of its `step`: `handle = optimizer.register_step_post_hook(f)` calls
-   `f(optimizer, args, kwargs)`, until `handle.remove()`.
-   [Accelerate](https://github.com/huggingface/accelerate) watches the call as well, and has an attribute `optimizer.step_was_skipped`.
-   (*Fused* optimizers, `fused=True`, do all of a step in one kernel. It looks for inf itself, so their `step` is called in any case. There way 2 helps.)
+1. **Compare the scale before and after `update`**: a smaller one means a skip. [transformers](https://github.com/huggingface/transformers/pull/11144) did this. But all optimizers share the scale, so with two of them you cannot tell which was skipped.
+2. **Look at the gradients** after `scaler.unscale_(optimizer)`: are they all finite?
+3. **Ask the optimizer.** `handle = optimizer.register_step_post_hook(f)` calls `f(optimizer, args, kwargs)` after each call of its `step`, until `handle.remove()`.
+
+Way 3 fails with a **fused** optimizer (`fused=True`), which does the whole step in one kernel. It takes the scale and the inf from the scaler, unscales by itself, and leaves the weights alone if there was an inf:
 """
+
+
+# %% folded="A step of SGD, fused and not"
+def fused_step(slope, fused):
+    """Return the weight afterwards, how often the hook was called, and the scale."""
+    weight = torch.ones(1, device=device, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.5, fused=fused)
+    calls = []
+    optimizer.register_step_post_hook(lambda *_: calls.append(True))
+    scaler = torch.amp.GradScaler(device, init_scale=1024.0)
+    scaler.scale((slope * weight).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    return weight.item(), len(calls), scaler.get_scale()
+
+
+# %%
+for fused in (False, True):
+    for slope in (1.0, math.inf):
+        weight, calls, scale = fused_step(slope, fused)
+        print(
+            f"fused={fused!s:<5} gradient {slope:<3}: weight {weight}, step called {calls} times, scale {scale:g}"
+        )
 
 # %% [markdown] exercise="follow-real-steps" points=4 minutes=20 difficulty=2
 """
 ### A scheduler that follows the real steps
 
-Write `follow_steps(scaler, optimizers, schedulers)`: the end of an iteration.
+Write the end of an iteration for a generator and a discriminator, or any other number of optimizers.
 
-- **In**: a `torch.amp.GradScaler`; a list of optimizers, none of them fused, each with one or several groups of parameters, which hold scaled gradients that nobody has unscaled yet; a list of as many
-  schedulers, each for the optimizer at the same place.
-- Every optimizer makes its step by way of the scaler, or is skipped by it. The scaler is updated once.
-- The scheduler of each optimizer that **really made its step** (with gradients of 0, too) is stepped once, after it. The others are not.
-- **Out**: nothing. The function is called again in the next iteration, with the same objects.
+`follow_steps(scaler, optimizers, schedulers) -> None`
+
+- **In** `scaler`: a `torch.amp.GradScaler`. `optimizers`: a list; none is fused, each has one or several groups, and their gradients are still scaled. `schedulers`: a list, each for the optimizer at the same place.
+- **Out**: nothing. Every optimizer is stepped by the scaler, or skipped by it. The scaler is updated once. The scheduler of each optimizer that **really stepped** (gradients of 0 included) is stepped once, after it; the other schedulers are not. The function is called again in the next iteration, with the same objects.
+
+If the gradients of `a` hold an inf and those of `b` do not, `follow_steps(scaler, [a, b], [for_a, for_b])` steps `b` and `for_b` and halves the scale, so `scaler.get_scale()` returns `512.0` after 1024.
 
 <!-- hint: With two optimizers there are four cases. What does the scale do in each of them, and what should each scheduler do? -->
-<!-- hint: The scale is no witness, it is the same in three of the four cases. Ask each optimizer for itself: by its gradients, or by a hook. -->
-<!-- hint: Call `scaler.unscale_` for the optimizer and look whether `torch.isfinite` is true of every entry of every gradient that is not None. Then `scaler.step`; then that one's scheduler, if it was true. The update comes after the loop. -->
+<!-- hint: The scale falls in three of the four cases, so it cannot tell them apart. Ask each optimizer separately: by its gradients, or by a hook. -->
+<!-- hint: Call `scaler.unscale_` for the optimizer and look whether `torch.isfinite` is true of every entry of every gradient that is not None. Then call `scaler.step`, and step its scheduler if it was true. The update comes after the loop. -->
 """
 
 
@@ -1292,49 +1314,79 @@ check.score()
 
 # %% [markdown]
 """
-## Bfloat16 needs no scaler
+## bfloat16 needs no scaler
 
-Bfloat16 has the 8 exponent bits of float32, and with them its range. The plate's gradients fit without help:
+bfloat16 has the eight exponent bits of float32, and so its range:
 """
+
+# %% folded="The plate in bfloat16"
+bfloat16_pair = [
+    activation_gradients(make_plate_model(), plate_error, points, bend, scale, torch.bfloat16)
+    for scale in (1.0, 2.0**16)
+]
+bfloat16_is_same = torch.equal(bfloat16_pair[0], bfloat16_pair[1] / 2.0**16)
+errors_bfloat16, _ = train_plate(lower=torch.bfloat16)
+
+# %% folded="Predict: a scale for bfloat16"
+predict(
+    "04/bfloat16",
+    "The plate's gradients are computed in bfloat16, once without a scale and once with 65536, which is then divided out. How do they differ?",
+    "not at all" if bfloat16_is_same else "some digits differ",
+    "Nothing underflows without the scale, nothing overflows with it, and a power of two leaves the digits alone.",
+    choices=(
+        "not at all",
+        "some digits differ",
+        "without the scale they are 0",
+        "with the scale they are inf",
+    ),
+)
+
+# %% folded="Figure 4.10: the plate's gradients in the range of three formats"
+figure, axes = new_figure(height=2.6)
+for row, dtype in enumerate((torch.float16, torch.bfloat16, torch.float32)):
+    info = torch.finfo(dtype)
+    low, high = math.log2(info.smallest_normal), math.log2(info.max)
+    axes.barh(row, high - low, left=low, height=0.5, color=COLORS["blue"])
+    subnormal = math.log2(info.eps)
+    axes.barh(row, subnormal, left=low, height=0.5, color=COLORS["orange"])
+axes.axvspan(min(plate_counts), max(plate_counts) + 1, color=COLORS["vermilion"], alpha=0.35)
+axes.set_yticks(range(3), ["float16", "bfloat16", "float32"])
+axes.set_ylim(2.6, -0.6)
+axes.set(title="Ranges of three formats", xlabel="exponent (base 2)", ylabel="format")
+show(
+    figure,
+    number="4.10",
+    caption="Normal (blue) and subnormal numbers (orange) of three formats. The red band holds the activation gradients of the plate.",
+    alt="Three horizontal bars over exponents. float16 reaches from minus 24 to 16, bfloat16 from minus 133 to 128, float32 from minus 149 to 128. A band from about minus 45 to minus 25 lies left of float16's bar and within the other two.",
+)
 
 # %%
 for dtype in (torch.float16, torch.bfloat16):
     share = (plate_gradients.to(dtype) == 0).double().mean().item()
     print(
-        f"{dtype!s:<15} gradients that become 0: {share:.0%}, the largest number: {torch.finfo(dtype).max:.3g}"
+        f"{dtype!s:<15} {share:.0%} of the gradients become 0; largest number {torch.finfo(dtype).max:.3g}"
     )
-errors_bfloat16, _ = train_plate(lower=torch.bfloat16)
 print(f"trained in bfloat16 without a scale, the error goes below 0.1: {errors_bfloat16[-1] < 0.1}")
-
-one, other = (
-    activation_gradients(make_plate_model(), plate_error, points, bend, scale, torch.bfloat16)
-    for scale in (1.0, 2.0**16)
-)
-print(
-    "with the scale 65536 the gradients are the same to the last bit:",
-    torch.equal(one, other / 2.0**16),
-)
+print("bfloat16 gradients, without and with the scale 65536, are equal:", bfloat16_is_same)
 
 # %% [markdown]
 """
-The last line settles another belief: that a scale of 65536 "easily overflows" with bfloat16. It neither helps nor harms. What bfloat16
-lacks is digits, 8 in base 2 where float16 has 11, and no scale gives them back.
+So a scale of 65,536 does not overflow in bfloat16; it neither helps nor harms. What bfloat16 lacks is digits, 8 where float16 has 11, and no scale gives them back.
 """
 
 # %% [markdown]
 r"""
 ## Three causes of nan, and what a scaler does for each
 
-Notes on mixed precision tell of three reasons why a loss becomes nan: *digits are lost* in 16 bits; the loss holds a
-*logarithm or a division*; the network is *too deep*. And they recommend a scaler. Let us produce all three, and see what the scaler does.
+Three reasons are given for a nan in mixed precision: digits that 16 bits lose, a logarithm or a division in the loss, and a network that is too deep. A scaler is recommended for all of them. Let us produce all three.
 
-Three things are needed. First, a tool that makes one pass through a model and keeps what it sees:
+Two tools are folded here. `examine` makes one forward and backward pass and records outputs, loss and gradients. `train_by_length` is a training loop with a scaler that divides each gradient by its norm, $g / \lVert g \rVert$, after `unscale_`. LARS, an optimizer for large batches, does this as well, and then multiplies by the norm of the weight.
 """
 
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Measuring tool: examine"
 def examine(model, loss_function, inputs, targets, scale=1.0, lower=torch.float16):
-    """Return what one pass forward and back leaves behind, as a record: a dict.
+    """Return what one forward and backward pass leaves behind, as a record: a dict.
 
     "outputs" holds the output of every module that has no others inside, by its name, in the order
     in which they ran; "loss" is a float; "gradients" holds those of the parameters, by name, divided by the scale.
@@ -1361,20 +1413,13 @@ def examine(model, loss_function, inputs, targets, scale=1.0, lower=torch.float1
     return {"outputs": outputs, "loss": loss.item(), "gradients": gradients}
 
 
-# %% [markdown]
-r"""
-Second, a step whose length does not depend on the size of the gradient: each gradient is divided by its own norm, $g / \lVert g \rVert$. (LARS, an
-optimizer for large batches, does that, and multiplies by the norm of the weight, which we leave out.) And third, a loop that uses it, with a scaler:
-"""
-
-
-# %%
+# %% folded="Training loop: train_by_length"
 def train_by_length(model, loss_function, inputs, targets, scaler, lower=torch.float16, steps=12):
     """Train with steps of a fixed length; return the losses."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
     losses = []
     for _ in range(steps):
-        with torch.autocast(device, dtype=lower or torch.float16, enabled=lower is not None):
+        with autocast_to(lower):
             loss = loss_function(model(inputs), targets)
         optimizer.zero_grad()
         scaler.scale(loss).backward()
@@ -1397,47 +1442,41 @@ def new_scaler(enabled=True):
     return torch.amp.GradScaler(device, enabled=enabled)
 
 
-# %% [markdown]
-"""
-### First cause: gradients become 0
-
-The notes say that digits are lost. You know better by now: what is lost are whole numbers. The plate again, as one term in a sum of losses, with the
-weight 0.1; so even the last few gradients go.
-"""
-
-
-# %%
 def weighted_plate_error(outputs, targets):
     return 0.1 * plate_error(outputs, targets)
 
 
-plate = weighted_plate_error, points, bend
-for name, scaler, lower in (
-    ("float32, no scaler", new_scaler(enabled=False), None),
-    ("float16, no scaler", new_scaler(enabled=False), torch.float16),
-    ("float16, scaler   ", new_scaler(), torch.float16),
-):
-    losses = train_by_length(make_plate_model(), *plate, scaler, lower)
-    print(f"{name}: {describe_losses(losses)}")
-
-record = examine(make_plate_model(), *plate)
-print("without a scaler, gradients that are 0 in every entry:", end=" ")
-print(
-    sum(not slope.any() for slope in record["gradients"].values()), "of", len(record["gradients"])
-)
-
 # %% [markdown]
-r"""
-*Diagnosis*: outputs and loss are finite. A gradient is 0 in every entry, and 0 / 0 is nan. Underflow does not make a nan by itself. It makes a 0, and somebody
-divides by it. *Cure*: the scaler. This is the one of the three that it is made for.
+"""
+### First cause: gradients become 0
 
-### Second cause: a logarithm in the loss
-
-Digits, and a single layer whose logits are large. The loss is written by the book: softmax, then the logarithm of
-the probability of the right digit.
+The plate is one term in a sum of losses, with the weight 0.1, so even its last few gradients underflow.
 """
 
 # %%
+plate = weighted_plate_error, points, bend
+for name, enabled, lower in (
+    ("float32, no scaler", False, None),
+    ("float16, no scaler", False, torch.float16),
+    ("float16, scaler", True, torch.float16),
+):
+    losses = train_by_length(make_plate_model(), *plate, new_scaler(enabled), lower)
+    print(f"{name:<18}: {describe_losses(losses)}")
+
+gradients = examine(make_plate_model(), *plate)["gradients"]
+zero = sum(not slope.any() for slope in gradients.values())
+print(f"no scaler: {zero} of {len(gradients)} gradients are 0 in every entry")
+
+# %% [markdown]
+r"""
+*Diagnosis*: outputs and loss are finite, and a gradient is 0 in every entry. Underflow makes a 0, not a nan; the nan comes from whoever divides by it. *Cure*: the scaler, which is made for this case.
+
+### Second cause: a logarithm in the loss
+
+One layer with large logits classifies digits. `loss_by_the_book` is the softmax and then the logarithm of the probability of the right digit. `loss_with_minus_100` replaces an infinite logarithm by −100.
+"""
+
+# %% folded="Digits, a classifier with large logits, and two losses"
 digit_images, digit_labels = digits()
 pixels, labels = digit_images.flatten(1)[:256].to(device), digit_labels[:256].to(device)
 
@@ -1466,7 +1505,7 @@ def train_classifier(loss_function, scaler, steps=20):
     start = model[0].weight.detach().clone()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(steps):
-        with torch.autocast(device, dtype=torch.float16):
+        with autocast_to(torch.float16):
             loss = loss_function(model(pixels), labels)
         optimizer.zero_grad()
         scaler.scale(loss).backward()
@@ -1476,42 +1515,50 @@ def train_classifier(loss_function, scaler, steps=20):
     return not torch.equal(weight, start), bool(torch.isfinite(weight).all())
 
 
+def weight_gradient_is_finite(loss_function, scale=1.0):
+    record = examine(make_classifier(), loss_function, pixels, labels, scale=scale)
+    return bool(torch.isfinite(record["gradients"]["0.weight"]).all())
+
+
+moved_by_the_book, sound_by_the_book = train_classifier(loss_by_the_book, new_scaler())
+told_by_the_book = "they have not moved" if not moved_by_the_book else "they are finite, and better"
+told_by_the_book = told_by_the_book if sound_by_the_book else "they are nan"
+
+# %% folded="Predict: a scaler and an infinite loss"
+predict(
+    "04/infinite-loss",
+    "The loss by the book is inf, and a scaler is in use. What about the weights after 20 steps?",
+    told_by_the_book,
+    "The gradient is nan at every scale, so every step is skipped, and the scale is halved 20 times.",
+    choices=("they are nan", "they have not moved", "they are finite, and better"),
+)
+
+# %%
 wide = examine(make_classifier(), loss_by_the_book, pixels, labels, lower=None)
-print("in float32 loss_by_the_book is", wide["loss"])
+print("in float32, loss_by_the_book is", wide["loss"])
 for loss_function in (loss_by_the_book, loss_with_minus_100, functional.cross_entropy):
-    record = examine(make_classifier(), loss_function, pixels, labels)
-    finite = bool(torch.isfinite(record["gradients"]["0.weight"]).all())
-    print(
-        f"{loss_function.__name__}: loss finite: {math.isfinite(record['loss'])}, gradient finite: {finite}"
-    )
-    for name, scaler in (("no scaler", new_scaler(enabled=False)), ("scaler", new_scaler())):
+    finite = weight_gradient_is_finite(loss_function)
+    print(f"{loss_function.__name__}: gradient finite: {finite}")
+    for scaler in (new_scaler(enabled=False), new_scaler()):
         moved, sound = train_classifier(loss_function, scaler)
-        falls = f", scale 2^{int(math.log2(scaler.get_scale()))}" if scaler.is_enabled() else ""
-        print(f"   {name}: weights finite: {sound}, weights moved: {moved}{falls}")
+        end = (
+            f"scale 2^{int(math.log2(scaler.get_scale()))}" if scaler.is_enabled() else "no scaler"
+        )
+        print(f"   {end:<11}: weights moved: {moved}, weights finite: {sound}")
 for k in (13, 14):
-    record = examine(make_classifier(), functional.cross_entropy, pixels, labels, scale=2.0**k)
-    finite = bool(torch.isfinite(record["gradients"]["0.weight"]).all())
-    print(f"cross_entropy at the scale 2^{k}: gradient of the weight finite: {finite}")
+    finite = weight_gradient_is_finite(functional.cross_entropy, 2.0**k)
+    print(f"cross_entropy at the scale 2^{k}: gradient finite: {finite}")
 
 # %% [markdown]
 r"""
-*Diagnosis*: the outputs are finite and the loss is inf. A probability became 0, and its logarithm is $-\infty$. This one has nothing to do with 16 bits: in
-float32 it is the same.
-
-*What the scaler does*: it keeps the nan out of the weights. That is all. Every step is skipped, nothing is learned, and the scale falls from
-$2^{16}$ to $2^{-4}$. A run that crashed has become a run that stands still.
-
-*What does not cure it*: putting -100 in the place of $-\infty$. The loss is finite then, and the gradient is still nan: `where` hides the value, not the derivative $1/0$ of the logarithm
-(chapter 08 takes that apart). *Cure*: the fused form, `cross_entropy`. It never forms the probability. (For two classes: `binary_cross_entropy_with_logits`.) That its scale came down to $2^{13}$ is no illness: a gradient of
-the weight, a sum over 256 digits, becomes inf at $2^{14}$. The scaler found the end of the room.
+*Diagnosis*: the outputs are finite and the loss is inf, in float32 as well. A probability is 0, and its logarithm is $-\infty$. *The scaler* keeps the nan out of the weights, and a run that crashed becomes a run that stands still. *No cure* is the −100: the loss is finite, but `where` hides the value and not the derivative $1/0$ of the logarithm (chapter 08). *Cure*: the fused loss, `cross_entropy`, or `binary_cross_entropy_with_logits` for two classes. Its scale of $2^{13}$ is healthy: at $2^{14}$ the weight's gradient, a sum over 256 digits, overflows.
 
 ### Third cause: too deep
 
-Twenty layers with sigmoids. The derivative of a sigmoid is 1/4 at most, so the gradient shrinks from layer to layer. Beside it a network of
-the same depth whose blocks normalize their input and *add* to it, $x + \tanh(W \,\text{norm}(x))$.
+A network has twenty layers with sigmoids, whose derivatives are at most 1/4, so the gradient shrinks from layer to layer. Another has the same depth, but its blocks normalize their input and *add* to it: $x + \tanh(W \,\text{norm}(x))$.
 """
 
-# %%
+# %% folded="Two deep networks"
 WIDTH, DEPTH = 32, 20
 shades = pixels / 16
 
@@ -1535,22 +1582,22 @@ def make_deep(residual):
 
 
 deep = functional.cross_entropy, shades, labels
+
+# %%
 for residual, name in ((False, "sigmoids"), (True, "residual")):
-    for scaler, with_scaler in ((new_scaler(enabled=False), "no scaler"), (new_scaler(), "scaler")):
-        losses = train_by_length(make_deep(residual), *deep, scaler)
+    for enabled, with_scaler in ((False, "no scaler"), (True, "scaler")):
+        losses = train_by_length(make_deep(residual), *deep, new_scaler(enabled))
         print(f"{name}, {with_scaler}: {describe_losses(losses)}")
 
 # %% [markdown]
 """
-The same nan as in the first case, and this time the scaler does not help. It even lets the nan into the weights. It looked for inf and nan in `unscale_`. The
-loop divides 0 by 0 *afterwards*, and `step` does not look again.
+The scaler even lets the nan into the weights: it looked for inf and nan in `unscale_`, and the loop divides 0 by 0 *afterwards*.
 
-But why are there zeros, with a scale of 65536? Examine both networks in float32 for the true gradients, and in float16 at many scales.
-A parameter is *lost* at a scale if its gradient is inf or nan there, or 0 in every entry while the true one is not.
+Why are there zeros at a scale of 65,536? Examine both networks in float32 for the true gradients, and in float16 at many scales. A parameter is *lost* at a scale if its gradient is inf or nan there, or 0 in every entry although the true one is not.
 """
 
 
-# %%
+# %% folded="Lost parameters at many scales"
 def is_lost(gradient, true_gradient):
     vanished = not gradient.any() and bool(true_gradient.any())
     return vanished or not torch.isfinite(gradient).all()
@@ -1577,18 +1624,28 @@ for name, (make_model, case) in cases.items():
         / len(true_gradients)
         for record in records_at(SCALE_EXPONENTS, make_model, case).values()
     ]
-    print(f"{name:<19} a scale at which nothing is lost exists: {min(lost_share[name]) == 0}")
-
-# %% folded="Plot: Largest gradient of a layer"
-figure, (left, right) = new_figure(1, 2, width_ratios=(1, 1))
-for (name, color), marker in zip(
-    (("20 sigmoids", "vermilion"), ("20 residual blocks", "blue")), "so", strict=True
-):
-    sizes = [
+weight_sizes = {
+    name: [
         slope.abs().max().log2().item()
         for key, slope in references[name]["gradients"].items()
         if key.endswith("weight") and slope.dim() == 2
     ]
+    for name in ("20 sigmoids", "20 residual blocks")
+}
+
+# %%
+for name, shares in lost_share.items():
+    print(f"{name:<19} a scale at which nothing is lost exists: {min(shares) == 0}")
+for name, sizes in weight_sizes.items():
+    print(
+        f"{name:<19} the largest gradients of its layers span {max(sizes) - min(sizes):.0f} doublings"
+    )
+
+# %% folded="Figure 4.11: gradients of two deep networks, and lost parameters"
+figure, (left, right) = new_figure(1, 2, width_ratios=(1, 1))
+for (name, sizes), color, marker in zip(
+    weight_sizes.items(), ("vermilion", "blue"), "so", strict=True
+):
     left.plot(range(1, len(sizes) + 1), sizes, marker + "-", ms=4, color=COLORS[color], label=name)
 left.axhspan(-24, 16, color=COLORS["sky"], alpha=0.2, label="float16: 40 doublings")
 left.set(title="Largest gradient of a layer", xlabel="layer", ylabel="log2 of the gradient")
@@ -1603,6 +1660,8 @@ right.set_yticks([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 right.legend(fontsize=8, loc="upper left")
 show(
     figure,
+    number="4.11",
+    caption="Left: the sigmoids' gradients span more than float16 does. Right: a scale saves the plate; every scale loses some of the sigmoids' parameters; the residual blocks need no scale.",
     alt="Left: the base-2 logarithm of the largest gradient in each layer. In the residual network all layers lie "
     "between about minus 5 and 0. In the network of sigmoids it falls from minus 6 in the last layer to about "
     "minus 60 in the first, while float16 spans 40. Right: the share of lost parameters against the scale. For the plate "
@@ -1612,47 +1671,44 @@ show(
 
 # %% [markdown]
 r"""
-*Diagnosis*: from the first layer to the last the gradients span more than 50 doublings. Float16 spans 40, from $2^{-24}$ to $2^{16}$. **One factor moves the whole histogram; it cannot make it narrower.**
-Each scale that is large enough for the first layers is too large for the last. *What the scaler does*: nothing for the first layers. *Cure*: a network whose layers have gradients of like size. Normalization,
-residual connections, a better start. Or a format with more exponents: bfloat16.
+*Diagnosis*: float16 spans 40 doublings, from $2^{-24}$ to $2^{16}$, and these gradients more. **One factor moves the histogram but cannot make it narrower**: a scale that is large enough for the first layers is too large for the last. *Cure*: layers whose gradients have similar sizes, by normalization, residual connections or a better initialization; or bfloat16.
 
 | cause | outputs | loss | gradients | the scaler | the cure |
 | --- | --- | --- | --- | --- | --- |
-| underflow | finite | finite | of some parameter 0 in every entry, at small scales only | **cures it** | a scale, or bfloat16 |
-| a logarithm, a division | finite | inf or nan | nan | skips every step, the scale falls to 0 | the fused form |
-| too deep | finite | finite | of some parameter 0 in every entry, or inf: at every scale | does not help | norm, residual, bfloat16 |
-| overflow on the way (chapter 03) | inf or nan | inf or nan | inf or nan | skips every step, the scale falls to 0 | that part in float32 |
-| a derivative that is infinite: the -100 above, a root at 0 (chapter 08) | finite | finite | inf or nan, at every scale | skips every step, the scale falls to 0 | keep the bad number out *before* the function |
+| underflow | finite | finite | some parameter's are all 0, at small scales only | **cures it** | a scale, or bfloat16 |
+| a logarithm or a division | finite | inf or nan | nan | skips every step | the fused loss |
+| too deep | finite | finite | at every scale, some parameter's are all 0, or inf | does not help | norm, residual, bfloat16 |
+| overflow in the forward pass (chapter 03) | inf or nan | inf or nan | inf or nan | skips every step | that part in float32 |
+| an infinite derivative (the −100; a root at 0, chapter 08) | finite | finite | inf or nan at every scale | skips every step | keep the bad number out *before* the function |
 """
 
 # %% [markdown] exercise="nan-doctor" points=6 minutes=25 difficulty=2
 """
 ### The nan doctor
 
-Write `diagnose(records, reference)`, which names the cause.
+Write the function that names the cause, from one record at each of several scales.
 
-- **In**: `records`, a dict from an integer k to the record that `examine` made in float16 at the scale 2^k. The keys are 0 or more, in no particular order; 0 is one of them. `reference`: the
-  record in float32, at scale 1. Outputs and loss are the same in all records, since a scale changes only the way back. A record is a dict with `"outputs"` (a dict from names of modules to tensors, in the order in which they ran), `"loss"` (a float) and
-  `"gradients"` (a dict from names of parameters to tensors).
-- **Out**: a tuple of two. The first that applies, from the top down:
+`diagnose(records, reference) -> tuple`
+
+- **In** `records`: a dict from an integer k, 0 or more, in any order and 0 among them, to the record of `examine` in float16 at the scale 2^k. All have the same outputs and loss. `reference`: the record in float32. A record is a dict of `"outputs"` (a dict from modules' names to tensors, in the order in which they ran), `"loss"` (a float) and `"gradients"` (a dict from parameters' names to tensors).
+- **Out**: the first row that applies.
 
 | what is seen | what is returned |
 | --- | --- |
-| a module's output holds an inf or a nan | `("forward", name)`, the name of the first such module |
+| a module's output holds an inf or a nan | `("forward", name)` of the first such module |
 | the loss is inf or nan | `("loss", None)` |
-| every record has an inf or a nan among its gradients, each perhaps in another place | `("backward", None)` |
-| at scale 1 (k is 0) no parameter is lost | `("healthy", None)` |
-| there is a k at which no parameter is lost | `("underflow", k)`, the smallest such k |
+| every record has an inf or a nan among its gradients, not necessarily in the same place | `("backward", None)` |
+| at k = 0 no parameter is lost | `("healthy", None)` |
+| at some k no parameter is lost | `("underflow", k)`, the smallest such k |
 | none of these | `("range", None)` |
 
-A parameter is **lost** in a record if its gradient there holds an inf or a nan, or if it is 0 in every entry while the reference's is not. (Some gradients are 0 in truth. And
-where one entry is left, the parameter is not lost.)
+A parameter is **lost** in a record if its gradient holds an inf or a nan, or is 0 in every entry while the reference's is not.
 
-When it is written, call it on the three cases above: `records_at(SCALE_EXPONENTS, *cases["plate"])` and `references["plate"]`. One is an underflow, one a range, one is healthy.
+If all gradients are 0 at k = 0 and as in the reference at k = 8, `diagnose({8: a, 0: b}, reference)` returns `("underflow", 8)`. Try it on `records_at(SCALE_EXPONENTS, *cases["plate"])` and `references["plate"]`.
 
 <!-- hint: Which rows of the table look at one record, and which at all of them? -->
 <!-- hint: Write two small functions: whether a record has only finite gradients, and whether it has a lost parameter. Then each row of the table is one `if`, in the same order. -->
-<!-- hint: For the fifth row, go through `sorted(records)` and return at the first k whose record has no lost parameter. `torch.isfinite(t).all()` and `t.any()` answer the questions about a tensor, `math.isfinite` that about the loss. -->
+<!-- hint: For the fifth row, go through `sorted(records)` and return at the first k whose record has no lost parameter. `torch.isfinite(t).all()` and `t.any()` answer the questions about a tensor, `math.isfinite` the one about the loss. -->
 """
 
 
@@ -1839,13 +1895,13 @@ check.score()
 
 # %% [markdown]
 """
-## Bug hunt: the optimizer that counts
+## A step that counts
 
-Somebody wraps optimizers, to count their steps for the log. The wrapper has what a scaler needs: `param_groups` and `step`.
+A library wraps optimizers to count their steps for the log. `CountedOptimizer` has what a scaler needs: `param_groups`, `zero_grad` and `step`. This is its training step:
 """
 
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="CountedOptimizer: an optimizer that counts its steps"
 class CountedOptimizer:
     """Wraps an optimizer and counts its steps."""
 
@@ -1862,13 +1918,6 @@ class CountedOptimizer:
         self.steps += 1
 
 
-# %% [markdown]
-"""
-The training step, from a library that hides the scaler from its users. It clips in the right order. Its author believed that `scaler.step` takes only
-an optimizer of torch's.
-"""
-
-
 # %%
 def step_from_the_wild(scaler, counted, loss, max_norm):
     counted.zero_grad()
@@ -1881,6 +1930,7 @@ def step_from_the_wild(scaler, counted, loss, max_norm):
     scaler.update()
 
 
+# %% folded="Training with it"
 def train_counted(step_function, steps=40):
     torch.manual_seed(0)
     layers = torch.nn.Linear(64, 32), torch.nn.Tanh(), torch.nn.Linear(32, 10)
@@ -1889,7 +1939,7 @@ def train_counted(step_function, steps=40):
     scaler = torch.amp.GradScaler(device, init_scale=2.0**24)
     losses = []
     for _ in range(steps):
-        with torch.autocast(device, dtype=torch.float16):
+        with autocast_to(torch.float16):
             loss = functional.cross_entropy(model(shades), labels)
         losses.append(loss.item())
         step_function(scaler, counted, loss, 1.0)
@@ -1897,12 +1947,8 @@ def train_counted(step_function, steps=40):
 
 
 losses_in_the_wild, counted_steps, last_scale = train_counted(step_from_the_wild)
-print(f"loss: {losses_in_the_wild[0]:.1f} at first, {losses_in_the_wild[-1]:.1f} after 40 steps")
-print(
-    f"steps counted: {counted_steps}; the scale fell, so some were skipped: {last_scale < 2.0**24}"
-)
 
-# %% folded="Plot: A training step from the wild"
+# %% folded="Figure 4.12: a training step from the wild"
 figure, axes = new_figure(height=2.8)
 axes.plot(range(1, 41), losses_in_the_wild, color=COLORS["vermilion"], label="as found")
 axes.axhline(math.log(10), color=COLORS["black"], linestyle=":", label="guessing, ln 10")
@@ -1910,27 +1956,31 @@ axes.set(title="A training step from the wild", xlabel="step", ylabel="loss (nat
 axes.legend()
 show(
     figure,
+    number="4.12",
+    caption="The loss stays at that of guessing among ten digits.",
     alt="Loss against training step: a level line at 2.3, which is the loss of guessing among ten digits.",
 )
+
+# %%
+print(f"loss: {losses_in_the_wild[0]:.1f} at first, {losses_in_the_wild[-1]:.1f} after 40 steps")
+skipped = last_scale < 2.0**24
+print(f"steps counted: {counted_steps}; the scale fell, so some were skipped: {skipped}")
 
 # %% [markdown] exercise="bug-hunt-counted" points=4 minutes=20 difficulty=2
 """
 ### Bug hunt: the network that stands still
 
-Two things are wrong: the network does not learn, and the count is too high. Find out in cells of your own by what factor the gradients are off when the optimizer makes its
-step. Then write `counted_step(scaler, counted, loss, max_norm)`.
+The network does not learn, and the count is too high. Investigate in cells of your own, then write a step that works.
 
-- **In**: a `torch.amp.GradScaler`, a `CountedOptimizer` (its class stands above: `optimizer`, `param_groups`, `zero_grad()`, `step()`, `steps`), a float32 loss
-  without dimensions, a float. What the last step left in `.grad` does not count.
-- The unscaled gradient of all parameters together is clipped to `max_norm`; the optimizer makes its step, unless a gradient holds an inf or a nan; the scaler is updated.
-- There may be several groups of parameters, and a momentum.
-- Afterwards `counted.steps` is the number of steps that were **really made**.
-- **Out**: nothing.
+`counted_step(scaler, counted, loss, max_norm) -> None`
 
-When it is written, `train_counted(counted_step)` should end below a loss of 1.
+- **In** `scaler`: a `torch.amp.GradScaler`. `counted`: a `CountedOptimizer`, whose optimizer may have several groups and a momentum. `loss`: a float32 tensor without dimensions. `max_norm`: a positive float. Gradients already stored in `.grad` are ignored.
+- **Out**: nothing. The unscaled gradient of all parameters together is clipped to `max_norm`; the optimizer steps, unless a gradient holds an inf or a nan; the scaler is updated. `counted.steps` is the number of steps **really made**.
 
-<!-- hint: Print the norm of the gradients after each line of the function. Between which two lines does it change though nobody meant it to? How does a scaler know that an optimizer's gradients were unscaled already? -->
-<!-- hint: The scaler keeps its notes by `id(optimizer)`. To it, the wrapper and what is inside are two optimizers: it unscales both, and they share their gradients. -->
+With the right step, `train_counted(counted_step)` returns losses that end below `1.0`.
+
+<!-- hint: Print the norm of the gradients after each line of the function. Between which two lines does it change although nobody meant it to? -->
+<!-- hint: How does a scaler know that an optimizer's gradients were unscaled already? It keeps its records by `id(optimizer)`. Which objects does it see here? -->
 <!-- hint: Give the scaler one and the same object in both lines. If this object is the wrapper, its own `step` counts, and a skipped step is not counted. -->
 """
 
@@ -2012,83 +2062,77 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>The bug (open this once you have found it)</summary>
 
-The scaler keeps its notes by the identity of the optimizer. `unscale_` was told of the wrapper, `step` of the inner one. So `step` found no note and unscaled again: the gradients were divided by the scale twice, and came out too small by the scale. And the
-count went up whether a step was made or not. Two cures are right: the wrapper in both lines, which counts by itself; or the inner optimizer in both, and a hook that counts.
+The scaler keeps its records by the identity of the optimizer. `unscale_` got the wrapper and `step` the optimizer inside, so `step` found no record and unscaled again: the gradients were divided by the scale twice. The count rose whether or not a step was made. Two cures are right: the wrapper in both lines, which counts by itself; or the inner optimizer in both, and a hook that counts.
+
+Accelerate had this bug in 2021 ([issue 113](https://github.com/huggingface/accelerate/issues/113)). A related one updates the scaler once per optimizer instead of once per iteration ([issue 439](https://github.com/huggingface/accelerate/issues/439) asks about it): the scale may change between two optimizers, and the second one's gradients are divided by a scale that never multiplied them.
 </details>
-
-It was found in Accelerate in 2021 ([issue 113](https://github.com/huggingface/accelerate/issues/113)): gradients that were clipped in mixed precision were divided twice.
-A neighbor of this bug updates the scaler once for each optimizer instead of once for each iteration
-([issue 439](https://github.com/huggingface/accelerate/issues/439) asks about it). Then the scale may change between two optimizers, and the second one's gradients are divided by a scale with
-which they were never multiplied.
 """
 
 # %% [markdown]
 """
 ## In the wild
 
-| what | where it is settled |
+| what | where |
 | --- | --- |
-| torch | [`torch.amp.GradScaler`](https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling)`(device, init_scale=, growth_factor=, backoff_factor=, growth_interval=, enabled=)`. The older `torch.cuda.amp.GradScaler` is deprecated and warns |
-| float16 weights | a scaler refuses their gradients: `ValueError: Attempting to unscale FP16 gradients`. The weights belong in float32 (chapter 03) |
-| checkpoints | `scaler.state_dict()` holds the scale and the counter; without it a resumed run begins at 65536 again ([recipe](https://docs.pytorch.org/tutorials/recipes/recipes/amp_recipe.html)) |
-| gradient penalties | gradients that enter the loss must be divided by hand first ([examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-penalty)) |
-| accumulation | one scale for all micro-batches of a step: `unscale_`, `step` and `update` only at its end ([examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation)), chapter 05 |
-| Accelerate | `GradScalerKwargs`; clip with `accelerator.clip_grad_norm_`, which unscales; `optimizer.step_was_skipped` ([mixed precision](https://huggingface.co/docs/accelerate/usage_guides/mixed_precision)) |
+| PyTorch | [`torch.amp.GradScaler`](https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling)`(device, init_scale=, growth_factor=, backoff_factor=, growth_interval=, enabled=)`. The older `torch.cuda.amp.GradScaler` is deprecated |
+| float16 weights | a scaler refuses their gradients: `ValueError: Attempting to unscale FP16 gradients`. Keep the weights in float32 (chapter 03) |
+| gradient penalties | divide gradients that enter the loss by the scale first ([examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-penalty)) |
+| accumulation | `unscale_`, `step` and `update` only at the end of a window ([examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation), chapter 05) |
+| Accelerate | `GradScalerKwargs`; `accelerator.clip_grad_norm_`, which unscales; `optimizer.step_was_skipped` ([mixed precision](https://huggingface.co/docs/accelerate/usage_guides/mixed_precision)) |
 | Lightning | `Trainer(precision="16-mixed")` brings a scaler, `"bf16-mixed"` none ([precision](https://lightning.ai/docs/pytorch/stable/common/precision_basic.html)) |
-| DeepSpeed | `"fp16": {"loss_scale": 0, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2, "min_loss_scale": 1}`; `loss_scale` 0 means dynamic, hysteresis tolerates infs before it backs off ([configuration](https://www.deepspeed.ai/docs/config-json/)) |
-| fairseq | `--fp16-init-scale`, `--fp16-scale-window`, `--min-loss-scale`: below it, training stops with an error ([options](https://fairseq.readthedocs.io/en/latest/command_line_tools.html)) |
-| Keras | [`LossScaleOptimizer`](https://keras.io/api/optimizers/loss_scale_optimizer/)`(initial_scale=32768.0, dynamic_growth_steps=2000)`, automatic under the policy `"mixed_float16"` |
-| JAX | [jmp](https://github.com/google-deepmind/jmp) has `StaticLossScale` and `DynamicLossScale` |
+| DeepSpeed | `"fp16": {"loss_scale": 0, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2, "min_loss_scale": 1}`; a `loss_scale` of 0 is dynamic ([configuration](https://www.deepspeed.ai/docs/config-json/)) |
+| fairseq | `--fp16-init-scale`, `--fp16-scale-window`, `--min-loss-scale`, below which training stops ([options](https://fairseq.readthedocs.io/en/latest/command_line_tools.html)) |
+| Keras | [`LossScaleOptimizer`](https://keras.io/api/optimizers/loss_scale_optimizer/), automatic under the policy `"mixed_float16"` |
+| JAX | [jmp](https://github.com/google-deepmind/jmp): `StaticLossScale`, `DynamicLossScale` |
 """
 
 # %% [markdown]
 """
 ## Recap
 
-1. Gradients that are small for reasons of units and means fall below float16's range and become 0; no error tells.
-2. Scaling the loss by 2^k moves the exponents of all gradients by k and changes nothing else: it saves what was 0 or subnormal, and can push what is large to inf.
-3. A dynamic scaler is two numbers: halve the scale and skip at every inf, double it after so many steps without one.
-4. Between `backward` and `step` the gradients are scaled: unscale before you clip, log or change them; update once; let a schedule follow the steps that were made.
-5. A scaler cures underflow. An inf that comes from the forward pass or from the loss only makes it skip, and its scale fall. A range of gradients wider than float16 no scale can cover.
+1. Gradients that are small because of units and means fall below float16's range and become 0, and no error says so.
+2. Scaling the loss by 2^k moves the exponents of all gradients by k. It saves numbers that were 0 or subnormal, and can make large ones inf.
+3. A dynamic scaler remembers a scale and a counter: it halves the scale and skips at every inf, and doubles it after enough steps without one. Each run gets a fresh scaler.
+4. Unscale before you clip, log or change gradients; update once per iteration; let a schedule follow the steps that were made.
+5. A scaler cures underflow. If an inf comes from the forward pass or the loss, the scaler only skips steps. No scale covers gradients that span more than float16.
 
 ### Test yourself
 
 <details><summary>1. A gradient of 3e-4 is scaled by 1024 and stored in float16. How many digits did it gain?</summary>
 
-None. 3e-4 is above 2^-14 = 6.1e-5, so it was a normal number before, and has 11 digits in base 2 with and without the scale.
+None. 3e-4 is above 2^-14 = 6.1e-5, so it has 11 binary digits with and without the scale.
 </details>
 
 <details><summary>2. Growth interval 3, scale 8. The steps are: good, good, inf, good, good, good, good. What is the scale at the end?</summary>
 
-8. The inf halves it to 4 and begins a new row; the next three good steps double it to 8; the last one is the first of another row.
+8. The inf halves it to 4 and restarts the count; the next three good steps double it to 8; the last one is the first of another row.
 </details>
 
 <details><summary>3. Somebody clips before <code>unscale_</code>, at max_norm 1, with a scale of 65536. What is the largest step of plain SGD at a learning rate of 1?</summary>
 
-1/65536: the gradient is cut to length 1, and divided by the scale afterwards.
+1/65536: the gradient is cut to length 1 and then divided by the scale.
 </details>
 
 <details><summary>4. The loss is an ordinary number, and the scale has fallen to 2^-30. What do you look for?</summary>
 
-First whether the gradients are cleared after a *skipped* step, too: where `zero_grad` runs only after a step that was made, one inf stays in `.grad` for ever. Then a gradient that is inf or nan at every scale: a derivative that is infinite, such as that of a root at 0, or a gradient that some code of yours computes. The scale is not the reason.
+First, whether gradients are also cleared after a *skipped* step; otherwise one inf stays in `.grad` for good. Then a derivative that is infinite at every scale, such as that of a root at 0.
 </details>
 
 <details><summary>5. Two optimizers share a scaler. The scale fell in this iteration. May both schedulers step?</summary>
 
-The scale does not tell. One inf in either of them is enough for it to fall. Each scheduler goes by whether its own optimizer made a step.
+The scale cannot tell, because one inf in either of them is enough. Each scheduler follows its own optimizer.
 </details>
 
 ### References
 
 - P. Micikevicius and others, "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), ICLR 2018, section 3.2 (loss scaling, and the histogram).
-- PyTorch documentation, ["Automatic Mixed Precision package: Gradient Scaling"](https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling).
-- PyTorch documentation, ["Automatic Mixed Precision examples"](https://docs.pytorch.org/docs/stable/notes/amp_examples.html): "Working with Unscaled Gradients", "Working with Multiple Models, Losses, and Optimizers".
+- PyTorch documentation, ["Automatic Mixed Precision package: Gradient Scaling"](https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling) and ["Automatic Mixed Precision examples"](https://docs.pytorch.org/docs/stable/notes/amp_examples.html).
 - NVIDIA, ["Train With Mixed Precision"](https://docs.nvidia.com/deeplearning/performance/mixed-precision-training/index.html): choosing a scaling factor.
 - D. Kalamkar and others, "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
 - Y. You, I. Gitman, B. Ginsburg, "Large Batch Training of Convolutional Networks", [arXiv:1708.03888](https://arxiv.org/abs/1708.03888), 2017 (LARS).
-- R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of training Recurrent Neural Networks", [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), 2013 (gradients that vanish and explode, clipping by norm).
+- R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of training Recurrent Neural Networks", [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), 2013 (vanishing and exploding gradients, clipping by norm).
 
 ### Glossary
 
@@ -2097,19 +2141,28 @@ The scale does not tell. One inf in either of them is enough for it to fall. Eac
 | loss scaling | 损失缩放 | multiply the loss before the backward pass, divide the gradients after it |
 | gradient underflow | 梯度下溢 | a gradient too small for its format becomes 0 |
 | static loss scale | 静态损失缩放 | a factor that is chosen once |
-| dynamic loss scale | 动态损失缩放 | a factor that follows the training |
+| dynamic loss scale | 动态损失缩放 | a factor that adapts during training |
 | gradient scaler | 梯度缩放器 | the object that scales, unscales, skips and adapts |
 | unscale | 反缩放 | divide the gradients by the scale |
 | skipped step | 跳过的优化步 | an optimizer step left out because a gradient was inf or nan |
-| growth interval | 增长间隔 | so many steps without inf before the scale is doubled |
+| growth interval | 增长间隔 | how many steps without inf double the scale |
 | backoff factor | 回退系数 | what the scale is multiplied by after an inf |
 | state machine | 状态机 | something that goes from state to state by fixed rules |
 | headroom | 余量 | the room that is left below overflow |
 | gradient clipping | 梯度裁剪 | shorten a gradient that is longer than a limit |
+| fused optimizer | 融合优化器 | an optimizer that does its whole step in one kernel |
 | warm-up | 学习率预热 | raise the learning rate over the first steps |
 | vanishing gradient | 梯度消失 | a gradient that shrinks from layer to layer |
 | residual connection | 残差连接 | a layer that adds to its input |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("04")
 
 # %%
 progress("04")

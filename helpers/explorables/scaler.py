@@ -115,14 +115,21 @@ def _say(scale: int, interval: int, events: str) -> list[str]:
         last = "No step yet."
     else:
         before = steps[-1].scale
-        last = f"Step {len(steps)}, scale 2^{before}: " + {
-            "skip": f"inf, so the step is skipped and the scale is halved to 2^{now}.",
-            "grow": f"made; the counter reaches {interval}, and the scale doubles to 2^{now}.",
-            "count": f"made; the counter is {counter} of {interval}.",
-        }[steps[-1].kind]
+        last = (
+            f"Step {len(steps)}, scale 2^{before}: "
+            + {
+                "skip": f"inf, so the step is skipped and the scale is halved to 2^{now}.",
+                "grow": f"made; the counter reaches {interval}, and the scale doubles to 2^{now}.",
+                "count": f"made; the counter is {counter} of {interval}.",
+            }[steps[-1].kind]
+        )
     made = sum(step.kind != "skip" for step in steps)
     reached = sum(step.learned for step in steps)
-    mean = f"; over all steps, {_share(reached / len(steps))} of the gradients arrived" if steps else ""
+    mean = (
+        f"; over all steps, {_share(reached / len(steps))} of the gradients arrived"
+        if steps
+        else ""
+    )
     found = sort_gradients(now)
     return [
         last,
