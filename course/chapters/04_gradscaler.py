@@ -117,6 +117,11 @@ show(
     "float32 curve.",
 )
 
+# %% [markdown]
+"""
+The factor is the **loss scale**. This chapter is about what it does, how large it should be, and what it breaks in the lines around it.
+"""
+
 # %%
 print(f"gradients that are 0: float32 {zeros_float32:.0f} %, float16 {zeros_float16:.0f} %")
 for name, errors in (("float16", errors_float16), ("scaled", errors_scaled)):
@@ -124,8 +129,6 @@ for name, errors in (("float16", errors_float16), ("scaled", errors_scaled)):
 
 # %% [markdown]
 """
-The factor is the **loss scale**, and this chapter is about it: what it does, how large it should be, what adapts it during training, and what it breaks in the lines around it.
-
 > **After this chapter, you will be able to**
 >
 > - say which gradients float16 loses, from a histogram of their exponents, and choose a scale that saves them;
@@ -151,7 +154,7 @@ A number $g$ has the exponent $e$ if $2^e \le |g| < 2^{e+1}$. Float16 treats it 
 | -25 to -15 | a **subnormal** number with fewer digits ($2^{-25}$ itself becomes 0) |
 | below -25 | 0: **gradient underflow** |
 
-An autocast region stores two kinds of gradients in float16: those of the activations, and those of the float16 copies of the weights. The latter are cast to float32 only after they were computed, which is too late for a 0 or an inf.
+In an autocast region, the gradients of the activations are float16, and so are those of the weights' float16 copies. The latter are cast to float32 after they were computed, which is too late for a 0 or an inf.
 """
 
 # %% tags=["needed"]
@@ -230,7 +233,7 @@ show(
 
 # %% [markdown]
 r"""
-The gradients are small for reasons that have nothing to do with the network: the loss is a mean over 576 points, in square meters. In millimeters it would be a million times larger, which is a loss scale, too, but one that no later line divides out.
+These gradients are small because the loss is a mean over 576 points, in square meters.
 
 ### What scaling moves
 
@@ -249,7 +252,7 @@ print("after the division nothing has changed:", torch.equal(scaled / 2.0**16, p
 
 # %% [markdown]
 """
-These are equal to the last bit: a power of two changes the exponent and leaves the digits alone. Does a scale add digits, too?
+A power of two changes the exponent and leaves the digits alone. Does a scale add digits, too?
 """
 
 # %% folded="A gradient of 3e-4, in float16 and scaled"
@@ -320,7 +323,7 @@ play(
 r"""
 ### The best static scale for a histogram
 
-A **static loss scale** is chosen once. Choose the best $2^k$ for float16, with an integer $k$ from -80 to 80.
+A **static loss scale** is chosen once. Choose the best $2^k$ for float16, with an integer $k$. No $k$ beyond 80 or -80 is needed.
 
 `best_scale(counts, headroom) -> float`
 
@@ -425,7 +428,7 @@ A static scale needs somebody who looks at a histogram, and gradients change dur
 - **inf or nan in a gradient**: skip this step, and halve the scale;
 - **no inf for 2,000 steps in a row**: double the scale, because there may be room.
 
-It never looks at a histogram. It finds the upper end of the range by overflowing, and pays with a skipped step. A **gradient scaler** applies these rules, and PyTorch's is `torch.amp.GradScaler`, with the settings `init_scale=2**16`, `growth_factor=2.0`, `backoff_factor=0.5`, `growth_interval=2000`.
+It never looks at a histogram. It finds the upper end of the range by overflowing, at the price of a skipped step. A **gradient scaler** applies these rules, and PyTorch's is `torch.amp.GradScaler`, with the settings `init_scale=2**16`, `growth_factor=2.0`, `backoff_factor=0.5`, `growth_interval=2000`.
 """
 
 # %% folded="Figure 4.5: the lines that a scaler adds to a training step"
@@ -505,14 +508,14 @@ show(
 show_drawing(
     "04/states",
     number="4.7",
-    caption="All that the scaler remembers from step to step is the scale and the counter: it is a **state machine**. Here, the growth interval is 4.",
+    caption="The states of the scaler: its scale, and the number of steps since the last inf or growth. The growth interval is 4.",
     alt="A board of circles. The columns are counters 0 to 3, the rows scales 2S, S and S/2. Blue arrows lead from counter to counter in row S. A green arrow leads from counter 3 to counter 0 in row 2S. "
     "Red arrows lead from each counter of row S to counter 0 in row S/2.",
 )
 
 # %% [markdown]
 """
-A skip costs one step and nothing else: the weights and the optimizer's momentum stay as they are, and the next `zero_grad` clears the gradients.
+The scaler is a **state machine**: all that it remembers from step to step is the scale and the counter. A skip costs one step and nothing else: the weights and the optimizer's momentum stay as they are, and the next `zero_grad` clears the gradients.
 
 Drive the machine yourself. The gradients of each step are the ones in the histogram. Where does the scale settle if you only press *Step*? What is lost after twenty steps with an inf that has nothing to do with the scale?
 """
@@ -546,17 +549,17 @@ print("the scale was 1024 and is     ", scaler.get_scale())
 """
 ### Your own GradScaler
 
-Write the class `LossScaler`, and no scaler will be a mystery again. It behaves like `torch.amp.GradScaler`.
+`torch.amp.GradScaler` does not report a skipped step. Write a scaler that does, and otherwise behaves the same.
 
 `LossScaler(init_scale, growth_factor, backoff_factor, growth_interval)`
 
 - **In** `scale(loss)`: a loss. `unscale_(optimizer)`, `step(optimizer)`: an optimizer with one or several groups (`optimizer.param_groups`, each with a list `"params"`); a parameter whose `.grad` is None is ignored.
 - **Out**
-  - `get_scale()` returns the scale, a float. `scale(loss)` returns the loss times the scale; autograd works through it, and `loss` does not change.
-  - `unscale_` divides all gradients of the optimizer by the scale, in place, and records whether one of them held an inf or a nan. A second call before the next `update()` raises a `RuntimeError`.
-  - `step` unscales first, unless that was done since the last update. Without inf or nan it calls `optimizer.step()` and **returns True**; otherwise it leaves the optimizer alone and **returns False**.
+  - `get_scale()` returns the scale, a float; `scale(loss)` the loss times the scale, with autograd. `loss` does not change.
+  - `unscale_` divides the optimizer's gradients by the scale and records whether one held an inf or a nan. A second call before the next `update()` raises a `RuntimeError`.
+  - `step` unscales first, unless that was done since the last update. Without inf or nan it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone.
   - `update()`, called once after all optimizers: if any had an inf or a nan, the scale is multiplied by `backoff_factor` (also below 1). Otherwise, after `growth_interval` such iterations in a row, it is multiplied by `growth_factor`. Both restart the count.
-- **Limits**: without a scaler of torch's, and without its `torch._amp_...` operators; otherwise nothing else counts. Scales stay in float32's range; `step` is called once per update.
+- **Limits**: no scaler of torch's and no `torch._amp_...` operator, or nothing else counts. Scales stay in float32's range; `step` is called once per update.
 
 `scaler = LossScaler(init_scale=8.0)`: `scaler.scale(torch.tensor(0.5))` returns `tensor(4.)`.
 
@@ -839,7 +842,7 @@ for scale in (2.0**15, 2.0**16):
 
 # %% [markdown]
 """
-65,536 is inf in float16, so a scaler that starts there skips its first step, and one more whenever it returns to 65,536. Compute the loss in float32; in an autocast region, many losses are (chapter 03).
+65,536 is inf in float16, so a scaler that starts there skips its first step, and one more whenever it returns to 65,536. Compute the loss in float32 (chapter 03).
 
 ### One scaler for a run
 
@@ -882,7 +885,7 @@ for name, scaler in (("fresh", torch.amp.GradScaler(device)), ("inherited", make
 
 # %% [markdown]
 """
-With the inherited scaler, gradients are 0. Zeros are finite, so the scaler counts these steps as good, and would double its scale only after 2,000 of them.
+With the inherited scaler, the gradients underflow, and the network learns nothing. Zeros are finite, so the scaler counts these steps as good and doubles its scale only after 2,000 of them.
 """
 
 # %% [markdown]
@@ -893,7 +896,7 @@ After `scaler.scale(loss).backward()`, the gradients in `.grad` are $S$ times to
 """
 
 
-# %%
+# %% folded="A step with and without the right order"
 def step_length(clip_first, scale):
     weight = torch.zeros(2, device=device, requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=1.0)
@@ -916,7 +919,7 @@ told_length = next(
 )
 predict(
     "04/clip-first",
-    "The scale is 65536, and the gradients are clipped *before* `unscale_`. How long is the step?",
+    "The scale is 65536, and the gradients are clipped before `unscale_`. How long is the step?",
     told_length,
     "Clipping shortens the scaled gradient to 1. `step` then divides it by the scale.",
     choices=("1", "5", "1/65536", "5/65536"),
@@ -953,7 +956,7 @@ show(
 
 # %% [markdown]
 r"""
-Pytorch-UNet had this order ([issue 468](https://github.com/milesial/Pytorch-UNet/issues/468), 2023). Logging the norm, weight decay by hand and gradient noise need unscaled gradients as well.
+Pytorch-UNet had this order ([issue 468](https://github.com/milesial/Pytorch-UNet/issues/468), 2023). Logging the norm and gradient noise need unscaled gradients as well.
 
 If the gradient holds an inf, its norm is inf, clipping multiplies by $1/\infty = 0$, and $0 \cdot \infty$ is nan. The step is still skipped, because `unscale_` recorded the inf before.
 
@@ -1000,7 +1003,7 @@ check = Check("clip-in-order")
 
 
 def draw_gradient(norm):
-    """Return gradients by two parameters whose norm together is ``norm``."""
+    """Return gradients with respect to two parameters whose norm together is ``norm``."""
     slopes = [check.draw.normal(3), check.draw.normal(2)]
     slopes[0][0], slopes[1][0] = 2.0, -1.5  # neither of the two is small
     length = torch.cat(slopes).double().norm()
@@ -1164,7 +1167,7 @@ print("PyTorch warns:", str(caught[0].message)[:66])
 
 # %% [markdown]
 r"""
-The warning is right: a scheduler stepped before its optimizer ever did. (Two issues ask about it with a scaler: [44511](https://github.com/pytorch/pytorch/issues/44511) and [55585](https://github.com/pytorch/pytorch/issues/55585).)
+The warning is right: a scheduler stepped before its optimizer ever did. (With a scaler: issues [44511](https://github.com/pytorch/pytorch/issues/44511) and [55585](https://github.com/pytorch/pytorch/issues/55585).)
 
 `scaler.step` does not tell whether it stepped. There are three ways to find out:
 
@@ -1172,7 +1175,7 @@ The warning is right: a scheduler stepped before its optimizer ever did. (Two is
 2. **Look at the gradients** after `scaler.unscale_(optimizer)`: are they all finite?
 3. **Ask the optimizer.** `handle = optimizer.register_step_post_hook(f)` calls `f(optimizer, args, kwargs)` after each call of its `step`, until `handle.remove()`.
 
-Way 3 fails with a **fused** optimizer (`fused=True`), which does the whole step in one kernel. It takes the scale and the inf from the scaler, unscales by itself, and leaves the weights alone if there was an inf:
+Way 3 fails with a **fused** optimizer (`fused=True`), which does the whole step in one kernel. It receives the scale from the scaler, unscales by itself, and leaves the weights alone after an inf:
 """
 
 
@@ -1202,7 +1205,7 @@ for fused in (False, True):
 """
 ### A scheduler that follows the real steps
 
-Write the end of an iteration for a generator and a discriminator, or any other number of optimizers.
+Write the end of an iteration with any number of optimizers.
 
 `follow_steps(scaler, optimizers, schedulers) -> None`
 
@@ -1371,16 +1374,16 @@ print("bfloat16 gradients, without and with the scale 65536, are equal:", bfloat
 
 # %% [markdown]
 """
-So a scale of 65,536 does not overflow in bfloat16; it neither helps nor harms. What bfloat16 lacks is digits, 8 where float16 has 11, and no scale gives them back.
+So the scale neither helps nor harms. What bfloat16 lacks is digits, 8 where float16 has 11, and no scale gives them back.
 """
 
 # %% [markdown]
 r"""
 ## Three causes of nan, and what a scaler does for each
 
-Three reasons are given for a nan in mixed precision: digits that 16 bits lose, a logarithm or a division in the loss, and a network that is too deep. A scaler is recommended for all of them. Let us produce all three.
+A nan in mixed precision may come from gradients that underflow, from a logarithm or a division in the loss, or from a network that is too deep. Let us produce all three and try a scaler on each.
 
-Two tools are folded here. `examine` makes one forward and backward pass and records outputs, loss and gradients. `train_by_length` is a training loop with a scaler that divides each gradient by its norm, $g / \lVert g \rVert$, after `unscale_`. LARS, an optimizer for large batches, does this as well, and then multiplies by the norm of the weight.
+Two tools are folded here. `examine` makes one forward and backward pass and records outputs, loss and gradients. `train_by_length` divides each gradient by its norm after `unscale_`, as LARS does (an optimizer for large batches, which then multiplies by the norm of the weight).
 """
 
 
@@ -1551,7 +1554,7 @@ for k in (13, 14):
 
 # %% [markdown]
 r"""
-*Diagnosis*: the outputs are finite and the loss is inf, in float32 as well. A probability is 0, and its logarithm is $-\infty$. *The scaler* keeps the nan out of the weights, and a run that crashed becomes a run that stands still. *No cure* is the −100: the loss is finite, but `where` hides the value and not the derivative $1/0$ of the logarithm (chapter 08). *Cure*: the fused loss, `cross_entropy`, or `binary_cross_entropy_with_logits` for two classes. Its scale of $2^{13}$ is healthy: at $2^{14}$ the weight's gradient, a sum over 256 digits, overflows.
+*Diagnosis*: the outputs are finite and the loss is inf, in float32 as well. A probability is 0, and its logarithm is $-\infty$. *The scaler* keeps the nan out of the weights, and a run that crashed becomes a run that stands still. The −100 is *no cure*: the loss is finite, but `where` hides the value and not the derivative $1/0$ of the logarithm (chapter 08). *Cure*: the fused loss, `cross_entropy`, or `binary_cross_entropy_with_logits` for two classes. Its scale of $2^{13}$ is healthy: at $2^{14}$ the weight's gradient, a sum over 256 digits, overflows.
 
 ### Third cause: too deep
 
@@ -1591,9 +1594,9 @@ for residual, name in ((False, "sigmoids"), (True, "residual")):
 
 # %% [markdown]
 """
-The scaler even lets the nan into the weights: it looked for inf and nan in `unscale_`, and the loop divides 0 by 0 *afterwards*.
+The scaler looked for inf and nan in `unscale_`. The loop divides 0 by 0 *afterwards*, so the nan reaches the weights.
 
-Why are there zeros at a scale of 65,536? Examine both networks in float32 for the true gradients, and in float16 at many scales. A parameter is *lost* at a scale if its gradient is inf or nan there, or 0 in every entry although the true one is not.
+Why are there zeros at a scale of 65,536? Examine both networks in float32, and in float16 at many scales. A parameter is *lost* at a scale if its gradient is inf or nan there, or 0 in every entry although the true one is not.
 """
 
 
@@ -1661,7 +1664,7 @@ right.legend(fontsize=8, loc="upper left")
 show(
     figure,
     number="4.11",
-    caption="Left: the sigmoids' gradients span more than float16 does. Right: a scale saves the plate; every scale loses some of the sigmoids' parameters; the residual blocks need no scale.",
+    caption="Left: the sigmoids' gradients span more than float16 does. Right: a scale saves the plate, no scale saves the sigmoids, and the residual blocks need none.",
     alt="Left: the base-2 logarithm of the largest gradient in each layer. In the residual network all layers lie "
     "between about minus 5 and 0. In the network of sigmoids it falls from minus 6 in the last layer to about "
     "minus 60 in the first, while float16 spans 40. Right: the share of lost parameters against the scale. For the plate "
@@ -1671,7 +1674,7 @@ show(
 
 # %% [markdown]
 r"""
-*Diagnosis*: float16 spans 40 doublings, from $2^{-24}$ to $2^{16}$, and these gradients more. **One factor moves the histogram but cannot make it narrower**: a scale that is large enough for the first layers is too large for the last. *Cure*: layers whose gradients have similar sizes, by normalization, residual connections or a better initialization; or bfloat16.
+*Diagnosis*: float16 spans 40 doublings, from $2^{-24}$ to $2^{16}$, and these gradients more. **One factor moves the histogram but cannot make it narrower**: a scale that is large enough for the first layers is too large for the last. *Cure*: layers whose gradients have similar sizes (normalization, residual connections), or bfloat16.
 
 | cause | outputs | loss | gradients | the scaler | the cure |
 | --- | --- | --- | --- | --- | --- |
@@ -1970,7 +1973,7 @@ print(f"steps counted: {counted_steps}; the scale fell, so some were skipped: {s
 """
 ### Bug hunt: the network that stands still
 
-The network does not learn, and the count is too high. Investigate in cells of your own, then write a step that works.
+The network does not learn, and the count is too high. Find out why, then write a step that works.
 
 `counted_step(scaler, counted, loss, max_norm) -> None`
 
@@ -2004,7 +2007,7 @@ check = Check("bug-hunt-counted")
 
 
 def draw_slopes_of_norm(norm, letter="."):
-    """Return gradients by two parameters whose norm together is ``norm``, one entry bad if asked."""
+    """Return gradients with respect to two parameters whose norm together is ``norm``, one entry bad if asked."""
     slopes = [check.draw.normal(4), check.draw.normal(3)]
     slopes[0][1], slopes[1][0] = -2.0, 1.5
     length = torch.cat(slopes).double().norm()
@@ -2066,7 +2069,7 @@ check.score()
 
 The scaler keeps its records by the identity of the optimizer. `unscale_` got the wrapper and `step` the optimizer inside, so `step` found no record and unscaled again: the gradients were divided by the scale twice. The count rose whether or not a step was made. Two cures are right: the wrapper in both lines, which counts by itself; or the inner optimizer in both, and a hook that counts.
 
-Accelerate had this bug in 2021 ([issue 113](https://github.com/huggingface/accelerate/issues/113)). A related one updates the scaler once per optimizer instead of once per iteration ([issue 439](https://github.com/huggingface/accelerate/issues/439) asks about it): the scale may change between two optimizers, and the second one's gradients are divided by a scale that never multiplied them.
+Accelerate had this bug in 2021 ([issue 113](https://github.com/huggingface/accelerate/issues/113)). In a related bug, the scaler is updated once per optimizer ([issue 439](https://github.com/huggingface/accelerate/issues/439)): the scale may change between two optimizers, and the second one's gradients are divided by another scale than the one that multiplied them.
 </details>
 """
 
@@ -2082,8 +2085,7 @@ Accelerate had this bug in 2021 ([issue 113](https://github.com/huggingface/acce
 | accumulation | `unscale_`, `step` and `update` only at the end of a window ([examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation), chapter 05) |
 | Accelerate | `GradScalerKwargs`; `accelerator.clip_grad_norm_`, which unscales; `optimizer.step_was_skipped` ([mixed precision](https://huggingface.co/docs/accelerate/usage_guides/mixed_precision)) |
 | Lightning | `Trainer(precision="16-mixed")` brings a scaler, `"bf16-mixed"` none ([precision](https://lightning.ai/docs/pytorch/stable/common/precision_basic.html)) |
-| DeepSpeed | `"fp16": {"loss_scale": 0, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2, "min_loss_scale": 1}`; a `loss_scale` of 0 is dynamic ([configuration](https://www.deepspeed.ai/docs/config-json/)) |
-| fairseq | `--fp16-init-scale`, `--fp16-scale-window`, `--min-loss-scale`, below which training stops ([options](https://fairseq.readthedocs.io/en/latest/command_line_tools.html)) |
+| DeepSpeed | `"fp16": {"loss_scale": 0, "loss_scale_window": 1000, "min_loss_scale": 1}`; a `loss_scale` of 0 is dynamic ([configuration](https://www.deepspeed.ai/docs/config-json/)) |
 | Keras | [`LossScaleOptimizer`](https://keras.io/api/optimizers/loss_scale_optimizer/), automatic under the policy `"mixed_float16"` |
 | JAX | [jmp](https://github.com/google-deepmind/jmp): `StaticLossScale`, `DynamicLossScale` |
 """
@@ -2092,7 +2094,7 @@ Accelerate had this bug in 2021 ([issue 113](https://github.com/huggingface/acce
 """
 ## Recap
 
-1. Gradients that are small because of units and means fall below float16's range and become 0, and no error says so.
+1. Gradients below float16's range become 0, and no error says so.
 2. Scaling the loss by 2^k moves the exponents of all gradients by k. It saves numbers that were 0 or subnormal, and can make large ones inf.
 3. A dynamic scaler remembers a scale and a counter: it halves the scale and skips at every inf, and doubles it after enough steps without one. Each run gets a fresh scaler.
 4. Unscale before you clip, log or change gradients; update once per iteration; let a schedule follow the steps that were made.
@@ -2117,7 +2119,7 @@ None. 3e-4 is above 2^-14 = 6.1e-5, so it has 11 binary digits with and without 
 
 <details><summary>4. The loss is an ordinary number, and the scale has fallen to 2^-30. What do you look for?</summary>
 
-First, whether gradients are also cleared after a *skipped* step; otherwise one inf stays in `.grad` for good. Then a derivative that is infinite at every scale, such as that of a root at 0.
+Gradients that are not cleared after a *skipped* step, so that one inf stays in `.grad`. Then a derivative that is infinite at every scale, such as that of a root at 0.
 </details>
 
 <details><summary>5. Two optimizers share a scaler. The scale fell in this iteration. May both schedulers step?</summary>

@@ -18,11 +18,11 @@ const LEFT = -60; // the exponent at the left end
 const BIN = WIDTH / 104;
 const BASE = 150; // of the histogram
 const TALLEST = 110;
-const TOP = 206; // of the scale's dots
-const FLOOR = 312;
-const LEARNED = 392; // of the bars below
+const TOP = 216; // of the scale's dots
+const FLOOR = 318;
+const LEARNED = 398; // of the bars below
 const SHARE = 44;
-const HEIGHT = 400;
+const HEIGHT = 406;
 const COLUMN = WIDTH / MOST_STEPS;
 
 // ---- Numbers
@@ -143,10 +143,13 @@ export function mount(place, start, onChange = () => {}) {
   );
   const title = write({ x: 0, y: 16 }, "gradients by exponent, scaled");
   const heading = write({ x: 0, y: TOP - 14 });
+  const legend = [["count", "made", 400], ["grow", "growth", 470], ["skip", "skipped", 555]].map(
+    ([kind, name, at]) => write({ x: at, y: TOP - 14, class: `bits-${kind}` }, name),
+  );
   const below = write({ x: 0, y: LEARNED - SHARE - 6 }, "share of gradients that arrive");
   const axes = [BASE, LEARNED].map((y) => makeSvg("line", { x1: 0, x2: WIDTH, y1: y, y2: y }));
   const walk = makeSvg("g");
-  picture.append(...zones, ...bars, ...names, title, heading, below, ...axes, walk);
+  picture.append(...zones, ...bars, ...names, title, heading, ...legend, below, ...axes, walk);
 
   function change(next) {
     ({ scale = scale, interval = interval, events = events } = next);

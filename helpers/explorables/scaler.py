@@ -27,8 +27,9 @@ _SCALES = range(33)  # the exponents that the reader can start from
 _FIRST_NORMAL, _FIRST_KEPT, _LAST_FINITE = -14, -25, 15
 # The picture, in units of its own.
 _WIDTH, _LEFT, _BIN, _BASE, _TALLEST = 640, -60, 640 / 104, 150, 110
-_TOP, _FLOOR, _LEARNED, _SHARE, _HEIGHT = 206, 312, 392, 44, 400
+_TOP, _FLOOR, _LEARNED, _SHARE, _HEIGHT = 216, 318, 398, 44, 406
 _COLUMN = _WIDTH / MOST_STEPS
+_LEGEND = (("count", "made", 400), ("grow", "growth", 470), ("skip", "skipped", 555))
 _KINDS = ("zero", "subnormal", "normal", "inf")
 
 
@@ -167,7 +168,7 @@ def _draw(scale: int, interval: int, events: str) -> str:
         parts.append(label)
     parts.append('<text x="0" y="16">gradients by exponent, scaled</text>')
     low, high = _range_of(steps, now)
-    for place, level in enumerate([step.scale for step in steps] + [now]):
+    for place, level in enumerate([*(step.scale for step in steps), now]):
         kind = steps[place].kind if place < len(steps) else "next"
         y = _FLOOR - (_FLOOR - _TOP) * (level - low) / (high - low)
         cx = min(place + 0.5, MOST_STEPS - 0.5) * _COLUMN
@@ -179,6 +180,8 @@ def _draw(scale: int, interval: int, events: str) -> str:
                 f'width="{_COLUMN - 2:.1f}" height="{height:.1f}" class="bits-learned"/>'
             )
     parts.append(f'<text x="0" y="{_TOP - 14}">scale of each step, 2^{low} to 2^{high}</text>')
+    for kind, name, place in _LEGEND:
+        parts.append(f'<text x="{place}" y="{_TOP - 14}" class="bits-{kind}">{name}</text>')
     parts.append(f'<text x="0" y="{_LEARNED - _SHARE - 6}">share of gradients that arrive</text>')
     parts.append(f'<line x1="0" x2="{_WIDTH}" y1="{_BASE}" y2="{_BASE}"/>')
     parts.append(f'<line x1="0" x2="{_WIDTH}" y1="{_LEARNED}" y2="{_LEARNED}"/>')

@@ -150,3 +150,16 @@ def best_scale(counts, headroom):
             abs(k),
         ),
     )
+
+
+# %% wrong: the smallest scale that does no harm, which need not be the closest to 1
+def best_scale(counts, headroom):
+    counts = {e: n for e, n in counts.items() if n}
+    top = max(counts)
+    fits = [k for k in range(-80, 81) if top + k + headroom < 15]
+
+    def harm(k):
+        zeros = sum(n for e, n in counts.items() if e + k < -25)
+        return zeros, sum(n for e, n in counts.items() if -25 <= e + k < -14), k
+
+    return 2.0 ** min(fits, key=harm)

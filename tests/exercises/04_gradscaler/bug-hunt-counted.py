@@ -169,3 +169,22 @@ def counted_step(scaler, counted, loss, max_norm):
     scaler.step(counted)
     scaler.update()
     counted.zero_grad()
+
+
+# %% right: the inner optimizer for both, and a hook that counts
+def counted_step(scaler, counted, loss, max_norm):
+    import torch
+
+    def count(*_):
+        counted.steps += 1
+
+    inner = counted.optimizer
+    handle = inner.register_step_post_hook(count)
+    inner.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(inner)
+    parameters = [p for group in inner.param_groups for p in group["params"]]
+    torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(inner)
+    scaler.update()
+    handle.remove()

@@ -179,3 +179,17 @@ def follow_steps(scaler, optimizers, schedulers):
         if made:
             scheduler.step()
     scaler.update()
+
+
+# %% wrong: every scheduler steps as soon as one optimizer did
+def follow_steps(scaler, optimizers, schedulers):
+    made = []
+    handles = [o.register_step_post_hook(lambda *_: made.append(1)) for o in optimizers]
+    for optimizer in optimizers:
+        scaler.step(optimizer)
+    for handle in handles:
+        handle.remove()
+    if made:
+        for scheduler in schedulers:
+            scheduler.step()
+    scaler.update()

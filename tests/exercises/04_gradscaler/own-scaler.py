@@ -989,3 +989,50 @@ class LossScaler:
                 self._scale *= self._growth_factor
                 self._steps_without_inf = 0
         self._has_inf = {}
+
+
+# %% wrong: counts the steps of all optimizers instead of iterations
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.now = float(init_scale)
+        self.factors = growth_factor, backoff_factor
+        self.interval, self.good, self.seen = growth_interval, 0, {}
+
+    def get_scale(self):
+        return self.now
+
+    def scale(self, loss):
+        return loss * self.now
+
+    def unscale_(self, optimizer):
+        import torch
+
+        if id(optimizer) in self.seen:
+            raise RuntimeError("unscaled already")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    bad |= not torch.isfinite(p.grad).all()
+                    p.grad /= self.now
+        self.seen[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.seen:
+            self.unscale_(optimizer)
+        if self.seen[id(optimizer)]:
+            return False
+        optimizer.step()
+        self.good += 1
+        return True
+
+    def update(self):
+        if any(self.seen.values()):
+            self.now *= self.factors[1]
+            self.good = 0
+        elif self.good >= self.interval:
+            self.now *= self.factors[0]
+            self.good = 0
+        self.seen = {}
