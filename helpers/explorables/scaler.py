@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from helpers.explorables import stage
 
 # How many gradients have which exponent, in every step.
-COUNTS = {
-    exponent: count
-    for exponent, count in zip(
+COUNTS = dict(
+    zip(
         range(-34, -3),
-        (1, 2, 3, 4, 6, 8, 11, 14, 18, 22, 27, 32, 36, 40, 42, 43)
-        + (42, 40, 37, 33, 29, 25, 20, 16, 12, 9, 7, 5, 3, 2, 1),
+        [
+            *(1, 2, 3, 4, 6, 8, 11, 14, 18, 22, 27, 32, 36, 40, 42, 43),
+            *(42, 40, 37, 33, 29, 25, 20, 16, 12, 9, 7, 5, 3, 2, 1),
+        ],
         strict=True,
     )
-}
+)
 INTERVALS = (2, 4, 8)
 MOST_STEPS = 48
 _SCALES = range(33)  # the exponents that the reader can start from
