@@ -1381,7 +1381,7 @@ So the scale neither helps nor harms. What bfloat16 lacks is digits, 8 where flo
 r"""
 ## Three causes of nan, and what a scaler does for each
 
-A nan in mixed precision may come from gradients that underflow, from a logarithm or a division in the loss, or from a network that is too deep. Let us produce all three and try a scaler on each.
+A nan in mixed precision may come from gradients that underflow, from a logarithm or a division in the loss, or from a network that is too deep. This section tries a scaler on each.
 
 Two tools are folded here. `examine` makes one forward and backward pass and records outputs, loss and gradients. `train_by_length` divides each gradient by its norm after `unscale_`, as LARS does (an optimizer for large batches, which then multiplies by the norm of the weight).
 """
@@ -1693,25 +1693,22 @@ Write the function that names the cause, from one record at each of several scal
 
 `diagnose(records, reference) -> tuple`
 
-- **In** `records`: a dict from an integer k, 0 or more, in any order and 0 among them, to the record of `examine` in float16 at the scale 2^k. All have the same outputs and loss. `reference`: the record in float32. A record is a dict of `"outputs"` (a dict from modules' names to tensors, in the order in which they ran), `"loss"` (a float) and `"gradients"` (a dict from parameters' names to tensors).
-- **Out**: the first row that applies.
-
-| what is seen | what is returned |
-| --- | --- |
-| a module's output holds an inf or a nan | `("forward", name)` of the first such module |
-| the loss is inf or nan | `("loss", None)` |
-| every record has an inf or a nan among its gradients, not necessarily in the same place | `("backward", None)` |
-| at k = 0 no parameter is lost | `("healthy", None)` |
-| at some k no parameter is lost | `("underflow", k)`, the smallest such k |
-| none of these | `("range", None)` |
+- **In** `records`: a dict from integers k (0 or more, in any order, 0 among them) to the record of `examine` in float16 at the scale 2^k. All have the same outputs and loss. `reference`: the record in float32. A record is a dict of `"outputs"` (modules' names to tensors, in the order in which they ran), `"loss"` (a float) and `"gradients"` (parameters' names to tensors).
+- **Out**: the first that applies.
+  1. `("forward", name)`: a module's output holds an inf or a nan; `name` is the first such module.
+  2. `("loss", None)`: the loss is inf or nan.
+  3. `("backward", None)`: every record has an inf or a nan among its gradients, perhaps in different places.
+  4. `("healthy", None)`: at k = 0, no parameter is lost.
+  5. `("underflow", k)`: at k, no parameter is lost; the smallest such k.
+  6. `("range", None)`: none of these.
 
 A parameter is **lost** in a record if its gradient holds an inf or a nan, or is 0 in every entry while the reference's is not.
 
-If all gradients are 0 at k = 0 and as in the reference at k = 8, `diagnose({8: a, 0: b}, reference)` returns `("underflow", 8)`. Try it on `records_at(SCALE_EXPONENTS, *cases["plate"])` and `references["plate"]`.
+If all gradients are 0 at k = 0 and as in the reference at k = 8, `diagnose({8: a, 0: b}, reference)` returns `("underflow", 8)`. Try `records_at(SCALE_EXPONENTS, *cases["plate"])`, too.
 
-<!-- hint: Which rows of the table look at one record, and which at all of them? -->
-<!-- hint: Write two small functions: whether a record has only finite gradients, and whether it has a lost parameter. Then each row of the table is one `if`, in the same order. -->
-<!-- hint: For the fifth row, go through `sorted(records)` and return at the first k whose record has no lost parameter. `torch.isfinite(t).all()` and `t.any()` answer the questions about a tensor, `math.isfinite` the one about the loss. -->
+<!-- hint: Which lines of the list look at one record, and which at all of them? -->
+<!-- hint: Write two small functions: whether a record has only finite gradients, and whether it has a lost parameter. Then each line of the list is one `if`, in the same order. -->
+<!-- hint: For the fifth line, go through `sorted(records)` and return at the first k whose record has no lost parameter. `torch.isfinite(t).all()` and `t.any()` answer the questions about a tensor, `math.isfinite` the one about the loss. -->
 """
 
 
