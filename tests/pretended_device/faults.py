@@ -44,6 +44,7 @@ FAULTS = (
         "line = torch.linspace(-1, 1, SIDE, device=device)",
         "line = torch.linspace(-1, 1, SIDE)",
         _TWO_DEVICES,
+        shows_in="gradients_float32 = train_plate()",
     ),
     Fault(
         "04-gradscaler",
