@@ -24,6 +24,7 @@ _MODULES = {
     "explore_addition": "explorables.addition",
     "explore_autocast": "explorables.autocast",
     "explore_bits": "explorables.bits",
+    "explore_broadcast": "explorables.broadcast",
     "explore_logits": "explorables.logits",
     "explore_norms": "explorables.norms",
     "explore_segments": "explorables.segments",
