@@ -104,7 +104,7 @@ show(
     number="7.1",
     caption="The loss falls and then stays where it is. Nothing in the curve tells it from the curve of a training that has converged.",
     alt="Left, points along a rising line, from minus 2.5 at the left to 3.5 at the right; what was learned is a level line through their middle. "
-    "Right, the loss falls within the first 20 of 300 steps and stays at about 6.",
+    "Right, the loss falls within the first 20 of 300 steps and stays at about 3.",
 )
 
 # %%
@@ -161,6 +161,8 @@ print("the sum over axis 0:   ", (column + row).sum(0).tolist())
 # %% [markdown]
 """
 The sum over one axis shows that something is wrong: it has two numbers where one was expected. `sum()` hides this.
+
+### Aligned at the right
 
 **Broadcasting** is PyTorch's rule for operands of different shapes. Write one shape below the other, **aligned at the right**, and put a 1 where the shorter one has no axis. Then, for each axis:
 
@@ -294,6 +296,8 @@ for name, tensor in (("small", small), ("expand", wide), ("repeat", tiled)):
 
 # %% [markdown]
 r"""
+### Many entries, one place
+
 Do not write into an expanded tensor, because many of its entries are one place in memory:
 """
 
@@ -304,15 +308,21 @@ try:
     wide += 1.0
 except RuntimeError as error:
     print("all entries written:", str(error)[:67], "…")
-bias = torch.zeros(4, requires_grad=True)
-(torch.ones(10, 3, 4) + bias).sum().backward()
+wide.zero_()
+print("zero_() runs, and small is", small.flatten().tolist())
 
 # %% [markdown]
 """
-Writing one entry changed a whole row and `small`. PyTorch refuses `wide += 1.0`, but not every such operation: `wide.zero_()` runs.
+Writing one entry changed a whole row and `small`. PyTorch refuses `wide += 1.0`, but not every such operation.
 
-In the backward pass, the rule works the other way round. The gradient with respect to a repeated entry is the **sum** over all its uses. In the last two lines above, a bias of shape (4,) is added to a tensor of shape (10, 3, 4).
+### Repeated forward, summed backward
+
+The gradient with respect to a repeated entry is the **sum** over all its uses.
 """
+
+# %%
+bias = torch.zeros(4, requires_grad=True)
+(torch.ones(10, 3, 4) + bias).sum().backward()
 
 # %% folded="Predict: the gradient of a bias"
 predict(
@@ -617,7 +627,7 @@ A slice is a call, too: `x[0:1]` is in the table. The next section measures what
 """
 ## What a call costs
 
-Sum the 500 rows of a matrix in three ways. `unbind` makes all rows in one call.
+Sum the 500 rows of a matrix in three ways: with the two functions below and with `matrix.sum(dim=0)`. `unbind` makes all rows in one call.
 """
 
 # %%
@@ -659,18 +669,35 @@ predict(
 # %% tags=["nbval-ignore-output"] folded="Measure: the time of each way"
 print("slicing takes", time_ratio(by_slicing, by_unbind, seconds=0.5), "as long as unbind")
 print("unbind takes", time_ratio(by_unbind, by_sum, seconds=0.5), "as long as sum")
-single = torch.ones(1)
+
+
+def shortest(function, rounds=30):
+    """Return the seconds of one call, in the fastest of many rounds."""
+    start = time.perf_counter()
+    function()
+    repeats = max(1, int(2e-3 / (time.perf_counter() - start + 1e-6)))
+    rounds_took = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            function()
+        rounds_took.append((time.perf_counter() - start) / repeats)
+    return min(rounds_took)
+
+
 entries, ratios = (1, 10, 100, 1000, 10_000, 100_000), []
-for count in entries:
-    several = torch.ones(count)
-    ratio = time_ratio(lambda t=several: t + t, lambda: single + single, seconds=0.2)
-    ratios.append(ratio.median)
-    print(f"adding {count:>7} entries takes {ratio} as long as adding one")
+several = [torch.ones(count) for count in entries]
+seconds = [shortest(lambda t=t: t + t) for t in several]
+for count, ratio in zip(entries, (took / seconds[0] for took in seconds), strict=True):
+    ratios.append(ratio)
+    print(f"adding {count:>7,} entries takes {ratio:.1f} times as long as adding one")
 
 # %% tags=["nbval-ignore-output"] folded="Figure 7.6: what an addition costs"
 figure, axes = new_figure(height=2.9)
 axes.loglog(entries, ratios, "o-", color=COLORS["blue"])
-axes.axhline(1, color=COLORS["black"], linestyle=":")
+axes.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+axes.minorticks_off()
+axes.set_xticks(entries, [f"{count:,}" for count in entries])
 axes.set(title="One call of t + t", xlabel="entries of t", ylabel="time, relative to one entry")
 show(
     figure,
@@ -854,6 +881,19 @@ for function in (gather_by_index, gather_by_gather):
     ratio = time_ratio(lambda: gather_by_loop(table, index), lambda f=function: f(table, index))
     print(f"512 rows: the loop takes {ratio} as long as {function.__name__}")
     print("    that is at least 50 times:", ratio.median >= 50)
+operations = []
+
+
+def count_operations(graph, inputs):
+    operations.append(sum(node.op.startswith("call") for node in graph.graph.nodes))
+    return graph.forward
+
+
+for rows in (16, 32):
+    counting_loop = torch.compile(gather_by_loop, backend=count_operations)
+    counting_loop(table[:rows], index[:rows])
+    print(f"{rows} rows: a graph of {operations[-1]} operations, number {len(operations)}")
+torch._dynamo.reset()
 part = table[:16], index[:16]
 compiled_loop = time_compiled(gather_by_loop, *part)
 if compiled_loop:
@@ -864,22 +904,26 @@ if compiled_loop:
 
 # %% [markdown]
 r"""
-The compiler unrolls the loop and generates code for 16 rows. It must compile again for another number of rows.
+The compiler unrolls the loop, so its graph has three operations for each row. For another number of rows, it compiles again.
 
 ## All pairs at once
 
-An axis of size 1 in the right place turns "row by row" into "every row with every row". The price is memory: the operation's **result** is stored, with all its axes.
+`None` in square brackets adds an axis of size 1. In the right place, it turns "each with each" into one operation. Four trains leave at these hours; how long does a passenger wait from one to another?
 """
 
-# %% folded="Measure: all sums of two rows"
-first, second = torch.rand(300, 64), torch.rand(400, 64)
+# %%
+hours = torch.tensor([6, 9, 10, 14])
+print((hours[None, :] - hours[:, None]).tolist())
+
+# %% [markdown]
+"""
+The price is memory. Broadcasting copies no operand, but the operation's **result** is stored, with all its axes.
+"""
+
+# %% folded="Count: bytes of all pairs"
 widths = (1, 4, 16, 64)
-before, after = [], []
-for width in widths:
-    every_pair = first[:, None, :width].maximum(second[None, :, :width])
-    before.append(every_pair.nbytes / 1e6)
-    after.append(every_pair.sum(dim=2).nbytes / 1e6)
-del every_pair
+before = [4 * math.prod(torch.broadcast_shapes((300, 1, w), (400, w))) / 1e6 for w in widths]
+after = [4 * 300 * 400 / 1e6 for _ in widths]
 
 # %% folded="Figure 7.7: memory of all pairs"
 figure, axes = new_figure(height=2.9)
@@ -892,8 +936,8 @@ axes.legend()
 show(
     figure,
     number="7.7",
-    caption="The larger of two entries, for every pair of rows and every feature, and the sum over the features. The first tensor is written before the second is computed.",
-    alt="MB against the number of features, both logarithmic. The tensor with all features rises from 0.5 MB at 1 feature to 31 MB at 64, its sum stays at 0.5 MB.",
+    caption="One number for every pair of rows and every feature, and the sums over the features. The first tensor is stored before the second is computed.",
+    alt="MB against the number of features, both logarithmic. The tensor with all features rises from 0.5 MB at 1 feature to 31 MB at 64, its sums stay at 0.5 MB.",
 )
 
 # %% [markdown] exercise="pairwise-distances" points=5 minutes=20 difficulty=2
@@ -1207,7 +1251,11 @@ torch._dynamo.reset()
 
 # %% [markdown]
 """
-`fullgraph=True` turns a graph break into an error, so it finds the place. A batch of another size is compiled again, once: the second graph is for batches of any size. Now the real backend, on a training step with many elementwise operations:
+`fullgraph=True` turns a graph break into an error, so it finds the place. A batch of another size was compiled again, but only once: the second graph serves all three new sizes.
+
+### A step, compiled
+
+Now the default backend, on a training step with many elementwise operations:
 """
 
 
@@ -1375,6 +1423,15 @@ The layer returns shape (200, 1), and the targets have shape (200,). Their diffe
 PyTorch's own `assert_allclose` once broadcast its arguments and so found tensors of different shapes equal ([issue 47449](https://github.com/pytorch/pytorch/issues/47449)).
 </details>
 """
+
+# %% folded="After the hunt: two answers to the wrong loss"
+_, y = draw_line()
+right_answer = loss_from_the_wild(y[:, None], y).item()
+level_answer = loss_from_the_wild(y.mean().expand(200, 1), y).item()
+print(f"variance of the targets: {y.var(correction=0).item():.2f}")
+print(
+    f"loss if every prediction is right: {right_answer:.2f}, if all are the mean: {level_answer:.2f}"
+)
 
 # %% [markdown]
 r"""
