@@ -25,6 +25,7 @@ from helpers import (
     failing,
     hint,
     new_figure,
+    peak_bytes,
     predict,
     predictions,
     probes,
@@ -53,6 +54,7 @@ def train_line(loss_function, steps=300):
     torch.manual_seed(0)
     x, y = draw_line()
     model = nn.Linear(1, 1)
+    nn.init.constant_(model.weight, -1.5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
     for _ in range(steps):
@@ -908,7 +910,7 @@ The compiler unrolls the loop, so its graph has three operations for each row. F
 
 ## All pairs at once
 
-`None` in square brackets adds an axis of size 1. In the right place, it turns "each with each" into one operation. Four trains leave at these hours; how long does a passenger wait from one to another?
+`None` in square brackets adds an axis of size 1. In the right place, it turns "each with each" into one operation. Four trains leave at these hours. How many hours lie between any two?
 """
 
 # %%
@@ -1049,15 +1051,19 @@ Attention compares every query with every key, in every head. `torch.einsum` nam
 
 # %%
 queries, keys = torch.randn(3, 2, 5, 8), torch.randn(3, 2, 7, 8)
-scores = torch.einsum("bhqd,bhkd->bhqk", queries, keys)
-products = queries[:, :, :, None, :] * keys[:, :, None, :, :]
-print("as matrix product:", torch.allclose(scores, queries @ keys.mT, atol=1e-5))
-print("as broadcast:     ", torch.allclose(scores, products.sum(dim=-1), atol=1e-5))
-print(f"{scores.nbytes} bytes of scores, {products.nbytes} bytes of products before the sum")
+ways = {
+    "einsum": lambda: torch.einsum("bhqd,bhkd->bhqk", queries, keys),
+    "matrix product": lambda: queries @ keys.mT,
+    "broadcast": lambda: (queries[:, :, :, None, :] * keys[:, :, None, :, :]).sum(dim=-1),
+}
+for name, way in ways.items():
+    is_same = torch.allclose(way(), ways["einsum"](), atol=1e-5)
+    most = peak_bytes(way, except_for=[queries, keys])
+    print(f"{name:<15} the same: {is_same}, {most} bytes at the peak, {way().nbytes} of scores")
 
 # %% [markdown]
 """
-The broadcast stores all products before it sums them, eight times as many numbers as there are scores. `einsum` does not.
+The broadcast stores all products before it sums them, eight times as many numbers as there are scores. `einsum` needs only the scores.
 """
 
 # %% [markdown]
@@ -1178,20 +1184,13 @@ check.score()
 r"""
 ## Compile a training step
 
-`torch.compile` records the torch calls of a function in a **graph**, and a **backend** generates code for the whole graph. So several elementwise operations can become one kernel. The backward pass of the graph is compiled, too.
+`torch.compile` records the torch calls of a function in a **graph**, and a **backend** generates code for the whole graph. So several operations that work entry by entry can become one kernel. The backward pass of the graph is compiled, too.
 
-A **graph break** is a place where the recording has to stop, because Python needs a value or does something that the compiler cannot follow. There the graph ends, Python runs, and another graph begins ([PyTorch: graph breaks](https://docs.pytorch.org/docs/stable/compile/programming_model.graph_breaks_index.html)). The backend below compiles nothing: it counts graphs.
+A **graph break** is a place where the recording has to stop, because Python needs a value or does something that the compiler cannot follow. There the graph ends, Python runs, and another graph begins ([PyTorch: graph breaks](https://docs.pytorch.org/docs/stable/compile/programming_model.graph_breaks_index.html)). Take two ways to compute a loss. The second one looks at its predictions:
 """
 
+
 # %%
-graphs = []
-
-
-def count_graphs(graph, inputs):
-    graphs.append(graph)
-    return graph.forward
-
-
 def loss_of(x, y):
     return functional.mse_loss(network(x), y)
 
@@ -1204,6 +1203,15 @@ def loss_with_a_look(x, y):
 
 
 # %% folded="Measure: graphs of a training step"
+graphs = []
+
+
+def count_graphs(graph, inputs):
+    """Compile nothing: this backend counts the graphs that it is given."""
+    graphs.append(graph)
+    return graph.forward
+
+
 torch._logging.set_logs(dynamo=logging.ERROR)
 torch.manual_seed(0)
 network = nn.Sequential(nn.Linear(20, 20), nn.GELU(), nn.Linear(20, 1))
@@ -1255,7 +1263,7 @@ torch._dynamo.reset()
 
 ### A step, compiled
 
-Now the default backend, on a training step with many elementwise operations:
+Now the default backend, on a training step with many operations that work entry by entry:
 """
 
 
