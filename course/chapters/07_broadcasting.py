@@ -110,7 +110,7 @@ show(
 )
 
 # %%
-print(f"slope {slope:.2f}, intercept {wild_model.bias.item():.2f}, loss {wild_losses[-1]:.1f}")
+print(f"slope {round(slope, 2) + 0.0:.2f}, intercept {wild_model.bias.item():.2f}, loss {wild_losses[-1]:.1f}")
 
 # %% [markdown]
 """
@@ -893,7 +893,7 @@ def count_operations(graph, inputs):
 
 for rows in (16, 32):
     counting_loop = torch.compile(gather_by_loop, backend=count_operations)
-    counting_loop(table[:rows], index[:rows])
+    counting_loop(table[:rows].cpu(), index[:rows].cpu())
     print(f"{rows} rows: a graph of {operations[-1]} operations, number {len(operations)}")
 torch._dynamo.reset()
 part = table[:16], index[:16]
