@@ -4,7 +4,7 @@
 
 A linear layer has one weight and one bias, and the points below lie near a line. Three hundred steps of gradient descent on the mean squared error find something else, without an error and without a warning.
 
-**中文**: 本章讲广播与向量化：广播规则、零步长与 expand、以广播代替平铺与拼接、运算符重载、循环与向量化的代价、批量 gather、带掩码的均值、图中断（graph break），以及静默的 (N,1) 错误。
+**中文**: 本章讲广播与向量化：广播规则、零步长与 expand、以广播代替平铺与拼接、运算符重载、循环与向量化的代价、批量 gather、带掩码的均值、图中断（graph break），以及对形状的检查。
 """
 
 # %% tags=["needed"] folded="Imports"
@@ -110,7 +110,9 @@ show(
 )
 
 # %%
-print(f"slope {round(slope, 2) + 0.0:.2f}, intercept {wild_model.bias.item():.2f}, loss {wild_losses[-1]:.1f}")
+print(
+    f"slope {round(slope, 2) + 0.0:.2f}, intercept {wild_model.bias.item():.2f}, loss {wild_losses[-1]:.1f}"
+)
 
 # %% [markdown]
 """
@@ -120,7 +122,7 @@ print(f"slope {round(slope, 2) + 0.0:.2f}, intercept {wild_model.bias.item():.2f
 > - replace tiling and concatenating by a layer that broadcasts;
 > - write distances, gathers and masked means without a loop over rows;
 > - say what a graph break is, and find one in a training step;
-> - find a broadcast that nobody wanted, and guard against it.
+> - guard against a broadcast that nobody wanted.
 >
 > **Time**: 55 minutes to read and run, 120 for the six exercises.
 >
@@ -342,7 +344,7 @@ print("gradient of the bias:", bias.grad.tolist())
 r"""
 ## Instead of tile and concatenate
 
-Each of 30 words has 50 features of its own, and their text has 200 features. A linear layer shall see both. The obvious way repeats the text's features for each word (**tiling**) and concatenates them with the word's. But
+Each of 30 words has 50 features of its own, and their text has 200 features. A linear layer should see both. The obvious way repeats the text's features for each word (**tiling**) and concatenates them with the word's. But
 
 $$W \begin{bmatrix} a \\ b \end{bmatrix} = W_a a + W_b b,$$
 
@@ -423,7 +425,7 @@ print("as long as by_blocks")
 """
 ### A layer that merges
 
-Write the linear layer for any number of inputs that broadcast.
+A model may merge each word with its sentence, its text and its author. Write the linear layer for any number of inputs that broadcast.
 
 `Merge(sizes, outputs, activation=None)`, an `nn.Module`
 
@@ -562,9 +564,9 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>A line from a tutorial (open it when yours works)</summary>
+<details><summary>A default that nobody tried (open this when yours works)</summary>
 
-A widely copied version of this class has `activation=None` as its default and ends in `return self.activation(pa + pb)`. Called with the default, it raises `TypeError: 'NoneType' object is not callable`.
+One version of this class has `activation=None` as its default and ends in `return self.activation(pa + pb)`. Called with the default, it raises `TypeError: 'NoneType' object is not callable`.
 </details>
 
 ## Operators, and what they call
@@ -714,7 +716,7 @@ for name, count in calls.items():
 
 # %% [markdown]
 """
-All three ways add the same 5,000 numbers. They differ in the number of calls, and each call has a fixed cost: Python looks up the method, PyTorch selects a kernel and makes a tensor for the result. So one operation on a large tensor replaces a loop over its rows. This is **vectorization**.
+All three ways add the same 5,000 numbers. They differ in the number of calls, and each call has a fixed cost: Python looks up the method, and PyTorch checks the arguments and selects a kernel. So one operation on a large tensor replaces a loop over its rows. This is **vectorization**.
 
 ### Index tensors broadcast
 
@@ -736,7 +738,7 @@ Here the pairs are (0, 1), (0, 2), (3, 1) and (3, 2).
 """
 ### Gather in a batch
 
-A decoder keeps the best candidates of each text: other places in every row. Write the function that takes them from the table.
+A decoder keeps the best candidates of each text, and their places differ from row to row. Write the function that takes them from the table.
 
 `batch_gather(table, index) -> Tensor`
 
@@ -1025,6 +1027,11 @@ with check.property("the gradients with respect to x and to y"):
         probes.gradient, pairwise_distances, x, y, with_respect_to=1, grad_output=grad_output
     )
     check.close(got["gradient"], expected, rtol=1e-3, atol=1e-4, what="with respect to y")
+with check.property("x and y stay as they are", weight=0.5):
+    x, y = drawn(check.draw.integer(3, 9), 4), drawn(check.draw.integer(3, 9), 4)
+    seen = check.call(probes.after_call, pairwise_distances, x, y)
+    check.close(seen["output"], distances_one_by_one(x, y), atol=1e-3)
+    check.equal(seen["arguments"], [x, y], what="x and y after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("float64 keeps its digits", weight=0.5):
@@ -1032,11 +1039,6 @@ with check.property("float64 keeps its digits", weight=0.5):
     y = check.draw.normal(7, 6, dtype=torch.float64)
     got = check.call(pairwise_distances, x, y)
     check.close(got, distances_one_by_one(x, y), rtol=1e-12)
-with check.property("x and y stay as they are", weight=0.5):
-    x, y = drawn(check.draw.integer(3, 9), 4), drawn(check.draw.integer(3, 9), 4)
-    seen = check.call(probes.after_call, pairwise_distances, x, y)
-    check.close(seen["output"], distances_one_by_one(x, y), atol=1e-3)
-    check.equal(seen["arguments"], [x, y], what="x and y after the call")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1259,7 +1261,7 @@ torch._dynamo.reset()
 
 # %% [markdown]
 """
-`fullgraph=True` turns a graph break into an error, so it finds the place. A batch of another size was compiled again, but only once: the second graph serves all three new sizes.
+`fullgraph=True` turns a graph break into an error. A batch of another size was compiled again, but only once: the second graph serves all three new sizes.
 
 ### A step, compiled
 
@@ -1463,6 +1465,11 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 
 # %% [markdown]
 """
+`mse_loss` warns. `(a - b) ** 2` and `torch.allclose` do not.
+"""
+
+# %% [markdown]
+"""
 ## In the wild
 
 | what | where |
@@ -1484,7 +1491,7 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 1. Shapes are aligned at the right; an axis of size 1, or a missing one, is repeated; any other difference is an error.
 2. A repeated axis has stride 0 and needs no memory. The result is stored, and the backward pass sums over what was repeated.
 3. A linear layer of a concatenation is a sum of linear layers. The sum broadcasts, so nothing has to be tiled.
-4. A call has a fixed cost: replace loops over rows by one operation with another axis, and graph breaks by one graph.
+4. A call has a fixed cost: replace loops over rows by one operation with another axis, and avoid graph breaks in compiled code.
 5. (N, 1) against (N,) is (N, N): name the axes that you sum and squeeze, and compare shapes that must be equal.
 
 ### Test yourself
