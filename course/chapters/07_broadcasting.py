@@ -359,6 +359,11 @@ show_drawing(
     alt="Above, words of shape (30, 50) beside 30 copies of the text of shape (30, 200), multiplied by the transposed W, give (30, 64). Below, words times the first block give (30, 64), the text of shape (1, 200) times the second block gives (1, 64), and their sum has the shape (30, 64).",
 )
 
+# %% [markdown]
+"""
+How much does each way keep for the backward pass? `saved_bytes` counts it, without the parameters.
+"""
+
 # %% folded="Measure: what both ways save for the backward pass"
 torch.manual_seed(0)
 linear, of_words, of_text = nn.Linear(250, 64), nn.Linear(50, 64), nn.Linear(200, 64, bias=False)
