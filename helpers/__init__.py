@@ -43,6 +43,7 @@ _MODULES = {
     "progress": "progress_store",
     "recorded": "card_figures",
     "saved_bytes": "measuring",
+    "seconds_of": "measuring",
     "show": "plotting",
     "show_drawing": "drawings.inline",
     "time_ratio": "measuring",
