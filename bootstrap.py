@@ -76,7 +76,7 @@ PIP_TROUBLE = (
             "Temporary failure in name resolution",
             "Name or service not known",
         ),
-        "the package registry cannot be reached: the first set-up needs the network, so connect "
+        "the package registry cannot be reached: the first setup needs the network, so connect "
         "and run the same command again",
     ),
     (
@@ -93,7 +93,7 @@ PIP_TROUBLE = (
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the text is the one sentence that the user reads."""
+    """Setup cannot go on; the text is the one sentence that the user reads."""
 
 
 # --- Where the environment stands ------------------------------------------------------------
@@ -105,7 +105,7 @@ def find_interpreter(venv: Path) -> Path:
 
 
 def read_record(venv: Path) -> dict:
-    """Return what an earlier set-up wrote about ``venv``; empty if there is no ``venv`` yet.
+    """Return what an earlier setup wrote about ``venv``; empty if there is no ``venv`` yet.
 
     Raises:
         SetupError: something is there that this program did not make.
@@ -121,7 +121,7 @@ def read_record(venv: Path) -> dict:
         if venv.is_dir() and not any(venv.iterdir()):
             return {}
         raise SetupError(
-            f"{venv} exists and was not made by this set-up, so it is left alone: move it away "
+            f"{venv} exists and was not made by this setup, so it is left alone: move it away "
             f"(or remove it) and run the same command again."
         ) from error
 
@@ -507,14 +507,14 @@ class SignOfLife:
 
 
 def take_lock(root: Path) -> TextIO:
-    """Hold this checkout's set-up for as long as the returned file is open.
+    """Hold this checkout's setup for as long as the returned file is open.
 
     Raises:
-        SetupError: another set-up holds it.
+        SetupError: another setup holds it.
     """
     lock = (root / "pyproject.toml").open(encoding="utf-8")
     try:
-        import fcntl  # not on Windows, where two set-ups at once are not caught
+        import fcntl  # not on Windows, where two setups at once are not caught
 
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:
@@ -524,7 +524,7 @@ def take_lock(root: Path) -> TextIO:
         if not isinstance(error, BlockingIOError):
             return (root / "pyproject.toml").open(encoding="utf-8")  # no locks on this disk
         raise SetupError(
-            f"Another set-up is running in {root}: wait until it ends and run the same "
+            f"Another setup is running in {root}: wait until it ends and run the same "
             f"command again."
         ) from error
     return lock
@@ -562,7 +562,7 @@ def set_up(root: Path, venv: Path, extra: str, pip_args: str = "", torch: str = 
     except OSError as error:
         where = error.filename or venv
         raise SetupError(
-            f"Set-up cannot write {where} ({error.strerror}): put the checkout into a folder "
+            f"Setup cannot write {where} ({error.strerror}): put the checkout into a folder "
             f"that you can write to, on a disk with room, and run the same command again."
         ) from error
 
@@ -583,7 +583,7 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the set-up that the command line asks for; return the exit status."""
+    """Run the setup that the command line asks for; return the exit status."""
     options = parse_arguments(argv)
     try:
         if options.system_packages:

@@ -72,6 +72,22 @@ def _two_digits(number: float) -> str:
     return f"{float(f'{number:.2g}'):g}"
 
 
+def seconds_of(function: Callable[[], Any], repeats: int = 1) -> float:
+    """Return the seconds that ``repeats`` runs of ``function`` take together.
+
+    A first run, which may load or compile something, does not count; what a GPU still has to
+    compute does. One measurement is at the mercy of everything else that the machine does: use it
+    to choose a size, and :func:`time_ratio` to compare.
+    """
+    function()
+    _wait_for_gpu()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        function()
+    _wait_for_gpu()
+    return max(time.perf_counter() - start, 1e-9)
+
+
 def time_ratio(
     slow: Callable[[], Any], fast: Callable[[], Any], *, pairs: int = 7, seconds: float = 1.0
 ) -> TimeRatio:
@@ -86,14 +102,14 @@ def time_ratio(
     if pairs < 1 or seconds <= 0:
         raise ValueError(f"pairs is at least 1 and seconds positive, not {pairs} and {seconds}")
     share = seconds / pairs / 2
-    repeats = [max(1, int(share / max(_time_of(f, 1), 1e-7))) for f in (slow, fast)]
+    repeats = [max(1, int(share / max(seconds_of(f), 1e-7))) for f in (slow, fast)]
     ratios = []
     collecting = gc.isenabled()
     gc.disable()
     try:
         for _ in range(pairs):
-            slow_time = _time_of(slow, repeats[0]) / repeats[0]
-            fast_time = _time_of(fast, repeats[1]) / repeats[1]
+            slow_time = seconds_of(slow, repeats[0]) / repeats[0]
+            fast_time = seconds_of(fast, repeats[1]) / repeats[1]
             ratios.append(slow_time / fast_time)
     finally:
         if collecting:
@@ -151,16 +167,6 @@ def _quiet_stderr() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
-
-
-def _time_of(function: Callable[[], Any], repeats: int) -> float:
-    function()
-    _wait_for_gpu()
-    start = time.perf_counter()
-    for _ in range(repeats):
-        function()
-    _wait_for_gpu()
-    return max(time.perf_counter() - start, 1e-9)
 
 
 def _wait_for_gpu() -> None:

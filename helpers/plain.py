@@ -193,7 +193,10 @@ def _pieces(value: Any, digits: int | None, level: int = 0) -> Iterator[str]:
         only = "," if isinstance(value, tuple) and len(value) == 1 else ""
         yield only + (", …" if len(value) > _MOST_ELEMENTS_SHOWN else "") + closing
     else:
-        yield _describe_one(value, digits)
+        text = _describe_one(value, digits)
+        # A list of sizes or axes may be wrong for nothing but that these are floats.
+        is_like_int = level > 0 and isinstance(value, float) and text.lstrip("-").isdigit()
+        yield f"{text}.0" if is_like_int else text
 
 
 def _text_of_key(key: Any) -> str:
@@ -224,11 +227,13 @@ def kind_of(value: Any) -> str:
         return f"{_dtype_name(value.dtype)} tensor of shape {_shape(value.shape)}{place}"
     if isinstance(value, np.ndarray):
         return f"{one_line(str(value.dtype))} array of shape {_shape(value.shape)}"
-    return type(value).__name__
+    return "None" if value is None else type(value).__name__
 
 
 def with_article(kind: str) -> str:
-    """Return ``kind`` with the article that it takes: "an int", "a float32 tensor"."""
+    """Return ``kind`` with the article that it takes: "an int", "a float32 tensor", "None"."""
+    if kind == "None":
+        return kind
     return f"an {kind}" if kind[:1] in "aeioAEIO" else f"a {kind}"
 
 

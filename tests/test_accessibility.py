@@ -23,12 +23,16 @@ OPEN_FOLDS = """() => {
 # Looked at on one page: code, which is thousands of pieces in few colors, and the sidebar. Both are
 # the same on every page.
 SAME_EVERYWHERE = {"exclude": [["pre > code"], ["#mdbook-sidebar"]]}
+# The rest of a page is the same in the dark.
+OF_COLORS = ["color-contrast", "link-in-text-block"]
 LOOKED_AT_WHOLE = f"{CHAPTERS[0]}/autograd.html"
 
 
-def grave_faults(page, left_out: dict | None = None) -> list[str]:
-    """Return what axe finds on a page and calls serious or critical."""
+def grave_faults(page, left_out: dict | None = None, rules: list[str] | None = None) -> list[str]:
+    """Return what axe finds on a page and calls serious or critical; by all rules, or ``rules``."""
     options = {"resultTypes": ["violations"], "preload": False}
+    if rules:
+        options["runOnly"] = rules
     found = Axe().run(page, context=left_out, options=options).response["violations"]
     return [
         f"{rule['id']}: {node['html'][:120]}"
@@ -74,7 +78,8 @@ def grave_faults_of(browser, book: Path, pages: list[Path], scheme: str) -> dict
         name = path.relative_to(book).as_posix()
         page.goto(path.as_uri())
         page.evaluate(OPEN_FOLDS)
-        faults[name] = grave_faults(page, None if name == LOOKED_AT_WHOLE else SAME_EVERYWHERE)
+        left_out = None if name == LOOKED_AT_WHOLE else SAME_EVERYWHERE
+        faults[name] = grave_faults(page, left_out, OF_COLORS if scheme == "dark" else None)
     context.close()
     return {name: found for name, found in faults.items() if found}
 

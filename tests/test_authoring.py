@@ -127,7 +127,7 @@ def is_folded(cell: NotebookNode) -> bool:
 
 def test_set_up_checks_and_what_the_text_says_are_folded(text: Path) -> None:
     folded = [cell.source.split("\n")[0] for cell in code_cells(text).values() if is_folded(cell)]
-    assert [line.split(":")[0] for line in folded] == ["# @title Set-up", "# @title Check"]
+    assert [line.split(":")[0] for line in folded] == ["# @title Setup", "# @title Check"]
     assert folded[1] == "# @title Check: Twice"
     change = '# %% tags=["needed"]', '# %% tags=["needed"] folded="Imports"'
     text.write_text(CHAPTER.replace(*change), encoding="utf-8")
@@ -140,7 +140,7 @@ def test_set_up_checks_and_what_the_text_says_are_folded(text: Path) -> None:
 def test_a_line_below_the_title_says_what_is_folded(text: Path) -> None:
     _, note, first, *_ = read_chapter(text, ADDRESS)[0].cells
     assert note.cell_type == "markdown"
-    assert "Folded to one line each" in note.source
+    assert "folded to one line each" in note.source
     assert first.metadata.tags == ["setup"]
 
 

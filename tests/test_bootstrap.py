@@ -1,4 +1,4 @@
-"""Set-up: the real commands, in folders of their own, in every state a machine can be in.
+"""Setup: the real commands, in folders of their own, in every state a machine can be in.
 
 The project that is set up here is a small one with a build backend of its own, so that nothing
 comes from the network.
@@ -155,7 +155,7 @@ def test_arguments_for_pip_are_passed_on_and_remembered(project):
 def test_no_network_at_first_is_told_and_the_next_run_goes_on(project):
     (project / "requires.txt").write_text("Requires-Dist: packaging-that-is-not-there\n")
     told = sentence(run(project))
-    assert "the first set-up needs the network" in told
+    assert "the first setup needs the network" in told
     assert "run the same command again" in told
     (project / "requires.txt").write_text("")
     again = run(project)
@@ -184,7 +184,7 @@ def test_package_that_cannot_be_had_is_named(project, tmp_path):
 
 
 def kill_when(project, condition):
-    """Start a set-up, kill all of it when its record says so, and return the record."""
+    """Start a setup, kill all of it when its record says so, and return the record."""
     process = subprocess.Popen(
         [sys.executable, "bootstrap.py", "lab"],
         cwd=project,
@@ -196,7 +196,7 @@ def kill_when(project, condition):
     deadline = time.monotonic() + DEADLINE
     try:
         while True:
-            assert process.poll() is None, "the set-up was over too soon to be killed"
+            assert process.poll() is None, "the setup was over too soon to be killed"
             assert time.monotonic() < deadline
             try:
                 record = read_record(project)
@@ -227,7 +227,7 @@ def test_two_set_ups_at_once_are_not_started(project):
     fcntl = pytest.importorskip("fcntl")
     with (project / "pyproject.toml").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert "Another set-up is running" in sentence(run(project))
+        assert "Another setup is running" in sentence(run(project))
     assert not (project / ".venv").exists()
 
 

@@ -113,7 +113,7 @@ def test_a_failure_tells_what_was_fed_in_came_back_and_was_expected(
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (lambda numbers: None, "a NoneType came back, expected a float32 tensor"),
+        (lambda numbers: None, "None came back, expected a float32 tensor"),
         (lambda numbers: (2 * numbers).numpy(), "a float32 array of shape (3, 4) came back"),
         (lambda numbers: 2 * numbers[None], "shape (1, 3, 4) came back"),
         (lambda numbers: (2 * numbers).to(torch.bfloat16), "a bfloat16 tensor"),
@@ -336,6 +336,28 @@ def test_what_fails_in_the_same_way_is_marked_and_not_told_again() -> None:
     assert "7 came back" not in page
 
 
+def test_every_property_that_fails_says_so_beyond_those_told_with_their_problem() -> None:
+    others = [failing_result(f"claim {n}", "abcdef"[n] * 3) for n in range(6)]
+    told = report.as_text(DOUBLE, others, 0.0)
+    assert "✗ claim 5 (fails, too)" in told
+
+
+def test_why_points_wait_is_told_once_for_all_properties_that_wait_for_it() -> None:
+    results = [report.Result(claim, 1.0) for claim in ("is right", "keeps x", "is fast")]
+    for result, doubt in zip(results, ("line 3", "line 7", "line 3"), strict=True):
+        result.wait(doubt)
+    told = [line.strip() for line in report.as_text(DOUBLE, results, 0.0).splitlines()[1:]]
+    assert told == [
+        "? is right",
+        "? is fast",
+        "holds; a person will look at line 3 before the points count",
+        "? keeps x",
+        "holds; a person will look at line 7 before the points count",
+    ]
+    page = report.as_html(DOUBLE, results, 0.0)
+    assert page.count("a person will look at line 3") == 1
+
+
 def test_what_is_withheld_is_not_taken_for_the_same_failure() -> None:
     results = [failing_result(f"hidden {name}", "said") for name in ("one", "two")]
     for result in results:
@@ -554,7 +576,7 @@ def test_what_was_fed_in_goes_by_the_names_it_has_where_it_ends_up() -> None:
         return rate
 
     told = report_of(probes.fold, step, [1.0, 0.5], [2.0])
-    assert "state = [1, 0.5]" in told
+    assert "state = [1.0, 0.5]" in told
     assert "items = [2]" in told
     told = report_of(probes.network, tune, [["Linear", 2, 3]], 0.25)
     assert "layers = [['Linear', 2, 3]]" in told

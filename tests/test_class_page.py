@@ -348,8 +348,8 @@ def tensors(dtype: str, came: tuple, wanted: tuple, wanted_dtype: str = "") -> s
             "raised NameError: name '…' is not defined",
         ),
         (
-            ("a NoneType came back, expected a float32 tensor of shape (3, 5)",),
-            "a value of type NoneType instead of a tensor",
+            ("None came back, expected a float32 tensor of shape (3, 5)",),
+            "None instead of a tensor",
         ),
         (
             ("mean: 3 of 3 values differ; at [2]: 0.8 came back, expected 1.4",),

@@ -440,3 +440,19 @@ def test_a_large_tensor_is_described_as_a_small_one() -> None:
     assert describe(numbers.T).endswith(": from -7 to 9, 1 nan, 1 -inf")
     assert describe(torch.full((2**21,), math.inf)).endswith(f": {2**21} inf")
     assert describe(torch.arange(2**21)).endswith(f": from 0 to {2**21 - 1:.4g}")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([0.0, 5.0, -2.0], "[0.0, 5.0, -2.0]"),
+        (1e20, "1e+20"),
+        (5.0, "5"),
+        ([0.5], "[0.5]"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+        ([0, 5], "[0, 5]"),
+    ],
+)
+def test_a_float_among_others_does_not_look_like_an_int(value: object, text: str) -> None:
+    assert describe(value) == text

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from helpers import digits, probes, saved_bytes, time_ratio, time_shares
+from helpers import digits, probes, saved_bytes, seconds_of, time_ratio, time_shares
 
 
 def test_gradient_equals_autograds_own() -> None:
@@ -367,6 +367,17 @@ def test_time_ratio_tells_the_slower_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert ratio.smallest <= ratio.median <= ratio.largest
     assert ratio.median == pytest.approx(4.0)
     assert "times" in str(ratio)
+
+
+def test_the_first_run_does_not_count_as_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, takes = 0.0, iter([5.0, 0.1, 0.2, 0.3])
+
+    def run() -> None:
+        nonlocal now
+        now += next(takes)
+
+    monkeypatch.setattr("helpers.measuring.time.perf_counter", lambda: now)
+    assert seconds_of(run, 3) == pytest.approx(0.6)
 
 
 def test_time_ratio_refuses_senseless_settings() -> None:

@@ -45,7 +45,7 @@ FED = ("fed in", "logits = SECRET")
 def waiting_result(result: ExerciseResult, last: int = 1, code: str = "code") -> ExerciseResult:
     """Return a result whose ``last`` properties wait, as the judge makes it."""
     told = "`sys._getframe` in line 3 of cell 2"
-    rows = (("", f"it holds; a person will look at {told} before its points count"), FED)
+    rows = (("", f"holds; a person will look at {told} before the points count"), FED)
     held = [
         replace(tried, outcome="waiting", reason=told, details=rows)
         for tried in result.properties[-last:]

@@ -2,8 +2,8 @@
 r"""
 # 00 · Warm-up: tensors, autograd, modules
 
-A program without a bug fits $w_0 x^2 + w_1 x + w_2$ to noise-free points of the curve $y = 5x^2 + 3$, 100 new points in each of 1000 steps.
-The loss falls by a factor of more than a million, and one of the three weights is still wrong.
+A bug-free program fits $w_0 x^2 + w_1 x + w_2$ to noise-free points on the curve $y = 5x^2 + 3$, with 100 new points in each of 1000 steps.
+The loss falls by a factor of more than a million, yet one of the three weights is still wrong.
 
 **中文**: 本章热身：张量与数据类型、与 NumPy 共享内存、自动微分与差分检验、曲线拟合为何停滞与三种补救、模块的参数与缓冲区、调试两个网络的交替训练。
 """
@@ -81,7 +81,7 @@ found = (TRUE_WEIGHTS + errors[-1]).tolist()
 # %% folded="Predict: the constant that the fit finds"
 predict(
     "00/constant",
-    "The true weights are 5, 0, and 3. The fit gets the constant most wrong. Which constant does the fit find in 1000 steps?",
+    "The true weights are 5, 0, and 3. The fit gets the constant most wrong. What constant does it find in 1000 steps?",
     found[2],
     "The constant is off by several percent, although the loss looks as if the fit had converged.",
     between=(2, 4),
@@ -100,7 +100,7 @@ right.legend(title="weight of", fontsize=9, ncols=3, loc="upper right")
 show(
     figure,
     number="0.1",
-    caption="A fit to noise-free points by Adam with a learning rate of 0.1. The loss falls to about 0.02, but the weight of 1, the constant, is still off by about 0.2.",
+    caption="The fit by Adam with a learning rate of 0.1. The loss falls to about 0.02, but the weight of 1, the constant, is still off by about 0.2.",
     alt="Left: the loss falls from tens of thousands to a few hundredths over 1000 steps. Right: the error of the weight of x falls "
     "below a thousandth, that of x squared to a few thousandths. The error of the constant shrinks much more slowly and is still about 0.2 at the end.",
 )
@@ -143,7 +143,7 @@ for name, tensor in (
 # %% [markdown]
 """
 By default, a Python int becomes an int64 and a Python float a float32; `dtype=torch.float64` keeps all 64 bits.
-`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the **matrix product**, or the dot product of two vectors. In the matrix product `x @ y`, the last axis of `x` is as long as the second-to-last axis of `y`.
+`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the **matrix product**, or the dot product of two vectors. In `x @ y`, the last axis of `x` is as long as the second-to-last axis of `y`.
 """
 
 # %%
@@ -157,7 +157,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-A float64 takes twice the memory of a float32. The cell below times a matrix product in both, on one thread.
+A float64 takes twice as much memory as a float32. This cell times a matrix product in both.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -178,7 +178,7 @@ print("time of a 512 x 512 matrix product in float64 against float32:", ratio)
 show_drawing(
     "00/shared-memory",
     number="0.2",
-    caption="`array` and `shared` are two names for the same 24 bytes, so each sees what the other writes. `copied` has its own memory and keeps the zeros.",
+    caption="`array` and `shared` use the same 24 bytes, so a write through one shows in the other. `copied` has its own memory and keeps the zeros.",
     alt="Three names on the left point to memory on the right. The array and the tensor made by from_numpy point to the same three numbers, "
     "7, 8, and 0. The tensor made by torch.tensor points to three zeros of its own.",
 )
@@ -198,7 +198,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-By default, NumPy's floats have 64 bits, and so do tensors made from them. `@` does not mix dtypes; `.float()` converts to float32.
+By default, NumPy's floats have 64 bits, and tensors made from them are float64. `@` does not mix dtypes; `.float()` converts to float32.
 """
 
 # %% folded="Predict: NumPy's normal"
@@ -214,7 +214,7 @@ predict(
 r"""
 ## Autograd
 
-Let $u = x^2$ and $g = -u$. By the chain rule $\frac{dg}{dx} = \frac{dg}{du} \cdot \frac{du}{dx} = -2x$, which is −2 at $x = 1$. **Automatic differentiation** computes this number from the code of the function; PyTorch's implementation is autograd. The **forward pass** runs the function, and each operation on a tensor that *requires a gradient* adds a node to a **graph**.
+Let $u = x^2$ and $g = -u$. By the chain rule $\frac{dg}{dx} = \frac{dg}{du} \cdot \frac{du}{dx} = -2x$, which is −2 at $x = 1$. **Automatic differentiation** computes this number from the code of the function; PyTorch's implementation is called autograd. The **forward pass** runs the function, and each operation on a tensor that *requires a gradient* adds a node to a **graph**.
 The **backward pass** follows the graph from the output to the inputs, multiplies the derivatives along each path, and sums the products over all paths that reach the same input.
 """
 
@@ -277,7 +277,7 @@ for _ in range(3):
 # %% folded="Predict: three backward passes"
 predict(
     "00/three-passes",
-    "`weight` is 2, where the derivative of its square is 4. What does `weight.grad` contain after three calls of `(weight * weight).backward()`?",
+    "`weight` is 2, so the derivative of its square is 4. What does `weight.grad` contain after three calls of `(weight * weight).backward()`?",
     f"{stored[-1]:g}",
     "Each call adds its 4 to what is already stored.",
     choices=("4", "8", "12", "64"),
@@ -297,20 +297,20 @@ for _ in range(3):
 
 # %% [markdown] exercise="derivative" points=3 minutes=10 difficulty=1
 """
-### A derivative at many places
+### A derivative at many points
 
-To plot a derivative, compute it at many places at once.
+To plot a derivative, compute it at many points at once.
 
 `derivative(f, x) -> Tensor`
 
-- **In** `f`: a function of a tensor. It uses PyTorch operations, and computes each entry from the same entry of its argument. `x`: a float32 or float64 tensor of any shape, with or without `requires_grad`.
+- **In** `f`: a function of a tensor. It uses PyTorch operations and computes each entry from the corresponding entry of its argument. `x`: a float32 or float64 tensor of any shape, with or without `requires_grad`.
 - **Out**: the derivative of `f` at each entry, in the shape and dtype of `x`, as accurate as autograd. The result requires no gradient.
 - **Limits**: `x`, its `requires_grad`, and its `.grad` do not change.
 
 `derivative(lambda x: x**3, torch.tensor([1.0, 2.0]))` returns `tensor([3., 12.])`.
 
-<!-- hint: Autograd needs an output that is one number, and an input that requires a gradient. You have neither. What can you make of what you have? -->
-<!-- hint: A detached copy of x is a leaf of your own, which may require a gradient. The sum of f of it is one number, and each entry of its gradient depends on one entry of x alone. -->
+<!-- hint: Autograd needs an output that is one number, and an input that requires a gradient. You have neither. What can you make from what you have? -->
+<!-- hint: A detached copy of x is a leaf of your own, which may require a gradient. Summing f of this leaf gives one number, and each entry of its gradient depends on one entry of x alone. -->
 <!-- hint: `x.detach().clone().requires_grad_(True)` is the leaf. `torch.autograd.grad(total, leaf)` returns a tuple of one; unlike `backward`, it stores nothing in `.grad`. -->
 """
 
@@ -372,7 +372,7 @@ with check.property("tensors of any shape, in their own dtype", weight=2):
     x = check.draw.normal(3, 4, dtype=torch.float64).T
     got = slope_at([["cos"], ["times", 2.0]], x)
     check.close(got, -2.0 * x.sin(), what="shape (4, 3), not contiguous")
-with check.property("exact up to rounding, also where f changes fast or uses abs", weight=2):
+with check.property("exact up to rounding, even where f changes fast or uses abs", weight=2):
     x = check.draw.uniform(6, low=1.0, high=2.0, dtype=torch.float64)
     got = slope_at([["square"], ["square"]], x)
     check.close(got, 4.0 * x**3, rtol=1e-12, atol=1e-12, what="the derivative of x to the fourth")
@@ -385,9 +385,9 @@ with check.property("x does not change, with or without requires_grad"):
     stays_as_it_is([["exp"]], torch.exp, 2, 3, dtype=torch.float64)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("an x of two dimensions, in float32, does not change either"):
+with check.property("a two-dimensional float32 x does not change either"):
     stays_as_it_is([["sin"]], torch.cos, 2, check.draw.integer(3, 9), dtype=torch.float32)
-with check.property("where f is flat the derivative is 0"):
+with check.property("where f is flat, the derivative is 0"):
     x = check.draw.normal(5, dtype=torch.float64)
     check.close(slope_at([["times", 0.0], ["cos"]], x), torch.zeros_like(x))
 ### END HIDDEN TESTS
@@ -401,7 +401,7 @@ A **forward difference** checks a derivative without autograd:
 
 $$f'(x) \approx \frac{f(x + h) - f(x)}{h}$$
 
-Its limit as $h \to 0$ is $f'(x)$, but a program has to choose a step $h$. We try $f = e^x$ at $x = 1$.
+Its limit as $h \to 0$ is $f'(x)$, but a program has to choose a step $h$. We try $f(x) = e^x$ at $x = 1$.
 """
 
 
@@ -451,7 +451,7 @@ axes.legend(fontsize=9, loc="lower left")
 show(
     figure,
     number="0.4",
-    caption="Relative error of the forward difference. From right to left, the error shrinks with the step, reaches its minimum near √ε, and grows again. At the smallest steps in float32, 1 + h rounds to 1, and the error is 100 %.",
+    caption="From right to left, the error of the forward difference shrinks with the step, reaches its minimum near √ε, and grows again. At the smallest steps in float32, 1 + h rounds to 1, and the error is 100 %.",
     alt="Relative error against the step, both logarithmic: a V for each dtype. From the right the error falls in proportion to the step, along a dashed line. "
     "Its minimum lies near 3e-4 in float32 and near 1e-8 in float64. It rises again toward smaller steps, with much scatter, up to an error of 1 in float32.",
 )
@@ -491,8 +491,8 @@ To find the best step, compare central differences with autograd.
 
 `difference_errors(lambda x: x**3, torch.tensor([1.0, 2.0], dtype=torch.float64), [0.5, 0.25])` returns `[0.25, 0.0625]`.
 
-<!-- hint: For one step you need two calls of f. At which places? Then compare with what autograd says. -->
-<!-- hint: The derivative does not depend on the step, so compute it once. For each step compute the central difference, subtract, take absolute values, and the largest. -->
+<!-- hint: For one step, you need two calls of f. At which points? Then compare with what autograd says. -->
+<!-- hint: The derivative does not depend on the step, so compute it once. For each step, compute the central difference, subtract the derivative, take absolute values, and keep the largest. -->
 <!-- hint: `(difference - slope).abs().max().item()` is a Python float. A list comprehension over the steps does the rest. -->
 """
 
@@ -560,10 +560,12 @@ with check.property("x and steps do not change"):
     got = errors_of([["sin"]], x, [1e15, 0.25])
     largest = x.cos().max().item()
     expected = [largest, largest * (1.0 - 4.0 * math.sin(0.25))]
-    check.close(got, expected, rtol=1e-8, what="the errors for sin, a far too large step first")
+    check.close(
+        got, expected, rtol=1e-8, what="the errors for sin, with a far too large step first"
+    )
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("steps in another order, the one that is far too small among them"):
+with check.property("steps in another order, including one that is far too small"):
     x = check.draw.uniform(6, low=1.0, high=2.0, dtype=torch.float64)
     steps = [0.125, 1e-13, 0.5, 0.25]
     for h, error in zip(steps, errors_of([["power", 3]], x, steps), strict=True):
@@ -579,8 +581,8 @@ check.score()
 
 # %% [markdown]
 r"""
-The two errors of a central difference are equal where $h^2 = \epsilon / h$, near $h = \epsilon^{1/3}$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd can keep the rest, because it subtracts no nearby values.
-[`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares autograd's gradients with central differences, for example to test a hand-written backward pass. It expects float64 inputs; its default step is $10^{-6}$.
+The two errors of a central difference are equal where $h^2 = \epsilon / h$, near $h = \epsilon^{1/3}$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd can keep the rest, because it takes no difference of two values of $f$.
+[`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares autograd's gradients with central differences. It expects float64 inputs; its default step is $10^{-6}$.
 """
 
 # %% folded="Figure 0.5: both differences"
@@ -605,7 +607,7 @@ axes.legend(fontsize=9, loc="lower left", ncols=2)
 show(
     figure,
     number="0.5",
-    caption="The error of the central difference has its minimum at a larger step, near the cube root of ε, and that minimum is far below that of the forward difference.",
+    caption="The error of the central difference has its minimum at a larger step, near the cube root of ε, and this minimum is far lower.",
     alt="Relative error against the step, both logarithmic, in float64. The forward difference is best near 1e-8, with an error near 1e-8. "
     "The central difference falls twice as steeply, and reaches errors near 1e-11 at a step near 6e-6.",
 )
@@ -618,7 +620,7 @@ r"""
 ## Why the fit stalls
 
 Let $d_0, d_1, d_2$ be the errors of the three weights. Without noise, the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. As a function of the weights, it is an **error surface**, here a bowl whose minimum is where all errors are 0.
-Each **eigenvalue** of the **Hessian**, the matrix of the second derivatives, is the curvature, or second derivative, along its eigenvector; in every other direction, the curvature lies between the smallest and the largest eigenvalue.
+Each **eigenvalue** of the **Hessian**, the matrix of second derivatives, is the curvature, or second derivative, along its eigenvector; in every other direction, the curvature lies between the smallest and the largest eigenvalue.
 """
 
 
@@ -655,20 +657,20 @@ axes.contour(grid0, grid2, bowl, levels=[0.05, 0.3, 1, 3, 8, 15], **lines)
 path = errors[200::25]
 axes.plot(path[:, 0], path[:, 2], "o-", ms=3, color=COLORS["vermilion"], label="Adam from step 200")
 axes.plot([0], [0], "*", ms=11, color=COLORS["blue"], label="minimum")
-axes.set(title="The bowl, stretched 67 times sideways", xlabel="error of the weight of x²")
+axes.set(title="The bowl, stretched sideways by a factor of 67", xlabel="error of the weight of x²")
 axes.set(ylabel="error of the constant", xlim=(-0.06, 0.06), ylim=(-4, 4))
 figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 show(
     figure,
     number="0.6",
-    caption="Contour lines of the loss over two of the errors, for x spread evenly over −10 to 10; each step's own bowl differs a little. Even with the horizontal axis stretched 67 times, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
-    alt="Tilted ellipses, almost three times as long as wide although the axis of the weight of x squared is stretched 67 times. Adam's path runs along the long axis toward the minimum and stops short of it.",
+    caption="Contour lines of the loss over two of the errors, for x spread evenly over −10 to 10. Even with the horizontal axis stretched by a factor of 67, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
+    alt="Tilted ellipses, almost three times as long as wide although the horizontal axis is stretched by a factor of 67. Adam's path runs along the long axis toward the minimum and stops short of it.",
 )
 
 # %% [markdown]
 r"""
 The steepest direction is nearly that of the weight of $x^2$, and the flattest nearly that of the constant. The ratio of their curvatures, about 4,500, is the **condition number** $\kappa$.
-An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$: along the flattest direction, an error of 0.2 costs only about 0.02, in a loss that started at about 30,000. The constant can be wrong at a small loss because **the loss depends far less on the constant** than on the other weights. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the source of this fit, ends with a constant of 3.45 and calls that close.
+An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$: along the flattest direction, an error of 0.2 costs only about 0.02, while the loss started at about 30,000. The constant can be wrong at a small loss because **the loss depends far less on the constant** than on the other weights. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the source of this fit, ends with a constant of 3.45 and calls that close.
 
 ## Gradient descent in a valley
 
@@ -681,9 +683,9 @@ explore_surface(condition=100, rate=1.8)
 
 # %% [markdown]
 r"""
-With a condition number of 1, the arrow points to the minimum; in a long valley, it mostly points across the valley.
-Gradient descent with learning rate $\eta$ multiplies the error along an eigenvector by $1 - \eta\lambda$ in each step. If $\eta > 2/\lambda_{\max}$, the factor of the steepest direction is below −1, and any error along it grows without bound (try a learning rate of 2.1).
-At any smaller rate, the factor of the flattest direction exceeds $1 - 2/\kappa$: the steep part of the loss can disappear quickly, but a small flat part remains.
+With a condition number of 1, the arrow points to the minimum; in a long valley, it points mostly across the valley.
+Gradient descent with learning rate $\eta$ multiplies the error along an eigenvector by $1 - \eta\lambda$ in each step. If $\eta > 2/\lambda_{\max}$, the factor for the steepest direction is below −1, and any error along it grows without bound (try a learning rate of 2.1).
+At any smaller rate, the factor for the flattest direction exceeds $1 - 2/\kappa$: the steep part of the loss can disappear quickly, but the small flat part shrinks slowly.
 """
 
 # %% folded="Measure: gradient descent on the bowl of the fit"
@@ -716,16 +718,16 @@ show(
     figure,
     number="0.7",
     caption="Gradient descent on the bowl of the fit, at 95 % of the largest stable rate. Two of the errors vanish within a few hundred steps, while the error along the flattest direction takes more than ten thousand.",
-    alt="The share of each error that is left, against the step, up to 12,000. The errors along the steepest and the middle eigenvector drop to 0 at the left edge. "
-    "The error along the flattest decreases slowly, to about 0.4 after 2,000 steps and to a hundredth after nearly 11,000.",
+    alt="The fraction of each error that is left, against the step, up to 12,000. The errors along the steepest and the middle eigenvector drop to 0 at the left edge. "
+    "The error along the flattest one decreases slowly, to about 0.4 after 2,000 steps and to a hundredth after nearly 11,000.",
 )
 
 # %% [markdown]
 r"""
 ## Adam's memory
 
-Adam, which our fit uses, moves each weight along a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). So weights with large and small gradients move at similar speeds. This offsets a large condition number if the steep and flat directions lie along the axes, as they nearly do in our fit.
-In the interactive figure, choose Adam, a condition number of 4500, a learning rate of 0.05, and 200 steps. From the original start, the flat error falls from 1 to less than 0.0001 with a tilt of 0°; with 25°, only from 0.86 to 0.65.
+Adam, which our fit uses, moves each weight against a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). So weights with large and small gradients move at similar speeds. This offsets a large condition number if the steep and flat directions lie along the axes, as they nearly do in our fit.
+In the interactive figure, choose Adam, a condition number of 4500, a learning rate of 0.05, and 200 steps. From the original start, the error along the flat direction falls from 1 to below 0.0001 at a tilt of 0°, but only from 0.86 to 0.65 at 25°.
 
 The valley hides the error of our fit, but what stalls Adam is its divisor, the square root. With $\beta_2 = 0.999$, PyTorch's default, the average under the root remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
 """
@@ -759,7 +761,7 @@ for beta2, steps in ((0.999, 1000), (0.99, 1000), (0.999, 2500)):
 
 # %% [markdown]
 r"""
-The first gradients are hundreds or, for $x^2$, thousands of times as large as the late ones. The last two lines show two cures: forget faster, or wait. But how would you choose $\beta_2$ or the number of steps, when the loss already looks converged?
+The first gradients are hundreds or, for $x^2$, thousands of times as large as the late ones. The last two lines show two cures: forget faster, or wait. But how would you choose $\beta_2$ or the number of steps when the loss already looks converged?
 
 ## Three repairs
 
@@ -794,7 +796,7 @@ def fit_by_scaled_features(steps=200):
 
 # %% [markdown]
 """
-**2. Let the optimizer learn the shape of the bowl.** [L-BFGS](https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html) approximates the inverse of the Hessian from past gradients. It calls a **closure**, a function that recomputes the loss and its gradient on the same points, as often as needed:
+**2. Let the optimizer learn the shape of the bowl.** [L-BFGS](https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html) approximates the inverse of the Hessian from past steps and gradients, here with a line search (`strong_wolfe`) for the step length. It calls a **closure**, a function that recomputes the loss and its gradient on the same points, as often as needed:
 """
 
 
@@ -824,7 +826,7 @@ def worst_errors(fit):
 torch.manual_seed(0)
 by_lbfgs = worst_errors(fit_by_lbfgs())
 ways = {
-    "Adam, as at first": errors.abs().amax(dim=1).tolist()[:200],
+    "the original fit by Adam": errors.abs().amax(dim=1).tolist()[:200],
     "gradient descent, scaled features": worst_errors(fit_by_scaled_features()),
     "L-BFGS": by_lbfgs,
 }
@@ -836,20 +838,20 @@ for (name, worst), color, style in zip(
 ):
     axes.semilogy(range(1, len(worst) + 1), worst, style, ms=3, color=COLORS[color], label=name)
 axes.axhline(1e-3, color=COLORS["black"], linestyle=":", label="0.001")
-axes.set(title="The worst error of the three weights", xlabel="gradients computed")
+axes.set(title="The largest error of the three weights", xlabel="gradients computed")
 axes.set(ylabel="error", ylim=(1e-6, 1e4))
 axes.legend(fontsize=9, ncols=2, loc="upper right")
 show(
     figure,
     number="0.9",
-    caption="The same fit by Adam and with two repairs. A rounder bowl, or an optimizer that knows its shape, brings the errors of all three weights below 0.001.",
+    caption="The fit by Adam and with two repairs. A rounder bowl, or an optimizer that knows the bowl's shape, brings the errors of all three weights below 0.001.",
     alt="The largest error of the three weights, logarithmic, against the number of gradients computed, up to 200. Adam falls below 2 and levels off. "
     "Gradient descent with scaled features falls steadily and levels off below 1e-4. L-BFGS drops to about 1e-5 after about a dozen gradients.",
 )
 
 # %% [markdown]
 r"""
-**3. Take no steps at all.** The loss is a quadratic function of the weights, so a formula gives its minimizer: **least squares**. [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html) takes a matrix with one column per feature, and a one-column matrix of targets. Without warning, it drops directions that are too small for the dtype (see `rcond`), so it can lose a weight if the columns have very different sizes.
+**3. Take no steps at all.** The loss is a quadratic function of the weights, so a formula gives its minimizer: **least squares**. [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html) takes a matrix with one column per feature, and a one-column matrix of targets. On a CPU, it silently drops directions that are too small for the dtype (see `rcond`), so it can lose a weight if the columns have very different sizes.
 For $y = 2 \sin t - 0.5 \cos t$, the call is:
 """
 
@@ -864,18 +866,18 @@ print("shape:", tuple(solution.shape), " weights:", [round(w, 6) for w in soluti
 """
 ### Fit a polynomial
 
-Write a fit that finds every coefficient, even one that hardly shows in the loss.
+Write a fit that finds every coefficient, even one that hardly affects the loss.
 
 `fit_polynomial(x, y, degree) -> Tensor`
 
-- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x, not 0 everywhere. The values of x fill an interval that contains 0, perhaps at its end; 0 itself may be missing. The largest |x| is between 0.1 and 100. `degree`: an integer from 0 to 3.
+- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x, not 0 everywhere. The values of x are spread over an interval that contains 0, perhaps as an endpoint, but need not include 0. The largest |x| is between 0.1 and 100. `degree`: an integer from 0 to 3.
 - **Out**: the coefficients, highest power first, in a float32 tensor of shape (degree + 1,). **Each term by itself**, coefficient times power of x, is accurate to 0.2 % of the largest |y|, even where the term is largest. `x` and `y` do not change.
 - **Limits**: at most 10 seconds; any method is allowed.
 
 With 100 values of x from −10 to 10, `fit_polynomial(x, 5 * x**2 + 3, degree=2)` returns about `tensor([5., 0., 3.])`.
 
-<!-- hint: Which of the three repairs needs no learning rate, and no steps? What becomes of the columns when x goes up to 100, or only up to 0.1? -->
-<!-- hint: Divide x by its largest absolute value, and all columns lie between -1 and 1. Fit in these, and each coefficient is then divided by the power of that value. -->
+<!-- hint: Which of the three repairs needs no learning rate, and no steps? What happens to the columns when x goes up to 100, or only up to 0.1? -->
+<!-- hint: Divide x by its largest absolute value, and all columns lie between -1 and 1. Fit with these columns, then divide each coefficient by the matching power of that value. -->
 <!-- hint: In float64: `columns = torch.stack([u**k for k in range(degree, -1, -1)], dim=1)`, then `torch.linalg.lstsq(columns, y[:, None]).solution`. -->
 """
 
@@ -921,7 +923,7 @@ def fits(coefficients, low, high, what, *, zero=True):
     allowed = 2e-3 * y.abs().max().item()
     off = ((got.double() - coefficients).abs() * largest).max().item()
     told = f"{what}: {shown(got)} came back, expected {shown(coefficients)}"
-    check.true(off <= allowed, f"{told}; a term is off by {off:.3g}, {allowed:.3g} is allowed")
+    check.true(off <= allowed, f"{told} (a term is off by {off:.3g}; {allowed:.3g} is allowed)")
 
 
 def draw_coefficients(*sizes):
@@ -942,11 +944,11 @@ with check.property("constants, lines, and cubics"):
     fits(draw_coefficients(9.0), -3.0, 7.0, "degree 0, from -3 to 7")
     fits(draw_coefficients(0.1, 3.0, 40.0), -50.0, 0.0, "degree 2, from -50 to 0")
     fits(draw_coefficients(0.1, 3.0, 40.0), 0.0, 50.0, "degree 2, from 0 to 50")
-with check.property("x up to 100", weight=2):
+with check.property("|x| up to 100", weight=2):
     fits(draw_coefficients(1e-3, 0.1, 9.0), -100.0, 60.0, "degree 2, from -100 to 60")
     fits(draw_coefficients(1e-4, 1e-2, 1.0, 90.0), -100.0, 100.0, "degree 3, from -100 to 100")
     fits(draw_coefficients(1.0, 9.0), -100.0, 100.0, "degree 1, without x = 0", zero=False)
-with check.property("x below a tenth", weight=2):
+with check.property("|x| at most 0.1", weight=2):
     fits(draw_coefficients(300.0, 30.0, 2.0), -0.1, 0.08, "degree 2, from -0.1 to 0.08")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -983,7 +985,7 @@ print("parameters:", [name for name, _ in line.named_parameters()])
 
 # %% [markdown]
 """
-Train it on 100 points of the line $5x + 3$, with noise:
+Train it on 100 noisy points from the line $5x + 3$:
 """
 
 # %%
@@ -1000,7 +1002,7 @@ predict(
     "00/intercept",
     "Training converges. What is `line.b` at the end?",
     round(line.b.item(), 2),
-    "`torch.rand` draws numbers between 0 and 1, so this noise lies between 0 and 0.3. The fit absorbs the mean of the noise, about 0.15, into the intercept. `torch.randn` draws noise that is centered on 0.",
+    "`torch.rand` draws numbers between 0 and 1, so this noise lies between 0 and 0.3. The intercept absorbs the mean of the noise, about 0.15. `torch.randn` draws noise centered on 0.",
     between=(2.5, 3.5),
 )
 
@@ -1008,10 +1010,10 @@ predict(
 print(f"a = {line.a.item():.1f}, b = {line.b.item():.2f}")
 
 # %% [markdown]
-"""
+r"""
 ### What a module registers
 
-An `nn.Parameter` is a tensor that requires a gradient by default. Assigning a parameter or a module to an attribute of a module **registers** it, and `register_buffer` registers a **buffer**: a tensor that is saved and moved with the module but not trained, such as a running average (chapter 01). `state_dict()` holds both kinds by name, ready to be saved.
+An `nn.Parameter` is a tensor that requires a gradient by default. Assigning a parameter or a module to an attribute of a module **registers** it, and `register_buffer` registers a **buffer**: a tensor that is saved and moved with the module but not trained, such as a running average (chapter 01). `state_dict()` holds both kinds by name. `nn.Linear(2, 2)` is a layer that computes $xW^\mathsf{T} + b$; its parameters are the 2×2 matrix $W$ and the vector $b$.
 """
 
 
@@ -1038,7 +1040,7 @@ predict(
     choices=(
         "all five",
         "all but `c`",
-        "`a`, `b` and `d`",
+        "`a`, `b`, and `d`",
         "`a` and `b`",
         "`a` alone",
     ),
@@ -1050,7 +1052,7 @@ show_drawing(
     number="0.10",
     caption="PyTorch sees only what a module registers. A plain tensor and a layer in a Python list are mere attributes of the Python object.",
     alt="Five attributes of a module. A Parameter and a ModuleList lead to parameters, which the optimizer trains, and to `state_dict` and `to`. A registered buffer leads only to state_dict and to `to`. "
-    "A plain tensor and a Python list lead nowhere: they are not trained, not saved, and not moved, and there is no error.",
+    "A plain tensor and a Python list lead nowhere: they are not trained, not saved, and not moved.",
 )
 
 # %%
@@ -1059,7 +1061,7 @@ print("state_dict:", list(five.state_dict()))
 
 # %% [markdown]
 """
-PyTorch does not warn about `d` and `e`. Hold layers in an `nn.ModuleList` or in an `nn.Sequential`, which calls its modules one after another:
+PyTorch does not warn about `d` and `e`. Put layers in an `nn.ModuleList` or in an `nn.Sequential`, which calls its modules one after another. Here, `nn.ReLU` replaces negative numbers with 0:
 """
 
 # %%
@@ -1076,7 +1078,7 @@ To see what a module has to register, write a class that computes $y = xW^\maths
 
 `Linear(inputs, outputs, bias=True)`
 
-- **In** `forward(x)`: `x` of shape (..., inputs), with any number of dimensions in front, even none.
+- **In** `forward(x)`: `x` of shape (..., inputs), with any number of leading dimensions, even none.
 - **Out**: a tensor of shape (..., outputs). Gradients reach `x` and all parameters.
 - **Parameters**: `weight`, of shape (outputs, inputs), and `bias`, of shape (outputs,), both float32. Both start with independent random numbers, uniform between $-1/\sqrt{\text{inputs}}$ and $1/\sqrt{\text{inputs}}$ and different in each layer. With `bias=False`, `layer.bias` is `None`, and the `state_dict` holds only `weight`.
 - `layer.to(torch.float64)` converts the layer, and its `state_dict` can be loaded into an `nn.Linear`.
@@ -1084,9 +1086,9 @@ To see what a module has to register, write a class that computes $y = xW^\maths
 
 If `layer = Linear(2, 1)` has weight `[[1., 2.]]` and bias `[3.]`, `layer(torch.tensor([1.0, 1.0]))` returns `tensor([6.])`.
 
-<!-- hint: What makes a tensor known to its module, and what is the last step that forgets it? -->
-<!-- hint: A Parameter wraps a tensor of random numbers: `torch.rand` is uniform between 0 and 1, so stretch and shift it. `@` takes any number of dimensions in front, and a bias of shape (outputs,) fits the last dimension by itself. -->
-<!-- hint: A module without a bias still needs the attribute: assign None to it, or call `register_parameter` with None. In forward: `x @ self.weight.T`, and the bias only if it is not None. -->
+<!-- hint: What registers a tensor with its module? Which operations on a parameter return a plain tensor? -->
+<!-- hint: A Parameter wraps a tensor of random numbers: `torch.rand` is uniform between 0 and 1, so scale and shift it. `@` takes any number of leading dimensions, and a bias of shape (outputs,) broadcasts along the last one. -->
+<!-- hint: A module without a bias still needs the attribute: assign None to it, or call `register_parameter` with None. In `forward`, compute `x @ self.weight.T`, and add the bias only if it is not None. -->
 """
 
 
@@ -1152,7 +1154,7 @@ def require_float64(*rows):
     check.close(got, by_definition(x, state), rtol=1e-12)
 
 
-with check.property("x Wᵀ + b, and neither nn.Linear nor functional.linear"):
+with check.property("computes x Wᵀ + b without nn.Linear or functional.linear"):
     state, x = drawn_state(5, 3), check.draw.normal(4, 5)
     (own,) = check.call(probes.module, Linear, 5, 3, steps=[("state",)])
     check.equal(sorted(own), sorted(state), what="the names in the state_dict")
@@ -1163,7 +1165,7 @@ with check.property("parameters: names, shapes, dtypes", weight=2):
     (parameters,) = check.call(probes.module, Linear, 7, 4, steps=[("parameters",)])
     shapes = {name: [*value.shape, str(value.dtype)[6:]] for name, value in parameters.items()}
     check.equal(shapes, {"weight": [4, 7, "float32"], "bias": [4, "float32"]})
-with check.property("they start with uniform random numbers between -1/√inputs and 1/√inputs"):
+with check.property("parameters start as uniform random numbers between -1/√inputs and 1/√inputs"):
     (parameters,) = check.call(probes.module, Linear, 400, 300, steps=[("parameters",)])
     for name, value in parameters.items():
         scaled = value.detach().double() * math.sqrt(400)
@@ -1187,7 +1189,9 @@ with check.property("they start with uniform random numbers between -1/√inputs
         )
     sizes = {name: value.detach().abs() for name, value in parameters.items()}
     shared = torch.isin(sizes["bias"], sizes["weight"]).double().mean().item()
-    check.true(shared < 0.5, f"{shared:.0%} of the bias's numbers, up to sign, are in weight, too")
+    check.true(
+        shared < 0.5, f"{shared:.0%} of the bias's numbers, up to sign, also occur in weight"
+    )
     alike = torch.corrcoef(parameters["weight"].detach().double()).fill_diagonal_(0.0).abs().max()
     alike = alike.item()
     check.true(alike < 0.5, f"two rows of weight have a correlation of {alike:.2f}, not about 0")
@@ -1203,7 +1207,7 @@ with check.property("bias=False leaves bias None", weight=0.5):
     is_none = check.call(probes.is_none, Linear, "bias", inputs=6, outputs=2, bias=False)
     told = "Linear(6, 2, bias=False).bias is not None, or there is no such attribute"
     check.true(is_none, told)
-with check.property("inputs with any number of dimensions in front"):
+with check.property("inputs with any number of leading dimensions"):
     state = drawn_state(4, 6)
     for shape in ((4,), (5, 4), (2, 3, 4), (2, 1, 3, 4)):
         x = check.draw.normal(*shape)
@@ -1212,7 +1216,7 @@ with check.property("inputs with any number of dimensions in front"):
     x = check.draw.normal(2, 3, 4).transpose(0, 1)
     _, got = check.call(probes.module, Linear, 4, 6, steps=[("load", state), ("call", x)])
     check.close(got, by_definition(x, state), what="for x of shape (3, 2, 4), not contiguous")
-with check.property("gradients reach weight, bias, and input, also for a bias of zeros"):
+with check.property("gradients reach weight, bias, and input, even with a bias of zeros"):
     require_gradients(7)
     require_gradients(7, scale=0.0)
 with check.property("two layers start with different numbers; float64 stays float64"):
@@ -1249,14 +1253,14 @@ print("both names refer to one tensor:", reader.weight is writer.weight)
 
 # %% [markdown]
 """
-Counting the entries of the `state_dict` counts the matrix twice.
+Counting the entries of the `state_dict` would count the matrix twice.
 """
 
 # %% [markdown] exercise="count-parameters" points=4 minutes=10 difficulty=1
 """
 ### Count the parameters
 
-Each trained parameter needs memory for its gradient and, with Adam, for the optimizer's state (chapter 11). Count them.
+Each trained parameter needs memory for its gradient and, with Adam, for the optimizer's state (chapter 11).
 
 `count_parameters(model) -> tuple[int, int]`
 
@@ -1266,8 +1270,8 @@ Each trained parameter needs memory for its gradient and, with Adam, for the opt
 
 `count_parameters(nn.Linear(3, 2))` returns `(8, 0)`. Once its weight is frozen, the result is `(2, 6)`.
 
-<!-- hint: Which method of a module walks through all modules inside, and names each parameter once? -->
-<!-- hint: `model.parameters()` gives every parameter once, also a tied one, and no buffers. Each has a flag that tells whether it is trained. -->
+<!-- hint: Which method of a module walks through all modules inside and yields each parameter once? -->
+<!-- hint: `model.parameters()` gives every parameter once, even a tied one, and no buffers. Each has a flag that tells whether it is trained. -->
 <!-- hint: Two sums of `p.numel()` over `model.parameters()`, one where `p.requires_grad` is true and one where it is not. -->
 """
 
@@ -1315,7 +1319,7 @@ def leaves_alone(modes):
         output.detach(),
         rtol=1e-3,
         atol=1e-4,
-        what="the model's output afterward, in the modes that its modules had",
+        what="the model's output afterward, in the modes its modules had before",
     )
     expected = dict(model.state_dict())
     for name, weight in model.named_parameters():
@@ -1330,7 +1334,7 @@ def leaves_alone(modes):
 
 
 a, b, c = (check.draw.integer(3, 6), check.draw.integer(7, 11), check.draw.integer(12, 20))
-with check.property("weights and biases of all layers, also of layers inside layers"):
+with check.property("weights and biases of all layers, including nested ones"):
     counts([["Linear", a, b], ["ReLU"], ["Linear", b, c]], a * b + b + b * c + c, 0)
     # The card's own model, which has no modules inside, and one in float64.
     counts(["Linear", 3, 2], 8, 0)
@@ -1382,7 +1386,7 @@ r"""
 ## Bug hunt: two players
 
 A **generator** turns noise into numbers. A **discriminator** learns to give high scores to real numbers and low scores to generated ones (Goodfellow and others). A score $s$ costs the discriminator $\log(1 + e^{-s})$ for a real number, which `softplus(-s)` computes, and $\log(1 + e^s)$ for a generated one. A score of 0, which amounts to a guess, costs $\ln 2 \approx 0.69$.
-The generator learns to get high scores: its loss is $\log(1 + e^{-s})$ for what it generates.
+The generator learns to get high scores: its loss is $\log(1 + e^{-s})$ for each number that it generates.
 """
 
 
@@ -1397,7 +1401,7 @@ def discriminator_loss(real_scores, made_scores):
 
 # %% [markdown]
 """
-One training step of both:
+Each training step updates the generator, then the discriminator:
 """
 
 
@@ -1456,7 +1460,7 @@ show(
     figure,
     number="0.11",
     caption="The discriminator's loss falls below that of guessing and then levels off, far from 0.",
-    alt="The discriminator's loss against the step. It falls below the line of guessing, 1.39, and then levels off near 0.8 although the task is easy.",
+    alt="The discriminator's loss against the step. It falls below the line of guessing, 1.39, and then levels off near 0.8.",
 )
 
 # %% [markdown] exercise="bug-hunt-two-players" points=4 minutes=20 difficulty=2
@@ -1467,7 +1471,7 @@ Find out why the discriminator's loss levels off. Then write a step in which bot
 
 `adversarial_step(generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real) -> None`
 
-- **In**: two modules, perhaps with frozen parameters; an optimizer for all parameters of each, with any settings (momentum, weight decay, several groups) but no closure; the generator's input and the real numbers.
+- **In**: two modules, perhaps with frozen parameters; one optimizer per module, for all its parameters, with any settings (momentum, weight decay, several groups) that need no closure; the generator's input and the real numbers.
 - **Out**: nothing.
   1. The generator makes one optimizer step on `generator_loss(discriminator(generator(noise)))`.
   2. The discriminator makes one on `discriminator_loss`, scoring `real` and the updated generator's output for the same `noise`.
@@ -1476,8 +1480,8 @@ Find out why the discriminator's loss levels off. Then write a step in which bot
 `watch_discriminator(adversarial_step)[-1]` returns about `0.05`, not `0.8`.
 
 <!-- hint: Print the gradient of the discriminator's weight just before its optimizer steps. Then compute the gradient of the discriminator's loss alone. Where does the difference come from? -->
-<!-- hint: The generator's loss goes through the discriminator. What does `backward` leave behind in every leaf that it passes, and when is that cleared? -->
-<!-- hint: Move the line that clears the discriminator's gradients down, to right before the backward pass of the discriminator's own loss. -->
+<!-- hint: The generator's loss goes through the discriminator. What does `backward` leave behind in every leaf that it reaches, and when is that cleared? -->
+<!-- hint: Move the line that clears the discriminator's gradients down, right before the backward pass of the discriminator's own loss. -->
 """
 
 
@@ -1635,7 +1639,7 @@ with check.property("frozen parameters do not move, and stay frozen"):
     plays(2, [0.3, 0.4], momentum=0.5, frozen=["0.weight"])
     plays(1, [0.3, 0.4], frozen=["0.bias", "2.bias"])
     plays(2, [0.3, 0.4], left_over=5.0, decay=0.1, frozen=["0.bias"])
-with check.property("both networks can be trained afterward, in the mode that they had"):
+with check.property("both networks can be trained afterward, in the mode they had before"):
     # With rates of 0 nobody moves, whatever dropout leaves out.
     for training in (True, False):
         plays(1, [0.0, 0.0], training=training, dropout=[["Dropout", 0.5]])
@@ -1656,9 +1660,9 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-The generator's backward pass goes through the discriminator and adds to its `.grad`, which was cleared *before* that pass. So the discriminator also follows the generator's loss. For generated numbers, the two gradients pull in opposite directions and balance around a score of 0, which alone costs $\ln 2$.
+The generator's backward pass goes through the discriminator and adds to its `.grad`, which was cleared *before* that pass. So the discriminator also follows the generator's loss. For generated numbers, the two gradients pull in opposite directions and balance around a score of 0. That score by itself costs $\ln 2$.
 
-Clear the gradients right before each backward pass, as PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) does for the discriminator. Or give `torch.autograd.grad` or `backward(inputs=...)` the generator's unfrozen parameters. Or freeze the discriminator while the generator learns, and afterward unfreeze what was not frozen before.
+Clear the gradients right before each backward pass, as PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) does for the discriminator. Or pass the generator's unfrozen parameters to `torch.autograd.grad` or `backward(inputs=...)`. Or freeze the discriminator while the generator learns, and afterward unfreeze only what was not frozen before.
 </details>
 """
 
@@ -1694,12 +1698,12 @@ To barely one digit: the rounding error of f, about 1e-7, divided by h is 0.1.
 
 <details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What does b contain? And after <code>a = a + 1</code>?</summary>
 
-Ones: the in-place addition writes into the shared memory. Then still ones: `a` is a new tensor.
+Ones: the in-place addition writes into the shared memory. Still ones: `a` is now a new tensor.
 </details>
 
 <details><summary>3. One feature goes up to 5000, another is a fraction between 0 and 1. Which weight does gradient descent learn last?</summary>
 
-That of the fraction: its eigenvalue is smaller by a factor of about 5000².
+The fraction's weight: its eigenvalue is smaller by a factor of about 5000².
 </details>
 
 ### References

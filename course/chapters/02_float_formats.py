@@ -9,7 +9,6 @@ A weight starts at $2^{-3} = 0.125$, and each of a thousand training steps adds 
 
 # %% tags=["needed"] folded="Imports"
 import math
-import time
 
 import torch
 
@@ -27,6 +26,7 @@ from helpers import (
     probes,
     progress,
     recorded,
+    seconds_of,
     show,
     show_drawing,
     time_ratio,
@@ -2089,20 +2089,14 @@ matrix = torch.randn(256, 256, device=device)
 vector = torch.randn(2**26 if device == "cuda" else 2**22, device=device)
 
 
-def seconds_of_product(half):
-    """Return how long one product takes, the faster of two; a number waits for the device."""
-    found = []
-    for _ in range(2):
-        begin = time.perf_counter()
-        (half @ half).sum().item()
-        found.append(time.perf_counter() - begin)
-    return min(found)
+def seconds_of_product(dtype):
+    half = matrix.to(dtype)
+    return seconds_of(lambda: half @ half)
 
 
 # A product of four times the side takes 64 times as long.
 while (
-    len(matrix) < 4096
-    and 64 * max(seconds_of_product(matrix.bfloat16()), seconds_of_product(matrix.half())) < 0.1
+    len(matrix) < 4096 and 64 * max(map(seconds_of_product, (torch.bfloat16, torch.float16))) < 0.1
 ):
     matrix = torch.randn(4 * len(matrix), 4 * len(matrix), device=device)
 side = len(matrix)

@@ -30,6 +30,7 @@ from helpers import (
     progress,
     recorded,
     saved_bytes,
+    seconds_of,
     show,
     show_drawing,
     time_ratio,
@@ -2240,8 +2241,6 @@ The next cell compares, on your machine, a product of square matrices in float32
 
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: how much faster a product is in a region"
-import time
-
 machine = torch.backends.cpu.get_cpu_capability()
 machine = torch.cuda.get_device_name() if device == "cuda" else f"CPU, {machine}"
 
@@ -2249,16 +2248,6 @@ machine = torch.cuda.get_device_name() if device == "cuda" else f"CPU, {machine}
 def product_in_region(left, right, lower):
     with torch.autocast(device, dtype=lower):
         return left @ right
-
-
-def seconds_of(compute):
-    """Return how long one run takes, the faster of two; a number waits for the device."""
-    found = []
-    for _ in range(2):
-        begin = time.perf_counter()
-        compute().sum().item()
-        found.append(time.perf_counter() - begin)
-    return min(found)
 
 
 def times_faster(lower, longest=0.2):

@@ -2,20 +2,13 @@
 """
 # 07 · Broadcasting and vectorization
 
-After this chapter you can
+A linear layer has one weight and one bias, and the points below lie near a line. Three hundred steps of gradient descent on the mean squared error find something else, without an error and without a warning.
 
-- say the shape of `x + y` before you run it, and why it costs no memory;
-- replace tiling and concatenating by a layer that broadcasts, and count what that spares;
-- write distances and gathers without a loop over rows, and a mean that padding cannot spoil;
-- find the places where a broadcast nobody wanted hides a bug, and guard them.
-
-**Time**: 55 minutes to read and run, 120 for the six exercises.
-**Know before**: tensors and modules (chapter 00).
-
-**中文**: 本章讲广播与向量化：广播规则、零步长与 expand、以广播代替平铺与拼接、运算符重载、循环与向量化的代价、批量 gather、带掩码的均值，以及静默的 (N,1) 错误。
+**中文**: 本章讲广播与向量化：广播规则、零步长与 expand、以广播代替平铺与拼接、运算符重载、循环与向量化的代价、批量 gather、带掩码的均值、图中断（graph break），以及对形状的检查。
 """
 
 # %% tags=["needed"] folded="Imports"
+import logging
 import math
 import time
 import warnings
@@ -28,14 +21,18 @@ from torch.overrides import TorchFunctionMode
 from helpers import (
     COLORS,
     Check,
-    ask,
+    explore_broadcast,
     failing,
     hint,
     new_figure,
+    peak_bytes,
+    predict,
+    predictions,
     probes,
     progress,
     saved_bytes,
     show,
+    show_drawing,
     time_ratio,
 )
 
@@ -43,28 +40,8 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 # One thread, so that the measured ratios do not hang on what else the other cores are doing.
 torch.set_num_threads(1)
 
-# %% [markdown]
-"""
-## A sum, and a line that stays flat
 
-Add a column and a row, both of two numbers, and sum everything:
-"""
-
-# %%
-column = torch.tensor([[1.0], [2.0]])
-row = torch.tensor([1.0, 2.0])
-print("the sum of all entries:", (column + row).sum().item())
-print("the sum over axis 0:   ", (column + row).sum(0).tolist())
-
-# %% [markdown]
-"""
-Whoever thinks of 1 + 1 and 2 + 2 expects 6. It is 12. The second line gives it away: it should be one number, and it is two. Between the two tensors PyTorch has formed all *four* sums.
-
-That looks harmless. Here is what it does to a training. The points lie on a line with a little noise. A linear layer is to find it, by the mean squared error.
-"""
-
-
-# %%
+# %% folded="Data, and a training loop"
 def draw_line(count=200):
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(count, 1, generator=generator) * 4 - 2
@@ -73,159 +50,149 @@ def draw_line(count=200):
 
 
 def train_line(loss_function, steps=300):
+    """Return a linear layer, trained, and the losses of its steps."""
     torch.manual_seed(0)
     x, y = draw_line()
     model = nn.Linear(1, 1)
+    nn.init.constant_(model.weight, -1.5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
     for _ in range(steps):
         loss = loss_function(model(x), y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return model, loss.item()
+        losses.append(loss.item())
+    return model, losses
 
 
+# %%
 def loss_from_the_wild(prediction, target):
     return ((prediction - target) ** 2).mean()
 
 
-wild_model, wild_loss = train_line(loss_from_the_wild)
+wild_model, wild_losses = train_line(loss_from_the_wild)
 x, y = draw_line()
-print(
-    f"slope {wild_model.weight.item():.2f}, intercept {wild_model.bias.item():.2f}, loss {wild_loss:.1f}"
-)
-print("prediction:", tuple(wild_model(x).shape), "  target:", tuple(y.shape))
-print("difference:", tuple((wild_model(x) - y).shape))
 
-# %% folded="Plot: A line that stays flat"
-figure, axes = new_figure(height=3.0)
-axes.plot(x[:, 0], y, ".", ms=4, color=COLORS["sky"], label="points")
+# %% folded="Predict: what the layer learns"
+KINDS = (
+    "the line through the points",
+    "a level line",
+    "a falling line",
+    "nothing: the loss is nan",
+)
+slope = wild_model.weight.item()
+predict(
+    "07/flat-line",
+    "The points rise with a slope of 1.5. What has the layer learned after 300 steps?",
+    KINDS[1 if abs(slope) < 0.1 else 0 if slope > 0.1 else 2],
+    "The loss has fallen and then stopped at the level line. This chapter's bug hunt asks why.",
+    choices=KINDS,
+)
+
+# %% folded="Figure 7.1: a line that stays flat"
+figure, (left, right) = new_figure(1, 2, height=3.0)
+left.plot(x[:, 0], y, ".", ms=4, color=COLORS["sky"], label="points")
 ends = torch.tensor([[-2.0], [2.0]])
-axes.plot(
+left.plot(
     ends[:, 0], wild_model(ends).detach()[:, 0], color=COLORS["vermilion"], label="what was learned"
 )
-axes.set(title="A line that stays flat", xlabel="x", ylabel="y")
-axes.legend()
+left.set(title="A line that stays flat", xlabel="x (no unit)", ylabel="y (no unit)")
+left.legend()
+right.plot(range(1, len(wild_losses) + 1), wild_losses, color=COLORS["vermilion"])
+right.set(title="Its loss", xlabel="training step", ylabel="loss", ylim=(0, None))
 show(
     figure,
-    alt="Points along a rising line, from minus 2.5 at the left to 3.5 at the right. What was learned is a level line through their middle.",
+    number="7.1",
+    caption="The loss falls and then stays where it is. Nothing in the curve tells it from the curve of a training that has converged.",
+    alt="Left, points along a rising line, from minus 2.5 at the left to 3.5 at the right; what was learned is a level line through their middle. "
+    "Right, the loss falls within the first 20 of 300 steps and stays at about 3.",
+)
+
+# %%
+print(
+    f"slope {round(slope, 2) + 0.0:.2f}, intercept {wild_model.bias.item():.2f}, loss {wild_losses[-1]:.1f}"
 )
 
 # %% [markdown]
 """
-The layer returns (200, 1), the targets are (200,). Their difference has 200 × 200 entries: every prediction against every target. The best answer to *that* is the mean of all targets, for every x. So the line is level. Nothing failed, the loss
-fell and stopped, and one would look for the fault in the learning rate.
-
-This is the price of a rule that is worth its price. First the rule.
+> **After this chapter, you will be able to**
+>
+> - say the shape of `x + y` before you run it, and why it needs no copy;
+> - replace tiling and concatenating by a layer that broadcasts;
+> - write distances, gathers and masked means without a loop over rows;
+> - say what a graph break is, and find one in a training step;
+> - guard against a broadcast that nobody wanted.
+>
+> **Time**: 55 minutes to read and run, 120 for the six exercises.
+>
+> **Prerequisites**: tensors and modules (chapter 00).
 """
 
 # %% [markdown]
 """
 ## The rule
 
-Write the two shapes below each other, **aligned at the right**. Where the shorter one has no axis, put a 1. Then, axis by axis:
-
-- equal sizes: that is the size of the result;
-- one of them is 1: the other one is; the 1 is repeated as often as needed;
-- anything else is an error.
+Add a column and a row, each with the numbers 1 and 2, and sum everything.
 """
 
+# %%
+column = torch.tensor([[1.0], [2.0]])
+row = torch.tensor([1.0, 2.0])
+total = (column + row).sum()
 
-# %% folded="Plot: two shapes and their broadcast"
-def draw_rule(first, second):
-    """Draw two shapes and their broadcast, aligned at the right."""
-    try:
-        result = tuple(torch.broadcast_shapes(first, second))
-    except RuntimeError:
-        result = None
-    axes_count = max(len(first), len(second))
-    figure, axes = new_figure(height=2.4)
-    rows = (("first", first), ("second", second), ("result", result))
-    for height, (name, shape) in zip((2, 1, 0), rows, strict=True):
-        axes.text(-0.15, height, name, ha="right", va="center")
-        if shape is None:
-            axes.text(0, height, "an error", va="center", color=COLORS["vermilion"])
-            continue
-        for place in range(axes_count):
-            own = place - (axes_count - len(shape))
-            size = shape[own] if own >= 0 else 1
-            repeated = result is not None and size != result[place]
-            is_missing = own < 0
-            color = COLORS["orange"] if repeated else COLORS["blue"]
-            fill = "none" if is_missing else color
-            axes.barh(height, 0.9, left=place, height=0.8, color=fill, edgecolor=color, alpha=0.85)
-            axes.text(
-                place + 0.45,
-                height,
-                f"{size}",
-                ha="center",
-                va="center",
-                color="black" if is_missing or repeated else "white",
-            )
-    axes.set(xlim=(-0.9, max(axes_count, 4)), ylim=(-0.6, 2.6))
-    axes.set(
-        title=f"{first} and {second}",
-        xlabel="axis, aligned at the right (orange is repeated)",
-        ylabel="shape",
-    )
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(False)
-    return figure
+# %% folded="Predict: the sum"
+predict(
+    "07/sum",
+    "The column holds 1 and 2, and so does the row. What is `(column + row).sum()`?",
+    f"{total.item():g}",
+    "PyTorch adds every entry of the column to every entry of the row: 2, 3, 3 and 4.",
+    choices=("4", "6", "12", "an error"),
+)
 
-
-show(
-    draw_rule((5, 1, 4), (3, 1)),
-    alt="Three rows of boxes, aligned at the right. First: 5, 1, 4. Second: an empty box with 1, then 3 and 1. Result: 5, 3, 4. Boxes whose 1 is repeated are orange: the middle one of the first, the first and the last of the second.",
+# %% folded="Drawing: four sums"
+show_drawing(
+    "07/four-sums",
+    number="7.2",
+    caption="The column (2, 1) and the row (2,) become (2, 2). Dashed boxes are not stored: the addition reads the same number again.",
+    alt="A column with 1 above 2, and beside each number a dashed box with the same number. A row with 1 and 2, and below each number a dashed box with the same number. Their sum is a table of four numbers: 2 and 3 above 3 and 4.",
 )
 
 # %%
-for first, second in (
-    ((2, 1), (2,)),
-    ((200, 1), (200,)),
-    ((3, 2), (3, 4)),
-    ((3, 2), (3, 1)),
-    ((), (7,)),
-    ((0, 3), (1, 3)),
-):
-    try:
-        shape = tuple(torch.broadcast_shapes(first, second))
-    except RuntimeError:
-        shape = "an error"
-    print(f"{first!s:<9} and {second!s:<7} give {shape}")
+print("the sum of all entries:", total.item())
+print("the sum over axis 0:   ", (column + row).sum(0).tolist())
 
 # %% [markdown]
 """
-Type two shapes, with a semicolon between them.
+The sum over one axis shows that something is wrong: it has two numbers where one was expected. `sum()` hides this.
+
+### Aligned at the right
+
+**Broadcasting** is PyTorch's rule for operands of different shapes. Write one shape below the other, **aligned at the right**, and put a 1 where the shorter one has no axis. Then, for each axis:
+
+- if the sizes are equal, this is the size of the result;
+- if one size is 1, the result has the other size, and the 1 is repeated;
+- otherwise, PyTorch raises an error.
+
+Change the sizes below, or the number of axes. Filled squares are stored, outlined ones are copies that broadcasting never makes. For which shapes would copying take the most memory?
 """
 
-
-# %% folded="Try it: two shapes"
-def draw_typed(text):
-    parts = [part.replace("(", "").replace(")", "").split(",") for part in text.split(";")]
-    try:
-        first, second = (tuple(int(size) for size in part if size.strip()) for part in parts)
-    except ValueError:
-        raise ValueError("write two shapes with a semicolon between them, (2, 1); (2,)") from None
-    return draw_rule(first, second)
-
-
-ask(
-    draw_typed,
-    label="two shapes",
-    start="(200, 1); (200,)",
-    alt="Boxes for the shapes 200, 1 and 200. The second one is filled up with a 1 on its left. Result: 200, 200.",
-)
+# %%
+explore_broadcast((8, 30, 64), (64,))
 
 # %% [markdown] exercise="broadcast-shape" points=4 minutes=15 difficulty=1
 """
 ### The shape of a result
 
-Write `broadcast_shape(*shapes)`: the shape that tensors of these shapes have together.
+A function that checks shapes in advance can report a mistake before anything is computed. Write the rule.
 
-- **In**: one or more shapes, each a tuple of integers of 0 or more; it may be empty.
-- **Out**: a tuple of integers by the rule above; **None** if they do not fit.
-- A size of 0 is a size like any other: 0 and 1 give 0, 0 and 3 do not fit.
+`broadcast_shape(*shapes) -> tuple or None`
+
+- **In**: one or more shapes, each a tuple of integers that are at least 0; a shape may be empty.
+- **Out**: a tuple of integers, the shape that tensors of all these shapes have together; **None** if they do not fit. A size of 0 is a size like any other: 0 and 1 give 0, 0 and 3 do not fit.
+- **Limits**: none; all of torch is allowed.
+
+`broadcast_shape((5, 1, 4), (3, 1))` returns `(5, 3, 4)`, and `broadcast_shape((3, 2), (3, 4))` returns `None`.
 
 <!-- hint: At which end do you begin? What stands for an axis that a shorter shape does not have? -->
 <!-- hint: Fill every shape with ones on its left, up to the longest length. Then each axis can be decided by itself: which sizes other than 1 occur in it? -->
@@ -299,90 +266,180 @@ check.score()
 
 # %% [markdown]
 """
-### Repeated, and yet not there
+## Repeated without a copy
 
-"The 1 is repeated" is how one thinks of it. Nothing is copied. A tensor knows for each axis its *stride*: how far in memory the next entry along that axis is. A repeated axis has stride **0**: the next entry is the same one. `expand` makes such a tensor.
+A tensor knows for each axis its **stride**: how many entries further in memory the next entry along that axis lies. An axis that is repeated has stride **0**. `expand` returns such a view of a tensor, `repeat` copies.
 """
 
 # %%
 small = torch.tensor([[1.0], [2.0], [3.0]])
 wide = small.expand(3, 1000)
 tiled = small.repeat(1, 1000)
+
+# %% folded="Predict: a thousand columns"
+predict(
+    "07/expanded",
+    "A float32 takes 4 bytes. How many bytes of memory hold the entries of `wide`?",
+    f"{wide.untyped_storage().nbytes():,}",
+    "`wide` is a view: all of its 3,000 entries are read from the three numbers of `small`.",
+    choices=("12", "4,000", "12,000"),
+)
+
+# %% folded="Drawing: strides of an expanded tensor"
+show_drawing(
+    "07/strides",
+    number="7.3",
+    caption="The view of `small.expand(3, 4)`. One step down moves one number further in memory, one step across moves nowhere.",
+    alt="Left, three numbers in memory: 1, 2 and 3. Right, a table of three rows and four columns of dashed boxes; each row repeats one number, and an arrow leads from it to that number's place in memory. Below: down plus 1, across plus 0.",
+)
+
+# %%
 for name, tensor in (("small", small), ("expand", wide), ("repeat", tiled)):
     size = tensor.untyped_storage().nbytes()
-    print(
-        f"{name:<7} shape {tuple(tensor.shape)!s:<10} stride {tensor.stride()!s:<10} {size:>6} bytes"
-    )
+    print(f"{name:<7} {tuple(tensor.shape)!s:<10} stride {tensor.stride()!s:<10} {size:>6} bytes")
+
+# %% [markdown]
+r"""
+### Many entries, one place
+
+Do not write into an expanded tensor, because many of its entries are one place in memory:
+"""
+
+# %%
 wide[0, 0] = 9.0
 print("one entry written:", wide[0, :3].tolist(), "and small is", small.flatten().tolist())
 try:
     wide += 1.0
 except RuntimeError as error:
     print("all entries written:", str(error)[:67], "…")
+wide.zero_()
+print("zero_() runs, and small is", small.flatten().tolist())
 
 # %% [markdown]
-r"""
-A thousand columns for the price of one. That is why one does not write into an expanded tensor: a thousand entries are one place. One entry written changes the whole row, and `small`, without a word. PyTorch refuses most operations that would write several times
-to one place, and not all: `zero_()` runs.
+"""
+Writing one entry changed a whole row and `small`. PyTorch refuses `wide += 1.0`, but not every such operation.
 
-On the way back the rule turns around. What was repeated on the way there is **summed** on the way back, since the one number was used a thousand times. A gradient always has the shape of the tensor that it belongs to.
+### Repeated forward, summed backward
+
+The gradient with respect to a repeated entry is the **sum** over all its uses.
 """
 
 # %%
 bias = torch.zeros(4, requires_grad=True)
 (torch.ones(10, 3, 4) + bias).sum().backward()
+
+# %% folded="Predict: the gradient of a bias"
+predict(
+    "07/bias",
+    "The result is summed, so every entry of it has the gradient 1. What is each entry of `bias.grad`?",
+    bias.grad[0].item(),
+    "Each entry of the bias was used 10 · 3 times. The gradient has the bias's own shape, (4,).",
+    between=(0, 120),
+)
+
+# %%
 print("gradient of the bias:", bias.grad.tolist())
 
 # %% [markdown]
 r"""
 ## Instead of tile and concatenate
 
-A common pattern: each of 30 words has features of its own, and the text has some features as a whole. Both go into a linear layer. The usual way repeats the text's features for each word, puts them beside the word's, and multiplies:
+Each of 30 words has 50 features of its own, and their text has 200 features. A linear layer should see both. The obvious way repeats the text's features for each word (**tiling**) and concatenates them with the word's. But
 
-$$W \begin{bmatrix} a \\ b \end{bmatrix} = W_a a + W_b b$$
+$$W \begin{bmatrix} a \\ b \end{bmatrix} = W_a a + W_b b,$$
 
-The equation says how to do without. The matrix falls into two blocks of columns. Multiply each input by its own block, and *add*. The addition broadcasts. Nothing needs to be repeated, and the product with the text's features is done once and not 30 times. `saved_bytes` counts what autograd keeps for the way back.
+where $W_a$ and $W_b$ are blocks of columns of $W$. So multiply each input by its own block and add. The addition broadcasts, and the product with the text's features is computed once for each text.
 """
 
-# %%
+# %% folded="Drawing: concatenate, or split the weight"
+show_drawing(
+    "07/merge",
+    number="7.4",
+    caption="Both ways compute the same numbers for the 30 words of a text. Concatenating copies the text's features 30 times; the sum of two products does not.",
+    alt="Above, words of shape (30, 50) beside 30 copies of the text of shape (30, 200), multiplied by the transposed W, give (30, 64). Below, words times the first block give (30, 64), the text of shape (1, 200) times the second block gives (1, 64), and their sum has the shape (30, 64).",
+)
+
+# %% [markdown]
+"""
+How much does each way keep for the backward pass? `saved_bytes` counts it, without the parameters.
+"""
+
+# %% folded="Measure: what both ways save for the backward pass"
 torch.manual_seed(0)
-words, text = torch.randn(8, 30, 50), torch.randn(8, 1, 200)
-linear = nn.Linear(250, 64)
+linear, of_words, of_text = nn.Linear(250, 64), nn.Linear(50, 64), nn.Linear(200, 64, bias=False)
+with torch.no_grad():  # the same weights in one layer and in two
+    linear.weight.copy_(torch.cat([of_words.weight, of_text.weight], dim=1))
+    linear.bias.copy_(of_words.bias)
+parameters = [p for layer in (linear, of_words, of_text) for p in layer.parameters()]
 
 
-def by_tiles():
-    tiled = text.repeat(1, 30, 1)
+def by_tiles(words, text):
+    tiled = text.repeat(1, words.shape[1], 1)
     return torch.relu(linear(torch.cat([words, tiled], dim=2)))
 
 
-def by_blocks():
-    word_block, text_block = linear.weight.split([50, 200], dim=1)
-    return torch.relu(words @ word_block.T + text @ text_block.T + linear.bias)
+def by_blocks(words, text):
+    return torch.relu(of_words(words) + of_text(text))
 
 
-difference = (by_tiles() - by_blocks()).abs().max().item()
-print("the same to rounding:", difference < 1e-5)
-for function in (by_tiles, by_blocks):
-    counted = saved_bytes(function, except_for=linear.parameters())
-    print(f"{function.__name__:<10} saves {counted.bytes:>7} bytes for the way back")
-products = {"by_tiles": 8 * 30 * 250 * 64, "by_blocks": 8 * 30 * 50 * 64 + 8 * 200 * 64}
-print(f"products: {products['by_tiles']} and {products['by_blocks']}")
+counts = (1, 10, 30, 100, 300)
+text = torch.randn(8, 1, 200)
+kept = {by_tiles: [], by_blocks: []}
+for count in counts:
+    words = torch.randn(8, count, 50)
+    for way, sizes in kept.items():
+        saved = saved_bytes(lambda w=way, x=words: w(x, text), except_for=parameters)
+        sizes.append(saved.bytes / 1e6)
+words = torch.randn(8, 30, 50)
+is_same = torch.allclose(by_tiles(words, text), by_blocks(words, text), atol=1e-5)
+print("the same to rounding:", is_same)
+for way, sizes in kept.items():
+    print(f"{way.__name__:<10} saves {sizes[2]:.3f} MB for 30 words, {sizes[4]:.3f} MB for 300")
+print(f"products: {8 * 30 * 250 * 64} and {8 * 30 * 50 * 64 + 8 * 200 * 64} for 30 words")
 
-# %% tags=["nbval-ignore-output"]
-print("by_tiles takes", time_ratio(by_tiles, by_blocks), "as long as by_blocks")
+# %% folded="Figure 7.5: bytes saved for the backward pass"
+figure, axes = new_figure(height=2.9)
+for sizes, label, color, marker in zip(
+    kept.values(),
+    ("tile, concatenate", "split the weight"),
+    ("vermilion", "blue"),
+    "os",
+    strict=True,
+):
+    axes.loglog(counts, sizes, marker, linestyle="-", color=COLORS[color], label=label)
+axes.set_xticks(counts, [str(count) for count in counts])
+axes.minorticks_off()
+axes.set(title="Saved for the backward pass", xlabel="words in each of 8 texts", ylabel="MB")
+axes.legend()
+show(
+    figure,
+    number="7.5",
+    caption="Saved bytes of the layer and its ReLU, parameters not counted. For many words, the copies of the text's features are most of what tiling saves.",
+    alt="Saved MB against the number of words, both logarithmic. From 10 words on, tiling saves about two to three times as much as splitting the weight; for 300 words 3.0 against 1.1 MB.",
+)
+
+# %% tags=["nbval-ignore-output"] folded="Measure: the time of both ways"
+print(
+    "by_tiles takes",
+    time_ratio(lambda: by_tiles(words, text), lambda: by_blocks(words, text)),
+    end=" ",
+)
+print("as long as by_blocks")
 
 # %% [markdown] exercise="merge-layer" points=6 minutes=30 difficulty=3
 """
 ### A layer that merges
 
-Write the class `Merge`, a linear layer over several inputs that broadcast.
+A model may merge each word with its sentence, its text and its author. Write the linear layer for any number of inputs that broadcast.
 
-- `Merge(sizes, outputs, activation=None)`: `sizes` is a list of the inputs' numbers of features, one or more; `activation` is a function of a tensor, or None for none.
-- The parameters are `weight`, of shape (outputs, sum of the sizes), and `bias`, of shape (outputs,): those of the one linear layer that would follow on the concatenation, in the order of the inputs. So its `state_dict` can be loaded into
-  `nn.Linear(sum(sizes), outputs)`, and the other way round. With which numbers they begin is up to you, but no two outputs may begin with the same weights, because they would always stay alike.
-- `forward(*inputs)`: as many tensors, the last axis of each as long as its size says. The axes before it broadcast, by the rule. The result has the shape that these give together, then `outputs`: what concatenation, linear layer and activation
-  would give.
-- Nothing is tiled: what is saved for the way back are the inputs themselves, and what the activation keeps. Autograd goes through, to the inputs, the weight and the bias.
+`Merge(sizes, outputs, activation=None)`, an `nn.Module`
+
+- **In** `sizes`: a list of one or more numbers of features. `activation`: a function of a tensor, or None for none. `forward(*inputs)` takes as many tensors; the last axis of each has its size, and the axes before it broadcast.
+- **Out**: what concatenation, one linear layer and then the activation would give. Its shape is the broadcast of the axes before the last, then `outputs`. Gradients reach inputs, weight and bias.
+- **Parameters**: `weight`, of shape (outputs, sum of the sizes), and `bias`, of shape (outputs,), as in `nn.Linear(sum(sizes), outputs)`, the columns in the order of the inputs. Choose the initial numbers, but no two outputs may begin with the same weights: they would always stay equal.
+- **Limits**: nothing is tiled. Of the inputs, only they themselves are saved for the backward pass.
+
+`Merge([50, 200], 64)(torch.randn(8, 30, 50), torch.randn(8, 1, 200)).shape` is `torch.Size([8, 30, 64])`.
 
 <!-- hint: Which columns of the weight belong to which input? What has to be added, and why does it fit? -->
 <!-- hint: `split` cuts the weight along axis 1 into blocks of the given sizes. Each input times its own block, transposed, has the outputs as its last axis. Add them up, the bias last, then the activation if there is one. -->
@@ -486,12 +543,14 @@ with check.property("gradients reach weight, bias and every input"):
     wide = torch.cat([inputs[0].expand(4, 7, 5), inputs[1].expand(4, 7, 2)], dim=-1)
     back = grad_output @ state["weight"]
     expected = [back[..., :5].sum(dim=0), back[..., 5:].sum(dim=1, keepdim=True)]
-    check.close(got["gradients"], expected, rtol=1e-4, atol=1e-4, what="by the inputs")
+    check.close(got["gradients"], expected, rtol=1e-4, atol=1e-4, what="with respect to the inputs")
     expected = {
         "weight": torch.einsum("bwo,bwi->oi", grad_output, wide),
         "bias": grad_output.sum(dim=(0, 1)),
     }
-    check.close(got["parameters"], expected, rtol=1e-4, atol=1e-4, what="by the parameters")
+    check.close(
+        got["parameters"], expected, rtol=1e-4, atol=1e-4, what="with respect to the parameters"
+    )
 with check.property("an activation comes last"):
     state, inputs = drawn_state([3, 4], 5), [check.draw.normal(6, 3), check.draw.normal(6, 4)]
     steps = [("load", state), ("call", *inputs)]
@@ -510,21 +569,18 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>A line from a tutorial (open it when yours works)</summary>
+<details><summary>A default that nobody tried (open this when yours works)</summary>
 
-A version of this class that still goes around ends in `return self.activation(pa + pb)`, with `activation=None` as the default. Called with the default it raises `TypeError: 'NoneType' object is not callable`. A default has to be tried like any other value.
+One version of this class has `activation=None` as its default and ends in `return self.activation(pa + pb)`. Called with the default, it raises `TypeError: 'NoneType' object is not callable`.
 </details>
-"""
 
-# %% [markdown]
-"""
 ## Operators, and what they call
 
-`x + y` does what `torch.add(x, y)` does. Which operator calls what? Ask: a function mode hears every call. Names such as `__and__` are Python's own for an operator; `//`, `==` and others come under theirs.
+Operators on tensors are **overloaded**: `x + y` does what `torch.add(x, y)` does. A `TorchFunctionMode` hears every call of a torch function, so it can tell which operator calls what. Names such as `__and__` are Python's own for an operator.
 """
 
 
-# %%
+# %% folded="Measuring tool: Names notes the functions that are called"
 class Names(TorchFunctionMode):
     """Notes the name of every function of torch that is called."""
 
@@ -555,10 +611,13 @@ EXPRESSIONS = {
     "~no": lambda: ~no,
     "x[0:1]": lambda: x[0:1],
 }
-for text, expression in EXPRESSIONS.items():
+
+# %%
+print("x is", x.tolist(), " y is", y.tolist(), " yes is", yes.tolist(), " no is", no.tolist())
+for text_of_it, expression in EXPRESSIONS.items():
     with Names() as names:
         result = expression()
-    print(f"{text:<9} {', '.join(names.heard):<20} {result.tolist()}")
+    print(f"{text_of_it:<9} {', '.join(names.heard):<20} {result.tolist()}")
 try:
     yes and no
 except RuntimeError as error:
@@ -566,14 +625,18 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-Two traps. `&`, `|`, `^` and `~` work on the *bits*: for Booleans that is the logic that one expects, for integers it is not (`~5` is -6). `torch.logical_xor` and its kin ask whether a number is 0. And `and`, `or`, `not` belong to Python; nobody can redefine
-them. They ask for *one* truth value, which a tensor of several entries does not have.
+`&`, `|`, `^` and `~` work on *bits*. For Booleans, this is logic; for integers it is not: `~5` is −6. `torch.logical_xor` and `torch.logical_not` treat every number but 0 as true.
 
-The last row is an operator as well: `x[0:1]` is a call, and a call costs.
+`and`, `or` and `not` cannot be overloaded. They ask for *one* truth value, which a tensor with several entries does not have.
 
+A slice is a call, too: `x[0:1]` is in the table. The next section measures what a call costs.
+"""
+
+# %% [markdown]
+"""
 ## What a call costs
 
-Sum the rows of a matrix in three ways: by slicing 500 times, by `unbind`, which makes all 500 rows in one call, and by `sum`.
+Sum the 500 rows of a matrix in three ways: with the two functions below and with `matrix.sum(dim=0)`. `unbind` makes all rows in one call.
 """
 
 # %%
@@ -584,58 +647,205 @@ def by_slicing():
     total = torch.zeros(10)
     for place in range(500):
         total += matrix[place]
-    return total
 
 
 def by_unbind():
     total = torch.zeros(10)
     for vector in matrix.unbind():
         total += vector
-    return total
 
 
+# %% folded="Measure: how often each way calls torch"
 def by_sum():
     return matrix.sum(dim=0)
 
 
+calls = {}
 for function in (by_slicing, by_unbind, by_sum):
     with Names() as names:
         function()
-    print(f"{function.__name__:<11} {len(names.heard):>5} calls")
+    calls[function.__name__] = len(names.heard)
 
-# %% tags=["nbval-ignore-output"]
-print("slicing takes", time_ratio(by_slicing, by_unbind), "as long as unbind")
-print("unbind takes", time_ratio(by_unbind, by_sum), "as long as sum")
+# %% folded="Predict: calls with unbind"
+predict(
+    "07/calls",
+    "`by_slicing` makes 1,001 calls: one `zeros`, 500 slices and 500 additions. How many does `by_unbind` make?",
+    calls["by_unbind"],
+    "One `zeros`, one `unbind`, and still 500 additions.",
+    between=(1, 1001),
+)
+
+# %% tags=["nbval-ignore-output"] folded="Measure: the time of each way"
+print("slicing takes", time_ratio(by_slicing, by_unbind, seconds=0.5), "as long as unbind")
+print("unbind takes", time_ratio(by_unbind, by_sum, seconds=0.5), "as long as sum")
+
+
+def shortest(function, rounds=30):
+    """Return the seconds of one call, in the fastest of many rounds."""
+    start = time.perf_counter()
+    function()
+    repeats = max(1, int(2e-3 / (time.perf_counter() - start + 1e-6)))
+    rounds_took = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            function()
+        rounds_took.append((time.perf_counter() - start) / repeats)
+    return min(rounds_took)
+
+
+entries, ratios = (1, 10, 100, 1000, 10_000, 100_000), []
+several = [torch.ones(count) for count in entries]
+seconds = [shortest(lambda t=t: t + t) for t in several]
+for count, ratio in zip(entries, (took / seconds[0] for took in seconds), strict=True):
+    ratios.append(ratio)
+    print(f"adding {count:>7,} entries takes {ratio:.1f} times as long as adding one")
+
+# %% tags=["nbval-ignore-output"] folded="Figure 7.6: what an addition costs"
+figure, axes = new_figure(height=2.9)
+axes.loglog(entries, ratios, "o-", color=COLORS["blue"])
+axes.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+axes.minorticks_off()
+axes.set_xticks(entries, [f"{count:,}" for count in entries])
+axes.set(title="One call of t + t", xlabel="entries of t", ylabel="time, relative to one entry")
+show(
+    figure,
+    number="7.6",
+    caption="The time of one call, on this machine. As long as the curve is level, the call itself costs more than the additions in it.",
+    alt="Time of an addition against the number of entries, relative to one entry, both logarithmic. The curve is level at first and rises for large tensors.",
+)
+
+# %%
+for name, count in calls.items():
+    print(f"{name:<11} {count:>5} calls")
 
 # %% [markdown]
 """
-The additions are the same 5000 in all three. What differs is the number of calls. Each costs something before anything is computed: Python looks up the method, PyTorch looks for the kernel, makes a tensor for the result. Ten additions take far
-less than that. **The loop over rows is not slow because Python adds slowly; it is slow because it calls at least 500 times.** How many additions does a call cost? Add tensors of one entry and of more, and see when it begins to take longer:
+All three ways add the same 5,000 numbers. They differ in the number of calls, and each call has a fixed cost: Python looks up the method, and PyTorch checks the arguments and selects a kernel. So one operation on a large tensor replaces a loop over its rows. This is **vectorization**.
+
+### Index tensors broadcast
+
+Square brackets take tensors of indices, one for each axis. The index tensors broadcast against each other, and each pair of numbers names one entry.
 """
 
-# %% tags=["nbval-ignore-output"]
-single = torch.ones(1)
-for entries in (10, 100, 1000, 10_000):
-    several = torch.ones(entries)
-    ratio = time_ratio(lambda t=several: t + t, lambda: single + single, seconds=0.3)
-    print(f"{entries:>6} entries take {ratio} as long as one entry")
+# %%
+square = torch.arange(16).reshape(4, 4)
+chosen_rows, chosen_columns = torch.tensor([[0], [3]]), torch.tensor([1, 2])
+print("shapes:", tuple(chosen_rows.shape), "and", tuple(chosen_columns.shape))
+print("entries:", square[chosen_rows, chosen_columns].tolist())
 
 # %% [markdown]
-r"""
-A thousand additions hardly take longer than one. So a call costs as much as thousands of them.
 """
+Here the pairs are (0, 1), (0, 2), (3, 1) and (3, 2).
+"""
+
+# %% [markdown] exercise="batch-gather" points=5 minutes=20 difficulty=2
+"""
+### Gather in a batch
+
+A decoder keeps the best candidates of each text, and their places differ from row to row. Write the function that takes them from the table.
+
+`batch_gather(table, index) -> Tensor`
+
+- **In** `table`: shape (b, n, ...), any dtype, with any number of axes behind or none; it need not be contiguous. `index`: shape (b, k), int64, entries from 0 to n − 1. b, n and k may be equal.
+- **Out**: shape (b, k, ...), `output[i, j] = table[i, index[i, j]]`. Gradients flow to the table. `table` and `index` do not change.
+- **Limits**: **no loop** in any form: no `for` or `while`, no comprehension, no recursion, no `map` or `torch.vmap`. The check reads your code; if it finds a loop, nothing else counts.
+
+`batch_gather(torch.tensor([[10, 11, 12], [20, 21, 22]]), torch.tensor([[2], [0]]))` returns `tensor([[12], [20]])`.
+
+<!-- hint: Square brackets with two index tensors take one entry for each pair. Which second index tensor goes with yours, and which shape must it have? -->
+<!-- hint: The rows' numbers 0, 1, ..., b - 1, as a column: (b, 1) broadcasts against (b, k). What stands behind the two indexed axes comes along by itself. -->
+<!-- hint: `torch.arange(len(table))[:, None]` is the column; it goes first inside of the brackets, `index` second. -->
+"""
+
+
+# %% solution="batch-gather"
+def batch_gather(table, index):
+    """Return ``table[i, index[i, j]]`` for all i and j, of shape (b, k, ...)."""
+    ### BEGIN SOLUTION
+    rows = torch.arange(len(table), device=table.device)[:, None]
+    return table[rows, index]
+    ### END SOLUTION
+
+
+# %% test="batch-gather"
+check = Check("batch-gather")
+
+
+def one_by_one(table, index):
+    picked = [table[i, j] for i in range(len(table)) for j in index[i].tolist()]
+    return torch.stack(picked).reshape(*index.shape, *table.shape[2:])
+
+
+def drawn(*shape):
+    return check.draw.normal(*shape, equal_sizes=True)
+
+
+def drawn_index(b, k, n):
+    return check.draw.integers(b, k, low=0, high=n, equal_sizes=True)
+
+
+def gathers(b, n, k, *behind, dtype=torch.float32, transposed=False):
+    table, index = drawn(b, n, *behind), drawn_index(b, k, n)
+    table = table > 0 if dtype is torch.bool else table.mul(100).to(dtype)
+    what = f"table {tuple(table.shape)}, index {(b, k)}"
+    if transposed:
+        table = table.transpose(0, 1).contiguous().transpose(0, 1)
+        what += ", table not contiguous"
+    got = check.call(batch_gather, table, index)
+    check.equal(got, one_by_one(table, index), what=what)
+
+
+with check.property("each row by its own index, without a loop"):
+    gathers(3, 5, 4)
+    gathers(17, 9, 6)
+    check.written_without(loops=True)
+with check.property("axes behind come along, whatever the dtype and the order in memory", weight=2):
+    gathers(4, 6, 3, 5)
+    gathers(3, 5, 7, 2, 4, dtype=torch.int64)
+    gathers(3, 4, 9, dtype=torch.bool)
+    gathers(4, 6, 3, 5, transposed=True)
+with check.property("more places than rows, fewer, or as many", weight=2):
+    gathers(5, 5, 5)
+    gathers(5, 5, 5, 5)
+    gathers(6, 3, 8, 2)
+    gathers(1, 7, 2, 3)
+with check.property("the gradient adds up where a place was asked for twice"):
+    table = check.draw.normal(3, 4, 2)
+    index = torch.tensor([[1, 1, 3], [0, 2, 2], [3, 0, 3]])
+    grad_output = drawn(3, 3, 2)
+    got = check.call(probes.gradient, batch_gather, table, index, grad_output=grad_output)
+    expected = torch.zeros_like(table)
+    for i in range(3):
+        for j, place in enumerate(index[i].tolist()):
+            expected[i, place] += grad_output[i, j]
+    check.close(got["gradient"], expected, atol=1e-6)
+with check.property("table and index stay as they are"):
+    b, n = check.draw.integer(3, 7), check.draw.integer(5, 9)
+    table, index = drawn(b, n, 2), drawn_index(b, 3, n)
+    seen = check.call(probes.after_call, batch_gather, table, index)
+    check.equal(seen["output"], one_by_one(table, index))
+    check.equal(seen["arguments"], [table, index], what="table and index after the call")
+# Hidden tests run here when your work is graded.
+### BEGIN HIDDEN TESTS
+with check.property("integers and Booleans, with axes behind and without"):
+    gathers(4, 5, 6, 3, dtype=torch.int64)
+    gathers(3, 4, 9, 2, dtype=torch.bool)
+    gathers(1, 5, 8, dtype=torch.bool)
+    gathers(5, 3, 4, transposed=True)
+### END HIDDEN TESTS
+check.score()
 
 # %% [markdown]
 r"""
 ### Gather, four ways
 
-Take from each row of a table the entries that an index names: `output[i, j] = table[i, index[i, j]]`. First in a loop, then all at once by indexing, by `gather`, and the loop again, compiled by `torch.compile`.
+The same job in a loop, by indexing, by `gather`, and by the loop compiled with `torch.compile`, the subject of a later section:
 """
 
-# %%
+# %% folded="A table, and the gather in three ways"
 table = torch.rand(512, 64, device=device)
 index = torch.randint(64, (512, 8), device=device)
-numbers = torch.arange(512, device=device)
 
 
 def gather_by_loop(table, index):
@@ -658,69 +868,100 @@ print(
 )
 
 # %% tags=["nbval-ignore-output"] folded="Measure: the loop, indexing, gather and a compiled loop"
+NEEDS = "Triton" if device == "cuda" else "a C++ compiler"
+
+
+def time_compiled(function, *inputs):
+    """Return the function, compiled, or None, and say how long its first call took."""
+    try:
+        compiled = torch.compile(function)
+        start = time.perf_counter()
+        compiled(*inputs)
+    except Exception as error:
+        print(f"torch.compile needs {NEEDS}, which does not work here: {type(error).__name__}")
+        return None
+    print(
+        f"the first call of the compiled {function.__name__}: {time.perf_counter() - start:.0f} s"
+    )
+    return compiled
+
+
 for function in (gather_by_index, gather_by_gather):
     ratio = time_ratio(lambda: gather_by_loop(table, index), lambda f=function: f(table, index))
-    print(f"the loop takes {ratio} as long as {function.__name__}")
+    print(f"512 rows: the loop takes {ratio} as long as {function.__name__}")
     print("    that is at least 50 times:", ratio.median >= 50)
+operations = []
 
-small_table, small_index = table[:16], index[:16]
-try:
-    compiled = torch.compile(gather_by_loop)
-    start = time.perf_counter()
-    compiled(small_table, small_index)
-    print(f"compiling for 16 rows: {time.perf_counter() - start:.0f} s")
-    ratio = time_ratio(
-        lambda: gather_by_loop(small_table, small_index),
-        lambda: compiled(small_table, small_index),
-    )
+
+def count_operations(graph, inputs):
+    operations.append(sum(node.op.startswith("call") for node in graph.graph.nodes))
+    return graph.forward
+
+
+for rows in (16, 32):
+    counting_loop = torch.compile(gather_by_loop, backend=count_operations)
+    counting_loop(table[:rows].cpu(), index[:rows].cpu())
+    print(f"{rows} rows: a graph of {operations[-1]} operations, number {len(operations)}")
+torch._dynamo.reset()
+part = table[:16], index[:16]
+compiled_loop = time_compiled(gather_by_loop, *part)
+if compiled_loop:
+    ratio = time_ratio(lambda: gather_by_loop(*part), lambda: compiled_loop(*part), seconds=0.5)
     print(f"16 rows: the loop takes {ratio} as long as the compiled loop")
-    ratio = time_ratio(
-        lambda: compiled(small_table, small_index),
-        lambda: gather_by_gather(small_table, small_index),
-    )
+    ratio = time_ratio(lambda: compiled_loop(*part), lambda: gather_by_gather(*part), seconds=0.5)
     print(f"16 rows: the compiled loop takes {ratio} as long as gather")
-except Exception as error:
-    print("torch.compile does not work here (it wants a C++ compiler):", type(error).__name__)
 
 # %% [markdown]
 r"""
-In the indexing version the two indices broadcast: a column of row numbers, (512, 1), and the index, (512, 8). Each pair names one entry. That is broadcasting at work inside of square brackets.
+The compiler unrolls the loop, so its graph has three operations for each row. For another number of rows, it compiles again.
 
-The compiler unrolls the loop and writes one kernel for 16 rows. The first call takes as long as the line above says, and another number of rows is compiled anew. It helps a little, and gather is still far ahead. (Older tutorials use TorchScript, `torch.jit.script`, here. It is
-deprecated; `torch.compile` is its successor for speed, `torch.export` for taking a model elsewhere.)
+## All pairs at once
 
-### Einsum
-
-Where a product has many axes, `torch.einsum` says which are summed. Each letter is an axis; a letter that is missing behind the arrow is summed over; the others broadcast against each other. Compare attention scores for 2 heads: every query with every key.
+`None` in square brackets adds an axis of size 1. In the right place, it turns "each with each" into one operation. Four trains leave at these hours. How many hours lie between any two?
 """
 
 # %%
-queries, keys = torch.randn(3, 2, 5, 8), torch.randn(3, 2, 7, 8)
-scores = torch.einsum("bhqd,bhkd->bhqk", queries, keys)
-by_matmul = queries @ keys.mT
-by_broadcast = (queries[:, :, :, None, :] * keys[:, :, None, :, :]).sum(dim=-1)
-print("shape:", tuple(scores.shape))
-print("matmul says the same:   ", torch.allclose(scores, by_matmul, atol=1e-5))
-print("broadcasting says so too:", torch.allclose(scores, by_broadcast, atol=1e-5))
-for name, shape in (("einsum", scores.shape), ("broadcasting, before the sum", (3, 2, 5, 7, 8))):
-    print(f"{name}: {4 * math.prod(shape)} bytes")
+hours = torch.tensor([6, 9, 10, 14])
+print((hours[None, :] - hours[:, None]).tolist())
 
 # %% [markdown]
 """
-The last way forms all products before it sums them: eight times the memory here, and a thousand times with a thousand features. **Broadcasting costs nothing while nothing is written down.** Its result is written down.
+The price is memory. Broadcasting copies no operand, but the operation's **result** is stored, with all its axes.
 """
+
+# %% folded="Count: bytes of all pairs"
+widths = (1, 4, 16, 64)
+before = [4 * math.prod(torch.broadcast_shapes((300, 1, w), (400, w))) / 1e6 for w in widths]
+after = [4 * 300 * 400 / 1e6 for _ in widths]
+
+# %% folded="Figure 7.7: memory of all pairs"
+figure, axes = new_figure(height=2.9)
+axes.loglog(widths, before, "o-", color=COLORS["vermilion"], label="300 × 400 × features")
+axes.loglog(widths, after, "s-", color=COLORS["blue"], label="summed over the features: 300 × 400")
+axes.set_xticks(widths, [str(width) for width in widths])
+axes.minorticks_off()
+axes.set(title="300 rows with 400 rows, float32", xlabel="features", ylabel="MB")
+axes.legend()
+show(
+    figure,
+    number="7.7",
+    caption="One number for every pair of rows and every feature, and the sums over the features. The first tensor is stored before the second is computed.",
+    alt="MB against the number of features, both logarithmic. The tensor with all features rises from 0.5 MB at 1 feature to 31 MB at 64, its sums stay at 0.5 MB.",
+)
 
 # %% [markdown] exercise="pairwise-distances" points=5 minutes=20 difficulty=2
 r"""
 ### All distances at once
 
-Write `pairwise_distances(x, y)`: the Euclidean distance of every point of `x` to every point of `y`.
+Nearest-neighbor search and clustering start from the distances of all pairs.
 
-- **In**: `x` of shape (n, d) and `y` of shape (m, d), float32 or float64; n, m and d may be equal, and they may be 1.
-- **Out**: a tensor of shape (n, m) of that dtype: $\sqrt{\sum_k (x_{ik} - y_{jk})^2}$ in row $i$ and column $j$.
-- Autograd goes through, to x and to y.
-- Equal points have the distance 0 exactly, and close points are right to rounding: do not take the difference of large squares.
-- **No loop**, in whatever form: neither `for` nor `while`, no comprehension, no recursion, no `map` or `torch.vmap`. And none of torch's functions for all distances at once, `torch.cdist` and its kin: write it with a broadcast. The check reads your code for both; if it finds either, nothing else counts.
+`pairwise_distances(x, y) -> Tensor`
+
+- **In** `x`: shape (n, d), `y`: shape (m, d), both float32 or both float64. n, m and d may be equal, and they may be 1.
+- **Out**: shape (n, m), the same dtype: in row $i$ and column $j$ the Euclidean distance $\sqrt{\sum_k (x_{ik} - y_{jk})^2}$. Equal points have the distance 0 exactly, and close points far from 0 are right to rounding: do not subtract large squares. Gradients flow to `x` and `y`, which do not change.
+- **Limits**: **no loop** in any form, as in the last exercise, and none of torch's functions for all distances at once, such as `torch.cdist`. The check reads your code; if it finds either, nothing else counts.
+
+`pairwise_distances(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))` returns `tensor([[5., 1.]])`.
 
 <!-- hint: Which shape has a tensor of all differences, before the features are summed? Where do x and y need an axis of size 1? -->
 <!-- hint: x gets a new axis between points and features, y one at the front. Their difference has three axes: points of x, points of y, features. -->
@@ -780,17 +1021,22 @@ with check.property("as many points as features, or a single one", weight=2):
     gives_distances(1, 5, 3)
     gives_distances(6, 1, 2)
     gives_distances(3, 5, 1)
-with check.property("the gradient by x and by y"):
+with check.property("the gradients with respect to x and to y"):
     x, y, grad_output = drawn(3, 2), drawn(5, 2) + 6.0, drawn(3, 5)
     directions = (x[:, None] - y) / distances_one_by_one(x, y)[:, :, None]
     expected = (grad_output[:, :, None] * directions).sum(dim=1)
     got = check.call(probes.gradient, pairwise_distances, x, y, grad_output=grad_output)
-    check.close(got["gradient"], expected, rtol=1e-3, atol=1e-4, what="by x")
+    check.close(got["gradient"], expected, rtol=1e-3, atol=1e-4, what="with respect to x")
     expected = -(grad_output[:, :, None] * directions).sum(dim=0)
     got = check.call(
         probes.gradient, pairwise_distances, x, y, with_respect_to=1, grad_output=grad_output
     )
-    check.close(got["gradient"], expected, rtol=1e-3, atol=1e-4, what="by y")
+    check.close(got["gradient"], expected, rtol=1e-3, atol=1e-4, what="with respect to y")
+with check.property("x and y stay as they are", weight=0.5):
+    x, y = drawn(check.draw.integer(3, 9), 4), drawn(check.draw.integer(3, 9), 4)
+    seen = check.call(probes.after_call, pairwise_distances, x, y)
+    check.close(seen["output"], distances_one_by_one(x, y), atol=1e-3)
+    check.equal(seen["arguments"], [x, y], what="x and y after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("float64 keeps its digits", weight=0.5):
@@ -798,116 +1044,62 @@ with check.property("float64 keeps its digits", weight=0.5):
     y = check.draw.normal(7, 6, dtype=torch.float64)
     got = check.call(pairwise_distances, x, y)
     check.close(got, distances_one_by_one(x, y), rtol=1e-12)
-with check.property("x and y stay as they are", weight=0.5):
-    x, y = drawn(check.draw.integer(3, 9), 4), drawn(check.draw.integer(3, 9), 4)
-    seen = check.call(probes.after_call, pairwise_distances, x, y)
-    check.close(seen["output"], distances_one_by_one(x, y), atol=1e-3)
-    check.equal(seen["arguments"], [x, y], what="x and y after the call")
 ### END HIDDEN TESTS
 check.score()
 
 # %% [markdown]
-"""
-One thing is left open. Where two points are equal, the root has an infinite slope, and the gradient of this formula is nan. Chapter 08 shows why, and what helps.
-"""
+r"""
+Where two points are equal, the root has an infinite slope, and the gradient of this formula is nan. Chapter 08 explains why, and what helps.
 
-# %% [markdown] exercise="batch-gather" points=5 minutes=20 difficulty=2
-"""
-### Gather in a batch
+### Einsum
 
-Write `batch_gather(table, index)`: from each row of a table, what its own index names.
-
-- **In**: `table` of shape (b, n, ...), any dtype, with any number of axes behind, none included; `index` of shape (b, k), int64, with entries from 0 to n - 1. Sizes may be equal.
-- **Out**: a tensor of shape (b, k, ...): `output[i, j] = table[i, index[i, j]]`.
-- **No loop**, in whatever form: neither `for` nor `while`, no comprehension, no recursion, no `map` or `torch.vmap`. The check reads your code for it; if it finds one, nothing else counts.
-- Autograd goes through. `table` and `index` stay as they are.
-
-<!-- hint: Square brackets with two index tensors take one entry for each pair. Which second index tensor goes with yours, and which shape must it have? -->
-<!-- hint: The rows' numbers 0, 1, ..., b - 1, as a column: (b, 1) broadcasts against (b, k). What stands behind the two indexed axes comes along by itself. -->
-<!-- hint: `torch.arange(len(table))[:, None]` is the column; it goes first inside of the brackets, `index` second. -->
+Attention compares every query with every key, in every head. `torch.einsum` names the axes of such a product with letters: a letter that is missing behind the arrow is summed over.
 """
 
+# %%
+queries, keys = torch.randn(3, 2, 5, 8), torch.randn(3, 2, 7, 8)
+ways = {
+    "einsum": lambda: torch.einsum("bhqd,bhkd->bhqk", queries, keys),
+    "matrix product": lambda: queries @ keys.mT,
+    "broadcast": lambda: (queries[:, :, :, None, :] * keys[:, :, None, :, :]).sum(dim=-1),
+}
+for name, way in ways.items():
+    is_same = torch.allclose(way(), ways["einsum"](), atol=1e-5)
+    most = peak_bytes(way, except_for=[queries, keys])
+    print(f"{name:<15} the same: {is_same}, {most} bytes at the peak, {way().nbytes} of scores")
 
-# %% solution="batch-gather"
-def batch_gather(table, index):
-    """Return ``table[i, index[i, j]]`` for all i and j, of shape (b, k, ...)."""
-    ### BEGIN SOLUTION
-    rows = torch.arange(len(table), device=table.device)[:, None]
-    return table[rows, index]
-    ### END SOLUTION
+# %% [markdown]
+"""
+The broadcast stores all products before it sums them, eight times as many numbers as there are scores. `einsum` needs only the scores.
+"""
 
+# %% [markdown]
+r"""
+## Masks
 
-# %% test="batch-gather"
-check = Check("batch-gather")
+Texts of different lengths share a tensor if **padding** fills up the shorter ones. A Boolean **mask** says which tokens are real.
+"""
 
-
-def one_by_one(table, index):
-    picked = [table[i, j] for i in range(len(table)) for j in index[i].tolist()]
-    return torch.stack(picked).reshape(*index.shape, *table.shape[2:])
-
-
-def drawn(*shape):
-    return check.draw.normal(*shape, equal_sizes=True)
-
-
-def drawn_index(b, k, n):
-    return check.draw.integers(b, k, low=0, high=n, equal_sizes=True)
-
-
-def gathers(b, n, k, *behind, dtype=torch.float32):
-    table, index = drawn(b, n, *behind), drawn_index(b, k, n)
-    table = table > 0 if dtype is torch.bool else table.mul(100).to(dtype)
-    got = check.call(batch_gather, table, index)
-    check.equal(got, one_by_one(table, index), what=f"table {tuple(table.shape)}, index {(b, k)}")
-
-
-with check.property("each row by its own index, without a loop"):
-    gathers(3, 5, 4)
-    gathers(17, 9, 6)
-    check.written_without(loops=True)
-with check.property("axes behind come along, whatever the dtype", weight=2):
-    gathers(4, 6, 3, 5)
-    gathers(3, 5, 7, 2, 4, dtype=torch.int64)
-    gathers(3, 4, 9, dtype=torch.bool)
-with check.property("more places than rows, fewer, or as many", weight=2):
-    gathers(5, 5, 5)
-    gathers(5, 5, 5, 5)
-    gathers(6, 3, 8, 2)
-    gathers(1, 7, 2, 3)
-with check.property("the gradient adds up where a place was asked for twice"):
-    table = check.draw.normal(3, 4, 2)
-    index = torch.tensor([[1, 1, 3], [0, 2, 2], [3, 0, 3]])
-    grad_output = drawn(3, 3, 2)
-    got = check.call(probes.gradient, batch_gather, table, index, grad_output=grad_output)
-    expected = torch.zeros_like(table)
-    for i in range(3):
-        for j, place in enumerate(index[i].tolist()):
-            expected[i, place] += grad_output[i, j]
-    check.close(got["gradient"], expected, atol=1e-6)
-with check.property("table and index stay as they are"):
-    b, n = check.draw.integer(3, 7), check.draw.integer(5, 9)
-    table, index = drawn(b, n, 2), drawn_index(b, 3, n)
-    seen = check.call(probes.after_call, batch_gather, table, index)
-    check.equal(seen["output"], one_by_one(table, index))
-    check.equal(seen["arguments"], [table, index], what="table and index after the call")
-# Hidden tests run here when your work is graded.
-### BEGIN HIDDEN TESTS
-with check.property("integers and Booleans, with axes behind and without"):
-    gathers(4, 5, 6, 3, dtype=torch.int64)
-    gathers(3, 4, 9, 2, dtype=torch.bool)
-    gathers(1, 5, 8, dtype=torch.bool)
-### END HIDDEN TESTS
-check.score()
+# %% folded="Drawing: texts, padding and their mask"
+show_drawing(
+    "07/padding",
+    number="7.8",
+    caption="Three texts of 4, 2 and 3 tokens in a tensor for 4 tokens. A mean over all places counts the padding, whatever it holds.",
+    alt="Left, three rows of four boxes: blue ones for the tokens of a text, dashed ones for padding; the rows have 4, 2 and 3 tokens. Right, the mask: a table of the same size with T for a token and F for padding.",
+)
 
 # %% [markdown] exercise="masked-mean" points=4 minutes=15 difficulty=1
 """
 ### The mean of what counts
 
-Texts of different lengths are filled up with padding. Write `masked_mean(x, mask)`: the mean over the tokens that are real.
+To classify a text, average the features of its real tokens.
 
-- **In**: `x` of shape (texts, tokens, features), float32 or float64; `mask` of shape (texts, tokens), bool, True where a token is real. Sizes may be equal.
-- **Out**: a tensor of shape (texts, features): for each text and feature the mean over its real tokens. A text without any has zeros.
-- Padding may hold anything, **inf and nan included**: it does not matter. A *real* nan or inf makes the mean of its text and feature nan or inf. Autograd goes through, and the gradient by padding is 0.
+`masked_mean(x, mask) -> Tensor`
+
+- **In** `x`: shape (texts, tokens, features), float32 or float64. `mask`: shape (texts, tokens), bool, True where a token is real. Sizes may be equal.
+- **Out**: shape (texts, features), the same dtype: the mean over the real tokens of each text. A text without any has zeros. Padding may hold anything, **inf and nan included**, and has no effect. A *real* nan or inf makes the mean of its text and feature nan or inf. The gradient is 0 at padding.
+
+`masked_mean(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([[True, True, False]]))` returns `tensor([[2.]])`.
 
 <!-- hint: Which axis does the mask lack, and on which side must it be added? What is nan times 0? -->
 <!-- hint: nan times 0 is nan, so padding has to be *replaced*, not multiplied away. Then a sum over the tokens, divided by how many there are: at least by 1. -->
@@ -948,7 +1140,7 @@ def gradient_text_by_text(x, mask, dirty):
     grad_output = check.draw.normal(len(x), x.shape[2], dtype=x.dtype)
     (expected,) = torch.autograd.grad(text_by_text(leaf, mask), leaf, grad_output)
     got = check.call(probes.gradient, masked_mean, dirty, mask, grad_output=grad_output)
-    check.close(got["gradient"], expected, atol=1e-6, what="the gradient by x")
+    check.close(got["gradient"], expected, atol=1e-6, what="the gradient with respect to x")
 
 
 with check.property("the mean over real tokens"):
@@ -987,7 +1179,7 @@ with check.property("in float64, with everything at once, by text and feature", 
     dirty[4, int(mask[4].long().argmax()), 2] = math.nan
     got = check.call(masked_mean, dirty, mask)
     check.close(got, text_by_text(dirty, mask), rtol=1e-12, atol=1e-12)
-with check.property("the gradient by padding of inf, in float64", weight=0.5):
+with check.property("the gradient at padding of inf, in float64", weight=0.5):
     x, mask = check.draw.normal(4, 7, 3, dtype=torch.float64), draw_mask(4, 7)
     mask[check.draw.integer(0, 4)] = False
     dirty = torch.where(mask[:, :, None], x, math.inf)
@@ -997,36 +1189,148 @@ check.score()
 
 # %% [markdown]
 r"""
-## Guards
+## Compile a training step
 
-A broadcast that nobody wanted makes no noise. What helps?
+`torch.compile` records the torch calls of a function in a **graph**, and a **backend** generates code for the whole graph. So several operations that work entry by entry can become one kernel. The backward pass of the graph is compiled, too.
 
-- **Name the axis you sum over.** `sum(0)` at the beginning of this chapter gave two numbers where one was expected. `sum()` swallowed them.
-- **Name the axis you squeeze.** `squeeze()` takes out *every* axis of size 1, also that of a batch with one picture in it.
-- **Compare shapes where two things must be of one kind**: predictions and targets, a tensor and its reference in a test. `torch.nn.functional.mse_loss` warns if they differ. `(a - b) ** 2` does not, and neither does `torch.allclose`.
+A **graph break** is a place where the recording has to stop, because Python needs a value or does something that the compiler cannot follow. There the graph ends, Python runs, and another graph begins ([PyTorch: graph breaks](https://docs.pytorch.org/docs/stable/compile/programming_model.graph_breaks_index.html)). Take two ways to compute a loss. The second one looks at its predictions:
+"""
+
+
+# %%
+def loss_of(x, y):
+    return functional.mse_loss(network(x), y)
+
+
+def loss_with_a_look(x, y):
+    prediction = network(x)
+    if prediction.abs().max().item() > 1000:
+        print("large predictions")
+    return functional.mse_loss(prediction, y)
+
+
+# %% folded="Measure: graphs of a training step"
+graphs = []
+
+
+def count_graphs(graph, inputs):
+    """Compile nothing: this backend counts the graphs that it is given."""
+    graphs.append(graph)
+    return graph.forward
+
+
+torch._logging.set_logs(dynamo=logging.ERROR)
+torch.manual_seed(0)
+network = nn.Sequential(nn.Linear(20, 20), nn.GELU(), nn.Linear(20, 1))
+inputs, targets = torch.randn(32, 20), torch.randn(32, 1)
+counted = {}
+for function in (loss_of, loss_with_a_look):
+    graphs.clear()
+    torch._dynamo.reset()
+    torch.compile(function, backend=count_graphs)(inputs, targets).backward()
+    counted[function.__name__] = len(graphs)
+
+# %% folded="Predict: a look at the predictions"
+predict(
+    "07/graphs",
+    "`loss_of` becomes one graph. How many graphs does `loss_with_a_look` become?",
+    f"{counted['loss_with_a_look']}",
+    "`.item()` hands a number to Python, which decides by it. What comes before and what comes after are separate graphs.",
+    choices=("0", "1", "2", "4"),
+)
+
+# %% folded="Drawing: a graph break"
+show_drawing(
+    "07/graph-break",
+    number="7.9",
+    caption="One graph for the whole loss, or two graphs with Python between them. The values at the break are stored, and no kernel spans it.",
+    alt="Above, one box: linear, gelu, linear, loss. Below, a box with linear, gelu, linear, abs and max, an arrow to a red box in which Python reads the number, and an arrow to a box with the loss: graph 1, graph break, graph 2.",
+)
+
+# %% folded="Count: graphs, fullgraph, and sizes of the batch"
+for name, count in counted.items():
+    print(f"{name:<17} graphs: {count}")
+torch._dynamo.reset()
+try:
+    torch.compile(loss_with_a_look, backend=count_graphs, fullgraph=True)(inputs, targets)
+    print("fullgraph=True: no error")
+except Exception:
+    print("fullgraph=True: an error instead of a second graph")
+torch._dynamo.reset()
+graphs.clear()
+counting = torch.compile(loss_of, backend=count_graphs)
+for size in (32, 32, 48, 64, 80):
+    counting(torch.randn(size, 20), torch.randn(size, 1))
+    print(f"batch of {size}: {len(graphs)} compiled so far")
+torch._dynamo.reset()
+
+# %% [markdown]
+"""
+`fullgraph=True` turns a graph break into an error. A batch of another size was compiled again, but only once: the second graph serves all three new sizes.
+
+### A step, compiled
+
+Now the default backend, on a training step with many operations that work entry by entry:
+"""
+
+
+# %%
+def activate_by_hand(x):
+    return 0.5 * x * (1 + torch.tanh(0.8 * (x + 0.045 * x**3)))
+
+
+# %% tags=["nbval-ignore-output"] folded="Measure: a training step, compiled"
+scale = torch.ones(512, device=device, requires_grad=True)
+activations = torch.randn(512, 512, device=device)
+
+
+def step_loss(x):
+    return activate_by_hand(x * scale).square().mean()
+
+
+compiled_loss = time_compiled(step_loss, activations)
+if compiled_loss:
+    compiled_loss(activations).backward()
+    ratio = time_ratio(
+        lambda: step_loss(activations).backward(),
+        lambda: compiled_loss(activations).backward(),
+        seconds=0.5,
+    )
+    print(f"forward and backward pass: plain takes {ratio} as long as compiled")
+
+# %% [markdown]
+"""
+Older tutorials use TorchScript for this:
 """
 
 # %%
-prediction, target = torch.zeros(200, 1), torch.zeros(200)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    functional.mse_loss(prediction, target)
-print("mse_loss:", str(caught[0].message)[:78], "…")
-print("allclose of shapes (200, 1) and (200,):", torch.allclose(prediction, target))
-print("one picture, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
+    torch.jit.script(activate_by_hand)
+print([str(one.message) for one in caught if "deprecated" in str(one.message)])
+
+# %% [markdown]
+r"""
+So TorchScript is deprecated. PyTorch names two successors: `torch.compile` for speed, and `torch.export`, which records a model to run elsewhere.
+
+## Bug hunt: the line that stays flat
+
+Back to Figure 7.1. `loss_from_the_wild` is one line, and the line looks right. The optimizer, the step size and the data are fine.
+"""
 
 # %% [markdown] exercise="bug-hunt-flat-line" points=4 minutes=20 difficulty=2
 """
-### Bug hunt: the line that stays flat
+### A loss that finds the line
 
-Back to the beginning: `loss_from_the_wild` teaches a layer the mean of all targets. Whoever compares results makes the same mistake easily: for a time, [PyTorch's own `assert_allclose`](https://github.com/pytorch/pytorch/issues/47449) found tensors of different shapes equal, as it broadcast them first. Find out in cells of your own what its
-value and its gradient are where the prediction is exactly right. Then write `squared_error(prediction, target)`.
+Find the cause in cells of your own. What are the loss and its gradient where every prediction is exactly right? Then write the loss that finds the line, and that refuses what it cannot compare.
 
-- **In**: two tensors. **Out**: the mean squared error of entries *at the same place*, a tensor without dimensions; autograd goes through, to both.
-- The two fit if their shapes are equal, or if they are equal once axes of size 1 **at the end** are left out: (200, 1) and (200,), (7, 3) and (7, 3, 1), and (1,) and (). Which of the two has them does not matter.
-- Anything else raises a `ValueError` whose message holds both shapes as tuples, `(200, 1)` and not `torch.Size([200, 1])`; also for what would broadcast, such as (200,) and (1,).
+`squared_error(prediction, target) -> Tensor`
 
-When it is written, `train_line(squared_error)` should find the slope 1.5.
+- **In**: two float tensors.
+- **Out**: a tensor without dimensions, the mean squared error of entries *at the same place*. Two tensors fit if their shapes are equal once all axes of size 1 **at the end** of either are left out. Gradients flow to both.
+- **Otherwise**: a `ValueError` whose message holds both shapes as tuples, `(3, 4)` and not `torch.Size([3, 4])`.
+
+`squared_error(torch.zeros(7, 3), torch.ones(7, 3, 1))` returns `tensor(1.)`; `squared_error(torch.zeros(7), torch.zeros(1))` raises `ValueError: (7,) and (1,) do not fit`. `train_line(squared_error)[0].weight.item()` is about `1.5`.
 
 <!-- hint: Which shape decides whether two tensors fit, once axes of size 1 at the end do not count? -->
 <!-- hint: Take the shape as a tuple, and cut the last axis off as long as it is a 1. If the two are equal then, one of the tensors can be reshaped to the other's shape, entry by entry. -->
@@ -1073,7 +1377,7 @@ def same_gradients(first, second):
     for place, name in enumerate(("prediction", "target")):
         got = check.call(probes.gradient, squared_error, *tensors, with_respect_to=place)
         expected = slopes[place].reshape(tensors[place].shape)
-        what = f"shapes {first} and {second}: the gradient by the {name}"
+        what = f"shapes {first} and {second}: the gradient with respect to the {name}"
         check.close(got["gradient"], expected, rtol=1e-5, atol=1e-6, what=what)
 
 
@@ -1091,19 +1395,21 @@ def does_not_fit(first, second):
 
 
 n, m = check.draw.integer(5, 9), check.draw.integer(10, 15)
-with check.property("equal shapes, and (n, 1) against (n,)"):
+with check.property("equal shapes, and one axis of size 1 at the end"):
     fits((n,), (n,))
     fits((n, 3), (n, 3))
     fits((n, 1), (n,))
     fits((n,), (n, 1))
-with check.property("what would only broadcast is an error that tells both shapes", weight=2):
+with check.property(
+    "as many entries in other shapes, or a single one: an error that names both shapes", weight=2
+):
     does_not_fit((n, 1), (1, n))
     does_not_fit((n,), (1,))
     does_not_fit((n, 3), (3,))
-with check.property("what does not fit at all is the same error"):
+with check.property("different sizes are the same error"):
     does_not_fit((n,), (m,))
     does_not_fit((n, 2), (n,))
-with check.property("ones at the end, more than one; ones at the beginning are something else"):
+with check.property("several axes of size 1 at the end, and one at the beginning"):
     fits((n, 1, 1), (n,))
     does_not_fit((1, n), (n,))
 with check.property("the gradients are those of entries at the same place", weight=0.5):
@@ -1125,44 +1431,77 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>The bug (open this once you have found it)</summary>
 
-Where the prediction is exactly right, the mean over all pairs is twice the variance of the targets, far from 0, and its gradient pulls every prediction toward the mean of all targets. Unless all targets are equal, this loss dislikes a right answer.
+The layer returns shape (200, 1), and the targets have shape (200,). Their difference has 200 × 200 entries: every prediction against every target. Where every prediction is right, this loss is twice the variance of the targets, and its gradient pulls each prediction toward the mean of all targets. The best answer to this loss is the mean, for every x.
 
-Equal shapes are the strictest guard. The rule of this exercise also lets through what layers like `nn.Linear(…, 1)` return: ones at the end.
+PyTorch's own `assert_allclose` once broadcast its arguments and so found tensors of different shapes equal ([issue 47449](https://github.com/pytorch/pytorch/issues/47449)).
 </details>
+"""
+
+# %% folded="After the hunt: two answers to the wrong loss"
+_, y = draw_line()
+right_answer = loss_from_the_wild(y[:, None], y).item()
+level_answer = loss_from_the_wild(y.mean().expand(200, 1), y).item()
+print(f"variance of the targets: {y.var(correction=0).item():.2f}")
+print(
+    f"loss if every prediction is right: {right_answer:.2f}, if all are the mean: {level_answer:.2f}"
+)
+
+# %% [markdown]
+r"""
+## Guards
+
+An unwanted broadcast raises no error. Three habits make it visible:
+
+- **Name the axes** of `sum` and `squeeze`. `squeeze()` removes *every* axis of size 1, also that of a batch with one image in it.
+- **Keep the axis** with `keepdim=True` if the result meets the tensor again.
+- **Compare shapes** where two things are of one kind, such as predictions and targets, or a result and its reference in a test.
+"""
+
+# %%
+prediction, target = torch.zeros(200, 1), torch.zeros(200)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    functional.mse_loss(prediction, target)
+print("mse_loss:", str(caught[0].message)[:78], "…")
+print("allclose of shapes (200, 1) and (200,):", torch.allclose(prediction, target))
+print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
+
+# %% [markdown]
+"""
+`mse_loss` warns. `(a - b) ** 2` and `torch.allclose` do not.
 """
 
 # %% [markdown]
 """
 ## In the wild
 
-| what | where it is settled |
+| what | where |
 | --- | --- |
-| the rule | [PyTorch: broadcasting semantics](https://docs.pytorch.org/docs/stable/notes/broadcasting.html), [NumPy: broadcasting](https://numpy.org/doc/stable/user/basics.broadcasting.html), the [array API standard](https://data-apis.org/array-api/latest/API_specification/broadcasting.html) |
-| shapes in advance | [`torch.broadcast_shapes`](https://docs.pytorch.org/docs/stable/generated/torch.broadcast_shapes.html); [`Tensor.expand`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html) and `expand_as`, without a copy |
-| distances | [`torch.cdist`](https://docs.pytorch.org/docs/stable/generated/torch.cdist.html): `compute_mode=` chooses whether large inputs go by matrix products, which is faster and less exact |
-| gathering | [`torch.gather`](https://docs.pytorch.org/docs/stable/generated/torch.gather.html), [`torch.take_along_dim`](https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html), which broadcasts |
+| the rule | [PyTorch](https://docs.pytorch.org/docs/stable/notes/broadcasting.html), [NumPy](https://numpy.org/doc/stable/user/basics.broadcasting.html), the [array API standard](https://data-apis.org/array-api/latest/API_specification/broadcasting.html) |
+| shapes in advance | [`torch.broadcast_shapes`](https://docs.pytorch.org/docs/stable/generated/torch.broadcast_shapes.html); [`Tensor.expand`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html) |
+| distances | [`torch.cdist`](https://docs.pytorch.org/docs/stable/generated/torch.cdist.html): `compute_mode=` chooses whether large inputs go through a matrix product |
+| gathering | [`torch.gather`](https://docs.pytorch.org/docs/stable/generated/torch.gather.html); [`torch.take_along_dim`](https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html), which broadcasts |
 | many axes | [`torch.einsum`](https://docs.pytorch.org/docs/stable/generated/torch.einsum.html); [einops](https://einops.rocks) names the axes of `rearrange`, `reduce` and `repeat` |
-| a function for one row, for all | [`torch.vmap`](https://docs.pytorch.org/docs/stable/generated/torch.vmap.html), [`jax.vmap`](https://docs.jax.dev/en/latest/automatic-vectorization.html) |
-| guards | [jaxtyping](https://docs.kidger.site/jaxtyping/) checks shapes in type hints; JAX has the option `jax_numpy_rank_promotion="raise"` |
-| comparing in tests | [`torch.testing.assert_close`](https://docs.pytorch.org/docs/stable/testing.html) refuses tensors of different shapes |
-| compilers | [`torch.compile`](https://docs.pytorch.org/docs/stable/generated/torch.compile.html), [`torch.export`](https://docs.pytorch.org/docs/stable/export.html) |
+| one row's function for all rows | [`torch.vmap`](https://docs.pytorch.org/docs/stable/generated/torch.vmap.html), [`jax.vmap`](https://docs.jax.dev/en/latest/automatic-vectorization.html) |
+| guards | [jaxtyping](https://docs.kidger.site/jaxtyping/) checks shapes in type hints; JAX has `jax_numpy_rank_promotion="raise"`; [`torch.testing.assert_close`](https://docs.pytorch.org/docs/stable/testing.html) refuses different shapes |
+| compilers | [`torch.compile`](https://docs.pytorch.org/docs/stable/generated/torch.compile.html); `TORCH_LOGS="graph_breaks"` lists the breaks; [`torch.export`](https://docs.pytorch.org/docs/stable/export.html) |
 """
 
 # %% [markdown]
 """
 ## Recap
 
-1. Shapes are aligned at the right; a 1, or a missing axis, is repeated; anything else that differs is an error.
-2. Repeating is a stride of 0 and costs nothing; the result of an operation is written down, and on the way back what was repeated is summed.
-3. A linear layer of a concatenation is a sum of linear layers: the sum broadcasts, and nothing has to be tiled.
-4. A call costs as much as thousands of additions: replace loops over rows by one operation with an axis more.
-5. (N, 1) against (N,) is N × N: name the axes you sum and squeeze, and compare shapes where they must be equal.
+1. Shapes are aligned at the right; an axis of size 1, or a missing one, is repeated; any other difference is an error.
+2. A repeated axis has stride 0 and needs no memory. The result is stored, and the backward pass sums over what was repeated.
+3. A linear layer of a concatenation is a sum of linear layers. The sum broadcasts, so nothing has to be tiled.
+4. A call has a fixed cost: replace loops over rows by one operation with another axis, and avoid graph breaks in compiled code.
+5. (N, 1) against (N,) is (N, N): name the axes that you sum and squeeze, and compare shapes that must be equal.
 
 ### Test yourself
 
-<details><summary>1. Which shape has the sum of tensors of shapes (4, 1, 6) and (5, 1)?</summary>
+<details><summary>1. What is the shape of the sum of tensors of shapes (4, 1, 6) and (5, 1)?</summary>
 
 (4, 5, 6).
 </details>
@@ -1172,19 +1511,19 @@ Equal shapes are the strictest guard. The rule of this exercise also lets throug
 The mean has the shape (32,), which is aligned with the axis of size 10: an error. If x were (32, 32), it would run, and subtract the mean of row j from *column* j. `keepdim=True` gives (32, 1).
 </details>
 
-<details><summary>3. A bias of shape (64,) was added to activations of shape (8, 100, 64). Which shape has its gradient, and how many numbers were added up for one entry?</summary>
+<details><summary>3. A bias of shape (64,) was added to activations of shape (8, 100, 64). What is the shape of its gradient, and how many numbers were summed for one entry?</summary>
 
 (64,), and 800.
 </details>
 
-<details><summary>4. Distances of 10,000 points to 10,000 others with 100 features, by broadcasting. Why does it fail on a laptop, and what helps?</summary>
+<details><summary>4. Distances of 10,000 points to 10,000 others with 100 features, by broadcasting. Why does this fail on a laptop, and what helps?</summary>
 
-The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Go through x in blocks of rows, or use `cdist`, which does not write them down.
+The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Go through x in blocks of rows, or use `cdist`, which does not store them.
 </details>
 
-<details><summary>5. An accuracy is computed as <code>(predicted == labels).float().mean()</code> with predictions of shape (1000, 1) and labels of shape (1000,). Ten classes are equally frequent and the model is perfect. What comes out?</summary>
+<details><summary>5. An accuracy is computed as <code>(predicted == labels).float().mean()</code> with predictions of shape (1000, 1) and labels of shape (1000,). Ten classes are equally frequent and the model is perfect. What is the result?</summary>
 
-About 0.1: every prediction is compared with every label.
+0.1: every prediction is compared with every label.
 </details>
 
 ### References
@@ -1205,14 +1544,23 @@ About 0.1: every prediction is compared with every label.
 | to tile, to repeat | 平铺 | to repeat by copying |
 | to concatenate | 拼接 | to put tensors side by side along an axis |
 | vectorization | 向量化 | one operation on many numbers in the place of a loop |
-| operator overloading | 运算符重载 | giving `+` and its kin a meaning for new types |
+| operator overloading | 运算符重载 | giving `+` and other operators a meaning for new types |
 | gather | 聚集（按索引取值） | to take entries that an index names |
 | pairwise distances | 两两距离 | the distances of all pairs of points |
 | mask | 掩码 | a Boolean tensor that says what counts |
 | padding | 填充 | filler behind the end of what is shorter |
 | Einstein summation | 爱因斯坦求和 | a product of many axes, written with letters |
+| graph break | 图中断 | a place where `torch.compile` ends one graph and begins another |
 | to squeeze | 压缩（去掉长度为 1 的轴） | to take out axes of size 1 |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("07")
 
 # %%
 progress("07")

@@ -30,12 +30,12 @@ _SUMMARY_IN_MARKDOWN = re.compile(r"<summary>(?:(?!</summary>).)*`")
 _STAGES = 3
 
 _FOLDED_NOTE = (
-    "*Folded to one line each: set-up, imports, data, plots and checks. Click on such a line to "
-    "look inside (on Colab: on “Show code”; VS Code shows these cells open).*"
+    "*Setup, imports, data, plots and checks are folded to one line each. Click a line to look "
+    "inside (on Colab, “Show code”; VS Code shows these cells open).*"
 )
 # The name in the address of a repository whose owner has not set it is told apart from a network
 # that is out of reach: the one does not pass by waiting.
-_SETUP_TITLE = "Set-up: installs the course's helpers on Colab, does nothing elsewhere"
+_SETUP_TITLE = "Setup: installs the course's helpers on Colab and does nothing elsewhere"
 _SETUP = """\
 import subprocess
 import sys
@@ -108,7 +108,7 @@ def read_chapter(text: Path, repository: str) -> tuple[NotebookNode, dict]:
 
     Args:
         text: the file ``NN_topic.py``.
-        repository: the address that the set-up cell installs the helpers from on Colab.
+        repository: the address that the setup cell installs the helpers from on Colab.
 
     Returns:
         The notebook, not yet run, and the chapter's part of the catalogue.

@@ -56,10 +56,6 @@ function brief(number) {
   return number.toExponential(1);
 }
 
-function list(words) {
-  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
-}
-
 function values(numbers) {
   return numbers.map(brief).join(", ");
 }

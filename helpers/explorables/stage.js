@@ -44,6 +44,11 @@ function shorten(number) {
   return number.toLocaleString("en-US", { maximumSignificantDigits: 3, useGrouping: false });
 }
 
+/** Return words as a list in a sentence. */
+function list(words) {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
 /** Return a word as it is, and a number with its unit. */
 function tell(value, unit) {
   return typeof value === "string" ? value : `${shorten(value)}${unit ? ` ${unit}` : ""}`;

@@ -45,10 +45,6 @@ export function changeCount(sizes, by) {
 
 // ---- Words
 
-function list(words) {
-  return words.length === 1 ? words[0] : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
-}
-
 function percent(weight) {
   return `${shorten(100 * weight)} %`;
 }

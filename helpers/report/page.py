@@ -73,8 +73,9 @@ def _properties(order: told.Order) -> Iterator[str]:
             yield _rows_folded(f"fed in: {failed.input_names}", failed.inputs)
         if failed.values:
             yield _rows_folded(failed.values_named, failed.values)
-    for failed in order.waiting:
-        yield _claim(failed) + _div("under", html.escape(failed.problem))
+    for reason, waiting in told.waiting_by_reason(order):
+        yield from map(_claim, waiting)
+        yield _div("under", html.escape(reason))
     yield from _claims_folded("failed", told.more_fail(order), order.more)
     yield from _claims_folded("not tried", told.not_tried(order), order.not_tried)
     if order.failures:

@@ -71,7 +71,7 @@ class Result:
     def details(self) -> list[tuple[str, str]]:
         """Return the rows under a failed property: a heading and a value each."""
         if self.outcome == "waiting":
-            return [("", f"it holds; a person will look at {self.reason} before its points count")]
+            return [("", f"holds; a person will look at {self.reason} before the points count")]
         if self.outcome != "failed":
             return []
         if self.not_written:

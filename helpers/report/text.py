@@ -31,10 +31,10 @@ def _lines(
     for number, failed in enumerate(order.failures):
         yield from _failure(failed, with_values=number == 0, colored=colored)
     for failed in order.more:
-        yield f"{_claim(failed)} ({told.FOLLOWS})" if failed.follows else _claim(failed)
-    for waiting in order.waiting:
-        yield _claim(waiting)
-        yield f"{_INDENT}{waiting.problem}"
+        yield f"{_claim(failed)} ({told.FOLLOWS if failed.follows else told.FAILS_TOO})"
+    for reason, waiting in told.waiting_by_reason(order):
+        yield from map(_claim, waiting)
+        yield f"{_INDENT}{reason}"
     if order.not_tried:
         yield f"  {told.SIGNS['not tried']} {told.not_tried(order)}"
     for passed in order.passed:

@@ -12,6 +12,7 @@ from helpers.report.result import Result, count_points
 
 SIGNS = {"passed": "✓", "failed": "✗", "not tried": "–", "waiting": "?"}
 FOLLOWS = "fails in the same way"
+FAILS_TOO = "fails, too"
 # Failures that are told with their problem; a screen has no room for more.
 MOST_FAILURES = 4
 _MOST_NOISE = 5
@@ -133,6 +134,14 @@ def arrange(told: Iterable[Told]) -> Order:
 
 def _following(told: Told) -> Told:
     return Told(told.claim, told.outcome, FOLLOWS, hidden=told.hidden, follows=True)
+
+
+def waiting_by_reason(order: Order) -> list[tuple[str, list[Told]]]:
+    """Return why points wait for a person: each reason with the properties that wait for it."""
+    by_reason: dict[str, list[Told]] = {}
+    for each in order.waiting:
+        by_reason.setdefault(each.problem, []).append(each)
+    return list(by_reason.items())
 
 
 def more_fail(order: Order) -> str:

@@ -19,7 +19,7 @@ _PATTERN = re.compile(r"^(?P<what>.*?)\d+ of \d+ values differ: (?P<pattern>[^;]
 _PLACE = re.compile(r"at (?:\[[^\]]*\])+: ")
 _NOT_FINITE = ("nan", "inf", "-inf")
 _TENSOR = re.compile(r"an? (?P<dtype>\w+) (?P<kind>tensor|array) of shape (?P<shape>\([\d, ]*\))")
-_TYPE = re.compile(r"an? (?P<name>[A-Za-z_]\w*)(?:: .*)?")
+_TYPE = re.compile(r"an? (?P<name>[A-Za-z_]\w*)(?:: .*)?|None")
 _MOST = 1000  # a reason is one line; what is longer is no reason of ours
 
 
@@ -78,5 +78,5 @@ def _name_type(text: str) -> str:
     if tensor:
         return f"a {tensor['kind']}"
     if name:
-        return f"a value of type {name['name']}"
+        return f"a value of type {name['name']}" if name["name"] else "None"
     return "a number" if _NUMBER.fullmatch(text) else "something else"

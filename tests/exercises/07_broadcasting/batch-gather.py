@@ -102,3 +102,27 @@ def column(count):
 
 def batch_gather(table, index):
     return table[column(table.shape[0]).to(index.device), index]
+
+
+# %% wrong: a view, which a table in another order in memory does not allow
+def batch_gather(table, index):
+    rows, places = table.shape[:2]
+    flat = table.view(rows * places, *table.shape[2:])
+    return flat[index + places * torch.arange(rows)[:, None]]
+
+
+# %% wrong: NumPy walks through the rows
+def batch_gather(table, index):
+    import numpy as np
+
+    picked = np.vectorize(lambda i, j: float(table[i, j]), otypes=[float])
+    rows = np.arange(len(table))[:, None]
+    return torch.from_numpy(picked(rows, index.numpy())).to(table.dtype)
+
+
+# %% right: index_select in a flat table
+def batch_gather(table, index):
+    shape = table.shape
+    flat = torch.flatten(table, 0, 1)
+    offsets = torch.arange(0, shape[0] * shape[1], shape[1]).unsqueeze(-1)
+    return flat.index_select(0, (index + offsets).flatten()).unflatten(0, index.shape)

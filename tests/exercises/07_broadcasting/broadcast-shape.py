@@ -131,3 +131,35 @@ def broadcast_shape(*shapes):
         filled = (1,) * (len(result) - len(shape)) + tuple(shape)
         result = tuple(b if a == 1 else a for a, b in zip(result, filled, strict=True))
     return result
+
+
+# %% wrong: shapes from the left once they are equally long
+def broadcast_shape(*shapes):
+    result = list(shapes[0])
+    for shape in shapes[1:]:
+        for place, size in enumerate(shape):
+            if place == len(result):
+                result.append(size)
+            elif result[place] == 1:
+                result[place] = size
+            elif size not in (1, result[place]):
+                return None
+    return tuple(result)
+
+
+# %% wrong: an error instead of None
+def broadcast_shape(*shapes):
+    return tuple(torch.broadcast_shapes(*shapes))
+
+
+# %% wrong: a missing axis is no axis, so shorter shapes lose their ones
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    result = []
+    for k in range(1, longest + 1):
+        sizes = {shape[-k] for shape in shapes if len(shape) >= k}
+        if len(sizes - {1}) > 1:
+            return None
+        if sizes != {1}:
+            result.insert(0, max(sizes - {1}))
+    return tuple(result)

@@ -134,3 +134,37 @@ def squared_error(prediction, target):
     if first != second:
         raise ShapeError(prediction.shape, target.shape)
     return (prediction.reshape(first) - target.reshape(second)).square().mean()
+
+
+# %% wrong: mse_loss with its warning turned into an error, which allows equal numbers of axes
+def squared_error(prediction, target):
+    if prediction.dim() == target.dim() + 1:
+        prediction = prediction.squeeze(-1)
+    if prediction.dim() != target.dim():
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return functional.mse_loss(prediction, target)
+
+
+# %% wrong: no gradient reaches the prediction where the target is longer
+def squared_error(prediction, target):
+    def without_ones(tensor):
+        while tensor.dim() and tensor.shape[-1] == 1:
+            tensor = tensor[..., 0]
+        return tensor
+
+    first, second = without_ones(prediction), without_ones(target)
+    if first.shape != second.shape:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return torch.tensor((first - second).square().mean().item())
+
+
+# %% wrong: the sum over the last axis
+def squared_error(prediction, target):
+    first, second = tuple(prediction.shape), tuple(target.shape)
+    while first and first[-1] == 1:
+        first = first[:-1]
+    while second and second[-1] == 1:
+        second = second[:-1]
+    if first != second:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
+    return (prediction.reshape(first) - target.reshape(second)).square().sum() / len(prediction)

@@ -70,3 +70,28 @@ def masked_mean(x, mask):
 def masked_mean(x, mask):
     clean = torch.nan_to_num(x) * mask[:, :, None]
     return clean.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% wrong: torch's nanmean, which hides a real nan
+def masked_mean(x, mask):
+    hidden = torch.where(mask[:, :, None], x, torch.nan)
+    return hidden.nanmean(dim=1).nan_to_num(0.0)
+
+
+# %% wrong: counts in float16, and the mean with them
+def masked_mean(x, mask):
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return (total.half() / mask.sum(dim=1, keepdim=True).clamp(min=1)).to(x.dtype)
+
+
+# %% wrong: writes zeros into the padding of the caller's tensor
+def masked_mean(x, mask):
+    x[~mask] = 0.0
+    return x.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% right: the padding is selected away, and sums are added up by text
+def masked_mean(x, mask):
+    texts, _ = mask.nonzero(as_tuple=True)
+    total = x.new_zeros(len(x), x.shape[2]).index_add(0, texts, x[mask])
+    return total / mask.sum(dim=1, keepdim=True).clamp(min=1)

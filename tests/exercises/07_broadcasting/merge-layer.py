@@ -249,3 +249,35 @@ class Merge(nn.Module):
         for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
             merged = merged + x @ block.T
         return merged if self.activation is None else self.activation(merged)
+
+
+# %% wrong: weights of zeros, as for a bias
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.zeros(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.randn(outputs))
+
+    def forward(self, *inputs):
+        merged = self.bias
+        for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            merged = merged + x @ block.T
+        return merged if self.activation is None else self.activation(merged)
+
+
+# %% right: slices of the weight, and the inner parameters of a linear layer
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        linear = nn.Linear(sum(sizes), outputs)
+        self.weight, self.bias = linear.weight, linear.bias
+        self.ends = torch.tensor(sizes).cumsum(0).tolist()
+        self.activation = activation or nn.Identity()
+
+    def forward(self, *inputs):
+        terms, start = [], 0
+        for x, end in zip(inputs, self.ends, strict=True):
+            terms.append(torch.nn.functional.linear(x, self.weight[:, start:end]))
+            start = end
+        return self.activation(sum(terms) + self.bias)

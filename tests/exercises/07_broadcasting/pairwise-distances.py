@@ -143,3 +143,33 @@ def pairwise_distances(x, y):
 
 for count in (2, 3):
     print(torch.allclose(pairwise_distances(torch.eye(count), torch.eye(count)), torch.zeros(1)))
+
+
+# %% wrong: a loop over lists, through itertools
+def pairwise_distances(x, y):
+    from itertools import product, starmap
+
+    flat = list(starmap(math.dist, product(x.tolist(), y.tolist())))
+    return torch.tensor(flat, dtype=x.dtype).reshape(len(x), len(y))
+
+
+# %% wrong: a loop over lists, through functools
+def pairwise_distances(x, y):
+    from functools import reduce
+
+    def one_more(rows, point):
+        return [*rows, torch.tensor([*map(point.__class__, point)]).sub(y).norm(dim=1)]
+
+    return torch.stack(reduce(one_more, x.tolist(), []))
+
+
+# %% wrong: a small number under the root of the norm, in the differences
+def pairwise_distances(x, y):
+    return torch.nn.functional.pairwise_distance(x[:, None], y[None])
+
+
+# %% right: repeated by hand, then a norm
+def pairwise_distances(x, y):
+    n, m = x.size(0), y.size(0)
+    left, right = x.repeat_interleave(m, dim=0), y.repeat(n, 1)
+    return (left - right).norm(dim=1).view(n, m)
