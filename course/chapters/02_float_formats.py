@@ -61,7 +61,7 @@ axes.legend(loc="center left")
 show(
     figure,
     number="2.1",
-    caption="The same weight and the same updates in two formats. In float16 none of the thousand updates changes the weight.",
+    caption="The same weight and the same updates in two formats. In float16, none of the thousand updates changes the weight.",
     alt="A weight against the number of updates, from 0 to 1000. In float32 it rises along a straight line from 0.125 to 0.186. In float16 it stays at 0.125.",
 )
 
@@ -84,7 +84,7 @@ r"""
 r"""
 ## Counting by ones
 
-Wider formats only stop later. A float32 counter that grows by 1 stops at $2^{24}$:
+A wider format only postpones the problem. A float32 counter that grows by 1 stops at $2^{24}$:
 """
 
 # %%
@@ -102,7 +102,7 @@ predict(
     "02/counter",
     "A bfloat16 number has 8 significant binary digits. A bfloat16 counter starts at 0, and 1 is added to it 4,096 times. Where does it end?",
     COUNTERS["bfloat16"][-1],
-    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway and is rounded back to 256; the section on ties says why.",
+    "At 256, the next bfloat16 number is 258. The sum 257 lies halfway and is rounded back to 256; the section on ties explains why.",
     between=(0, 4096),
 )
 
@@ -117,7 +117,7 @@ axes.legend()
 show(
     figure,
     number="2.2",
-    caption="Each format counts correctly up to a power of two of its own. float32 would continue to 16,777,216.",
+    caption="Each format counts correctly up to its own power of two. float32 would continue to 16,777,216.",
     alt="The counter against the number of ones added, from 0 to 4096. float32 follows the diagonal to the end. float16 follows it to 2048 and stays there, bfloat16 follows it to 256 and stays there.",
 )
 
@@ -159,11 +159,11 @@ for value in (1.0, 2.0, 0.5, 1.5, -1.25, 0.1):
 # %% [markdown]
 r"""
 The exponent is stored with an offset, the **bias** $2^{e-1} - 1$, so that the field needs no sign. In float16 the bias is 15, and the exponent of 1, which is 0, is stored as `01111`.
-The leading 1 is not stored, because in base two every number other than 0 starts with it. With $E$ and $F$ for the exponent and fraction fields, read as integers:
+The leading 1 is not stored, because in base two every number other than 0 starts with it. If $E$ and $F$ are the exponent and fraction fields, read as integers, then
 
 $$\text{value} = (-1)^{\text{sign}} \cdot \left(1 + \frac{F}{2^m}\right) \cdot 2^{\,E - \text{bias}}$$
 
-For 0.1, the last line above, $E$ is 11 and $F$ is 614:
+For 0.1 (the last line above), $E$ is 11 and $F$ is 614:
 """
 
 # %%
@@ -176,19 +176,22 @@ No binary format contains 0.1, because one tenth has infinitely many digits in b
 Two values of the exponent field are special (IEEE 754-2019, section 3.4):
 
 - **All zeros**: the leading digit is 0 instead of 1, and the exponent is the lowest one, $1 - \text{bias}$. The value is
-  $(-1)^{\text{sign}} \cdot \frac{F}{2^m} \cdot 2^{\,1 - \text{bias}}$. With $F = 0$ it is zero, with either sign. The other numbers are **subnormal**; they fill the gap between zero and the smallest **normal number**.
+  $(-1)^{\text{sign}} \cdot \frac{F}{2^m} \cdot 2^{\,1 - \text{bias}}$. With $F = 0$ it is zero, with either sign; otherwise it is **subnormal**. Subnormal numbers fill the gap between zero and the smallest **normal number**.
 - **All ones**: with $F = 0$ the value is infinity, otherwise it is **nan**, "not a number".
 
 Toggle bits below, store a value, or change the format. Which single bit turns 1 into infinity? What is one step up from 0?
+"""
 
+# %%
+explore_bits(0.1, "float16", beside=True)
+
+# %% [markdown]
+r"""
 <details><summary>What you should have seen, in float16</summary>
 
 Of the exponent bits of 1, only the highest is 0; setting it makes the exponent all ones, which with a fraction of 0 means infinity. One step up from 0 is $2^{-24}$.
 </details>
 """
-
-# %%
-explore_bits(0.1, "float16", beside=True)
 
 # %% [markdown] exercise="decode-bits" points=4 minutes=20 difficulty=2
 r"""
@@ -198,16 +201,16 @@ PyTorch has no dtype with, say, 3 exponent bits and 4 fraction bits, so a file i
 
 `decode_bits(bits, exponent_bits, fraction_bits) -> Tensor`
 
-- **In** `bits`: an int64 tensor of any shape, contiguous or not. Each entry is a pattern of `1 + exponent_bits + fraction_bits` bits, read as an integer of at least 0: from the highest bit down, sign, exponent and fraction.
+- **In** `bits`: an int64 tensor of any shape, contiguous or not. Each entry is a pattern of `1 + exponent_bits + fraction_bits` bits, read as a nonnegative integer: from the highest bit down, sign, exponent and fraction.
   `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. The format follows the rules above, including those for special values.
-- **Out**: the exact values, a float64 tensor of the same shape. Zeros and infinities have their sign; the sign of a nan does not matter.
+- **Out**: the exact values, a float64 tensor of the same shape. Zeros and infinities keep their sign; the sign of a nan does not matter.
 - **Limits**: `bits` does not change. All of PyTorch is allowed.
 
 `decode_bits(torch.tensor([0b0_011_1000, 0b1_000_0001]), 3, 4)` returns `tensor([1.5, -0.015625])` in float64.
 
 <!-- hint: Which operations take bits out of the middle of an integer? What do the formulas for all-zero and ordinary exponents have in common? -->
 <!-- hint: Shift right by the number of bits behind a field, then keep the field with `&` and a mask of ones. For a subnormal number the hidden digit is 0, and the exponent counts as if it were 1. -->
-<!-- hint: Use one formula, with `torch.where` for the hidden digit and the exponent. Replace the result where the exponent field is all ones. Multiply by the sign last: that makes -0 and -inf as well. -->
+<!-- hint: Use one formula, with `torch.where` for the hidden digit and the exponent. Replace the result where the exponent field is all ones. Multiply by the sign last: that produces -0 and -inf as well. -->
 """
 
 
@@ -243,8 +246,9 @@ def same_signs(got, expected):
 with check.property("reads ordinary fp16 and bf16 numbers as torch does"):
     for dtype, widths in ((torch.float16, (5, 10)), (torch.bfloat16, (8, 7))):
         bits = check.draw.normal(3, 5, std=30.0, dtype=dtype).view(torch.int16).long() % 2**16
-        got = check.call(decode_bits, bits, *widths)
-        check.close(got, read_by_torch(bits, dtype), atol=0.0, what=f"{dtype}")
+        for patterns in (bits, bits.flip(0)):
+            got = check.call(decode_bits, patterns, *widths)
+            check.close(got, read_by_torch(patterns, dtype), atol=0.0, what=f"{dtype}")
 with check.property("reads subnormal numbers and zero", weight=2):
     bits = torch.cat([torch.tensor([0, 1, 1023, 1024]), check.draw.integers(5, low=2, high=1023)])
     got = check.call(decode_bits, bits, 5, 10)
@@ -310,11 +314,14 @@ with check.property("bits does not change"):
     check.close(seen["output"], read_by_torch(bits, torch.float16), atol=0.0)
     check.equal(seen["arguments"][0], bits, what="bits after the call")
 
-with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+with check.property(
+    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
+):
     for bits in (
         torch.tensor(0b1_10010_1010000000),
         torch.zeros(0, 3, dtype=torch.int64),
         torch.tensor([[0x3C00, 0xC500, 0x0001], [0x7C00, 0x3555, 0x83FF]]).T,
+        torch.tensor([[[0x3C00, 0xC500, 0x0001]], [[0x7C00, 0x3555, 0x83FF]]]),
     ):
         got = check.call(decode_bits, bits, 5, 10)
         check.close(got, read_by_torch(bits, torch.float16), atol=0.0)
@@ -372,7 +379,7 @@ check.score()
 r"""
 ## What two widths decide
 
-For a format that follows the rules above, the widths $e$ and $m$ decide everything: the largest number has the largest ordinary exponent and a fraction of ones, and the smallest subnormal number has only its last bit set. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
+For a format that follows the rules above, the widths $e$ and $m$ determine everything: the largest number has the largest ordinary exponent and a fraction of ones, and the smallest subnormal number has only its last bit set. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
 """
 
 # %% tags=["needed"] folded="Seven formats, and their limits computed from the two widths"
@@ -433,7 +440,7 @@ axes.legend(loc="lower right")
 show(
     figure,
     number="2.4",
-    caption="The exponent bits decide how long the blue part of a bar is. For normal numbers, bfloat16 has nearly the range of float32.",
+    caption="The number of exponent bits determines the length of the blue part. For normal numbers, bfloat16 has nearly the range of float32.",
     alt="Horizontal bars for the absolute values of each format, on a logarithmic axis. float32, tf32 and "
     "bfloat16 reach from about 2 to the minus 126 to 2 to the 128, float16 and e5m2 from 2 to the "
     "minus 14 to 2 to the 16, e4m3 from 2 to the minus 6 to just under 2 to the 9. Below each "
@@ -519,7 +526,7 @@ for dtype in (torch.float16, torch.bfloat16):
 r"""
 Keep positions, token IDs and counts in integer dtypes. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
 
-The next exercise needs the $k$ in $2^k \le |x| < 2^{k+1}$. `log2` rounds: just below a power of two, it can give a $k$ that is 1 too large. `torch.frexp` splits a number exactly into its *mantissa*, with absolute value in $[\frac12, 1)$ (or 0), and an exponent; `torch.ldexp` combines the two again:
+The next exercise needs the $k$ in $2^k \le |x| < 2^{k+1}$. `log2` rounds, so just below a power of two, its floor can be 1 too large. `torch.frexp` splits a number exactly into its *mantissa*, with absolute value in $[\frac12, 1)$ (or 0), and an exponent; `torch.ldexp` combines the two again:
 """
 
 # %%
@@ -544,9 +551,9 @@ Errors counted in ulps can be compared between formats, but Python's `math.ulp` 
 
 `ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([9.7656e-04, 1.9531e-03, 5.9605e-08])` in float16, which are $2^{-10}$, $2^{-9}$ and $2^{-24}$.
 
-<!-- hint: The ulp is a power of two. Which exponent does it have, for a number with the exponent k? And which exponent never gets smaller? -->
+<!-- hint: The ulp is a power of two. What is its exponent, for a number with the exponent k? And below which exponent does it stop shrinking? -->
 <!-- hint: `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. `torch.frexp` wants float32 or float64. -->
-<!-- hint: In float64, the exponent from frexp, less one, gives 2 to the k. Do not let that get below `smallest_normal`. Multiply by `eps`, convert to the dtype of x, and put in inf and nan with `torch.where`. -->
+<!-- hint: In float64, the exponent from frexp, less one, gives 2 to the k. Clamp it to at least `smallest_normal`. Multiply by `eps`, convert to the dtype of x, and put in inf and nan with `torch.where`. -->
 """
 
 
@@ -629,11 +636,14 @@ with check.property("x does not change"):
         seen = check.call(probes.after_call, ulp, x)
         check.equal(seen["arguments"][0], x, what=f"x after the call, {dtype}")
 
-with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+with check.property(
+    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
+):
     for x in (
         torch.tensor(-6.5),
         torch.zeros(0, 3),
         torch.tensor([[4.0, -5.5, 6.25], [7.9, -7.0, 4.1]]).T,
+        torch.tensor([[[4.0, -5.5, 6.25]], [[7.9, -7.0, 4.1]]]),
     ):
         got = check.call(ulp, x)
         check.close(got, torch.full_like(x, 2.0**-21), rtol=1e-3, atol=0.0)
@@ -737,14 +747,14 @@ for name in ("float16", "bfloat16"):
 
 # %% [markdown]
 r"""
-In bfloat16, no gradient below 5e33 overflows. But its normal numbers begin at 1.2e-38, so a gradient above that gains nothing from the scale.
+In bfloat16, no gradient below 5e33 overflows. But bfloat16's normal numbers begin at 1.2e-38, so a gradient above that gains nothing from the scale.
 """
 
 # %% [markdown]
 r"""
 ## Rounding to nearest, ties to even
 
-Addition, multiplication, division and conversion replace the exact result by the nearest number of the format, as long as the result lies within its range. If two numbers are equally near, which is called a **tie**, the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default of IEEE 754 (section 4.3.1).
+Addition, multiplication, division and conversion replace the exact result with the nearest number of the format, as long as the result lies within its range. If two numbers are equally near (a **tie**), the one whose last bit is 0 is chosen. This is **round to nearest, ties to even**, the default of IEEE 754 (section 4.3.1).
 """
 
 # %% folded="Drawing: three ties in float16"
@@ -766,7 +776,7 @@ print("in ulps above 2^-3:", [(value - 2**-3) / 2**-13 for value in values])
 
 # %% [markdown]
 r"""
-Below, b is added to a. Move b right until its last bit is lost. Then try each tie button, adding b twice. Which values of b move a?
+Below, b is added to a. Move b right until its last bit is lost. Then try each tie button, adding b twice. Which values of b change a?
 """
 
 # %%
@@ -776,10 +786,10 @@ explore_addition(2**-3, 2**-14, "float16")
 r"""
 <details><summary>What you should have seen</summary>
 
-Just above a tie, b moves a; just below, it does not. A tie moves a only if the last bit of a is 1; afterwards that bit is 0. A tie is half an ulp of a, with one exception: if a is a power of two and b has the opposite sign, it is a quarter.
+Just above a tie, b changes a; just below, it does not. A tie changes a only if the last bit of a is 1; afterward that bit is 0. At a tie, b is half an ulp of a, or a quarter if a is a power of two and b has the opposite sign, because the numbers below a are twice as dense.
 </details>
 
-Rounding works as if numbers continued beyond the largest; a result that would round to one of these becomes infinity. A result of at most half the smallest subnormal number becomes 0:
+Rounding works as if the numbers continued beyond the largest; a result that would round to one of these becomes infinity. A result of at most half the smallest subnormal number becomes 0:
 """
 
 # %%
@@ -808,9 +818,9 @@ print(f"torch {torch.__version__}:", large.to(torch.float8_e4m3fn).float().tolis
 
 # %% [markdown]
 r"""
-464 is a tie between 448 and 480, which would be the next number, and goes to 448. Only 500 is too large.
+464 is a tie between 448 and 480 (which would be the next number) and goes to 448. Only 500 is too large.
 
-`torch.round` rounds to integers, ties to even. It also rounds to a **fixed-point** format, whose numbers are the multiples of one step:
+`torch.round` rounds to integers, ties to even. Divide by a step before and multiply by it afterward, and you round to a **fixed-point** format, whose numbers are the multiples of that step:
 """
 
 # %%
@@ -823,7 +833,7 @@ print("fixed point:", (torch.round(x / step) * step).tolist())
 r"""
 ### Round to any format
 
-To try a format before any hardware has it, researchers compute in float32 and round every result. Write the function that rounds.
+To try a format before any hardware supports it, researchers compute in float32 and round every result. Write the function that rounds.
 
 `round_to(x, exponent_bits, fraction_bits, largest) -> Tensor`
 
@@ -879,8 +889,9 @@ with check.property("ordinary numbers are rounded as torch's casts do, in four f
     odd = 2 * check.draw.integers(5, 7, low=2**16, high=2**22) + 1  # too many digits for a tie
     x = odd / 2.0**18 * (1 - 2 * check.draw.booleans(5, 7).float())
     for dtype, kind in KINDS.items():
-        got = check.call(round_to, x, *kind)
-        check.equal(got, x.to(dtype).float(), what=f"{dtype}")
+        for numbers in (x, 8 * x):
+            got = check.call(round_to, numbers, *kind)
+            check.equal(got, numbers.to(dtype).float(), what=f"{dtype}")
 with check.property("ties go to the even neighbor", weight=2):
     for dtype in (torch.float16, torch.bfloat16):
         line = numbers_of(dtype)
@@ -963,11 +974,14 @@ with check.property("x does not change"):
     check.equal(seen["arguments"][0], x, what="x after the call")
     seen = check.call(probes.after_call, round_to, x.double(), *KINDS[torch.float16])
     check.equal(seen["arguments"][0], x.double(), what="x after the call, float64")
-with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+with check.property(
+    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
+):
     for x in (
         torch.tensor(-1.3),
         torch.zeros(0, 3),
         torch.tensor([[1.3, -70.1, 2.5], [1e-6, 333.3, -8.0]]).T,
+        torch.tensor([[[1.3, -70.1, 2.5]], [[1e-6, 333.3, -8.0]]]),
     ):
         check.equal(check.call(round_to, x, *KINDS[torch.float16]), x.half().float())
 # Hidden tests run here when your work is graded.
@@ -1029,7 +1043,7 @@ check.score()
 
 # %% [markdown]
 r"""
-The next cell compares `round_to` with PyTorch's casts on every number of a format, every tie between two of them, and the float32 numbers just below and above each (e4m3: up to 448).
+The next cell compares `round_to` with PyTorch's casts on every number of four formats, every tie, and the float32 numbers just below and above each (for e4m3, up to 448).
 """
 
 
@@ -1066,14 +1080,14 @@ To count the entries that a cast would turn into infinity, you need to know wher
 
 `first_overflow(fraction_bits, largest) -> float`
 
-- **In** `fraction_bits`: 2 to 10. `largest`: the format's largest number, a normal number with at most `fraction_bits` fraction bits, a Python float of any size from $2^{-60}$ to the largest bfloat16 number. Its fraction need not be all ones: 448 in e4m3 has the fraction `110`.
-- **Out**: a Python float, the smallest positive *float32* number that becomes larger than `largest` when it is rounded to nearest, ties to even, with `fraction_bits` fraction bits.
-- **Limits**: trying one float32 number after another is too slow: there can be $2^{20}$ of them before the answer.
+- **In** `fraction_bits`: 2 to 10. `largest`: a Python float, the format's largest number, which is normal, has at most `fraction_bits` fraction bits, and lies between $2^{-60}$ and the largest bfloat16 number. Its fraction need not be all ones: 448 in e4m3 has the fraction `110`.
+- **Out**: a Python float, the smallest positive *float32* number that becomes larger than `largest` when rounded to `fraction_bits` fraction bits, to nearest, ties to even.
+- **Limits**: 10 seconds of computing for each call. There can be $2^{20}$ float32 numbers between `largest` and the answer.
 
 `first_overflow(10, 65504.0)` returns `65520.0`.
 
-<!-- hint: Which two numbers stand on either side of the border? The upper one is not in the format; where would it be? -->
-<!-- hint: The border is half an ulp above the largest number. It is a tie; its side depends on the last bit of the largest number. -->
+<!-- hint: Which two numbers lie on either side of the boundary? The upper one is not in the format; where would it be? -->
+<!-- hint: The boundary is half an ulp above the largest number. It is a tie; its side depends on the last bit of the largest number. -->
 <!-- hint: `largest` divided by its ulp is an integer. If it is odd, the tie itself is rounded up. If it is even, the answer is the float32 number after the tie, which `torch.nextafter` finds. -->
 """
 
@@ -1227,13 +1241,13 @@ Even the float32 total is off by about 0.1: ten thousand small rounding errors h
 
 # %%
 ones = torch.ones(1).expand(2**25)  # 33,554,432 ones that share one place in memory
-print(f"torch.sum of 2^25 float32 ones: {int(ones.sum()):,}; one after another: {2**24:,}")
+print(f"torch.sum of 2^25 float32 ones: {int(ones.sum()):,}; one by one, as above: {2**24:,}")
 row = torch.ones(1, 4096, dtype=torch.float16)
-print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one after another: {2**11:,}")
+print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one by one, as above: {2**11:,}")
 
 # %% [markdown]
 r"""
-Where numbers arrive one at a time, such as a weight's updates, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$, the exact sum $a + b$ minus the rounded one is itself a number of the format, unless the sum overflows, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition. The only error is then that of rounding the sum of the next number and the rest.
+When numbers arrive one at a time, as a weight's updates do, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$ and the sum does not overflow, the exact sum $a + b$ minus the rounded one is itself a number of the format, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition. Then the only error comes from rounding the sum of the next number and the rest.
 
 For example, add 1.5 to a float16 total of 2048, where the ulp is 2. The total becomes 2050, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum.
 """
@@ -1266,14 +1280,14 @@ Write one step of a compensated sum, which keeps growing where a 16-bit total st
 `kahan_add(total, rest, value) -> (total, rest)`
 
 - **In**: three tensors of the same shape and dtype, float32, float16 or bfloat16. The sum so far is `total + rest`. `value + rest` is never larger in absolute value than `total`.
-- **Out**: a pair of tensors of the same shape and dtype. The new total is the sum of `total` and `value + rest`, rounded. The new rest is the unrounded sum minus the new total, so that new total + new rest = total + (value + rest), where only `value + rest` has been rounded. (Some books use the opposite sign.)
+- **Out**: a pair of tensors of the same shape and dtype. The new total is the sum of `total` and `value + rest`, rounded. The new rest makes new total + new rest exactly equal to total + (value + rest), in which only `value + rest` has been rounded. (Some books use the opposite sign.)
 - **Limits**: the three tensors do not change.
 
 In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`.
 
 <!-- hint: Each step adds two things to the total. Which of them is left over from the step before? -->
-<!-- hint: Add the rest to the value first: both are small, so little is lost. Then add this sum to the total. How much went in is the difference of the new and the old total. -->
-<!-- hint: With `wanted` for value plus rest, the new rest is `wanted` less what went in. Mind the brackets: the new total minus the old one comes first. -->
+<!-- hint: Add the rest to the value first: both are small, so little is lost. Then add this sum to the total. What went in is the new total minus the old one. -->
+<!-- hint: With `wanted` for value plus rest, the new rest is `wanted` minus what went in. Mind the parentheses: the new total minus the old one comes first. -->
 """
 
 
@@ -1339,8 +1353,6 @@ with check.property(
         )
         right = torch.tensor([expected, -expected], dtype=torch.float16)
         check.equal(got, right, what=f"the total, value {value}")
-    seen = check.call(probes.after_call, kahan_add, total, rest, added + 1)
-    check.equal(seen["arguments"], [total, rest, added + 1], what="the arguments after the call")
 with check.property("the arguments do not change", weight=0.5):
     size = check.draw.integer(4, 12)
     given = [check.draw.uniform(size, low=50.0, high=90.0) for _ in range(3)]
@@ -1350,9 +1362,12 @@ with check.property("the arguments do not change", weight=0.5):
     exact = sum(numbers.double() for numbers in given)
     check.close(total.double() + rest.double(), exact, rtol=1e-9, atol=0.0, what="total + rest")
     check.equal(seen["arguments"], given, what="the arguments after the call")
-with check.property("a sum of negative numbers in fp16"):
-    start = check.draw.uniform(4, low=-90.0, high=-70.0, dtype=torch.float16)
-    values = [torch.full((4,), -(2.0**-8), dtype=torch.float16)] * 60
+    given = [torch.tensor([number], dtype=torch.float16) for number in (2048.0, 0.5, 1.0)]
+    seen = check.call(probes.after_call, kahan_add, *given)
+    check.equal(seen["arguments"], given, what="the arguments after the call, float16")
+with check.property("a sum of negative numbers in fp16, two rows of them"):
+    start = check.draw.uniform(2, 3, low=-90.0, high=-70.0, dtype=torch.float16)
+    values = [torch.full((2, 3), -(2.0**-8), dtype=torch.float16)] * 60
     total, rest = check.call(probes.fold, kahan_add, [start, torch.zeros_like(start)], values)[-1]
     exact = summed_exactly(start, values)
     check.close(total, exact.half(), rtol=1e-3, atol=0.0, what="the total")
@@ -1375,7 +1390,7 @@ check.score()
 r"""
 ## Stochastic rounding
 
-When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** would round it up with probability $\frac14$ and down with $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors, so the expected value is exact.
+When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** rounds it up with probability $\frac14$ and down with $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors, so the expected value is exact.
 """
 
 # %% folded="Figure 2.11: updates of a quarter of an ulp"
@@ -1411,20 +1426,20 @@ The price is noise. After $n$ such updates its standard deviation is $\sqrt{n \c
 r"""
 ### Stochastic rounding
 
-An optimizer that rounds stochastically can keep its weights in 16 bits. Write its rounding; random numbers come from outside, so that you can test it. Work in float64: in float32, an intermediate result would itself be rounded.
+An optimizer that rounds stochastically can keep its weights in 16 bits. Write its rounding function, which takes its random numbers as an argument so that you can test it. Work in float64: in float32, an intermediate result would itself be rounded.
 
 `round_stochastically(x, fraction_bits, noise) -> Tensor`
 
-- **In** `x`: a float32 tensor of any shape, contiguous or not, absolute values from $2^{-100}$ to $2^{100}$. `fraction_bits`: 1 to 20. `noise`: a float32 tensor of the same shape, uniformly distributed, at least 0 and less than 1.
-- **Out**: a float32 tensor of the same shape. Each number becomes one of its neighbors with `fraction_bits` fraction bits; the exponent is not limited. A number that lies 30% of the way from its smaller neighbor to its larger one (closer to $+\infty$) becomes the larger one for 30% of all noise values: the lowest 30% or the highest, as you prefer.
+- **In** `x`: a float32 tensor of any shape, contiguous or not, with absolute values from $2^{-100}$ to $2^{100}$. `fraction_bits`: 1 to 20. `noise`: a float32 tensor of the same shape, uniformly distributed, at least 0 and less than 1.
+- **Out**: a float32 tensor of the same shape. Each number becomes one of its neighbors with `fraction_bits` fraction bits; the exponent is not limited. A number that lies 30% of the way up from its lower neighbor to its upper one (toward $+\infty$) becomes the upper one for 30% of all noise values: the lowest 30% or the highest, as you prefer.
   A number that has no more than `fraction_bits` fraction bits stays, whatever the noise.
 - **Limits**: the same noise gives the same result. `x` and `noise` do not change.
 
 With 2 fraction bits, 1.3 lies between 1.25 and 1.5, 20% of the way up. `round_stochastically(torch.tensor([1.3, 1.3]), 2, torch.tensor([0.5, 0.7]))` returns `tensor([1.25, 1.25])`.
 
-<!-- hint: Divide by the step, as in rounding to nearest. What does the noise have to do with the part behind the point? -->
-<!-- hint: Rounding to nearest adds one half, then cuts off what is behind the point. What if you add something else in its place? -->
-<!-- hint: `torch.floor` of the scaled number plus the noise goes up for the right share. Compute in float64, where the sum loses nothing. -->
+<!-- hint: Divide by the step, as in rounding to nearest. What does the noise have to do with the fractional part? -->
+<!-- hint: Rounding to nearest adds one half, then drops the fractional part. What if you add something else instead? -->
+<!-- hint: `torch.floor` of the scaled number plus the noise goes up for the right share of noise values. Compute in float64, where the sum loses nothing. -->
 """
 
 
@@ -1527,7 +1542,7 @@ with check.property("x and noise do not change", weight=0.5):
     check.equal(seen["output"], expected, what="the second call")
     check.equal(seen["arguments"], [x, 3, noise], what="the arguments after the call")
 with check.property(
-    "a number becomes its larger neighbor for the lowest or for the highest noise values"
+    "a number becomes its upper neighbor for the lowest or for the highest noise values"
 ):
     x = check.draw.uniform(7, low=-60.0, high=60.0)
     got = round_often(x, 5)
@@ -1551,11 +1566,14 @@ with check.property(
     check.true(
         changes.max().item() <= 1, told.format(x[changes.argmax()].item(), changes.max().item())
     )
-with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+with check.property(
+    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
+):
     for x in (
         torch.tensor(-1.25),
         torch.zeros(0, 3),
         torch.tensor([[1.5, -70.0, 2.5], [0.375, 3.0, -8.0]]).T,
+        torch.tensor([[[1.5, -70.0, 2.5]], [[0.375, 3.0, -8.0]]]),
     ):
         got = check.call(round_stochastically, x, 7, torch.full_like(x, 0.25))
         check.equal(got, x)  # none of these numbers needs to be rounded
@@ -1594,7 +1612,7 @@ check.score()
 r"""
 ## Training with 16-bit weights
 
-Compensated summation and stochastic rounding are two remedies. To show the problem, the next two cells train a small linear classifier on handwritten digits with `torch.optim.SGD`. The loss, the cross entropy, is always computed in float32; the two runs differ in the dtype in which the weights and their gradients are stored.
+To show the problem that the remedies solve, the next two cells train a small linear classifier on handwritten digits with `torch.optim.SGD`. The cross-entropy loss is always computed in float32; the two runs differ only in the dtype of the weights and their gradients.
 """
 
 # %% folded="Train: a linear classifier whose weights are stored in a given dtype"
@@ -1632,7 +1650,7 @@ predict(
     "02/unchanged",
     "What share of the bfloat16 weights does step 800 leave exactly as they were? (Only weights whose pixel is lit in at least one image count.)",
     next(told for told, least in SHARES.items() if unchanged_bfloat16[799] >= least),
-    "Their updates are less than half an ulp of the weight. In float32, the same step changes nearly all weights.",
+    "Their updates are smaller than half an ulp of the weight. In float32, the same step changes nearly all weights.",
     choices=[*SHARES][::-1],
 )
 
@@ -1682,7 +1700,7 @@ print("bytes per weight, bfloat16 with master:", size[torch.bfloat16] + size[tor
 
 # %% [markdown]
 r"""
-With masters, training in **mixed precision**, that is, in more than one format, needs more memory for the weights than float32 does. Mixed precision can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
+With master weights, training in **mixed precision**, that is, in more than one format, needs more memory for the weights than training in float32. But mixed precision can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
 """
 
 # %% [markdown] exercise="master-weights" points=5 minutes=25 difficulty=2
@@ -1756,7 +1774,7 @@ with check.property("one step of ordinary size"):
     weights[0][0, 1], gradient[0, 1] = 6.0, 127 / 64  # three times that has more than 8 bits
     states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 3.0)
     expected = after_each(weights, [[gradient]], 3.0)[-1]
-    check.equal(states[-1]["weights"], expected, what="the parameters, learning rate 3")
+    check.equal(states[-1]["weights"], expected, what="the parameters of a second optimizer")
 with check.property("updates far smaller than half an ulp add up", weight=3):
     weights = [check.draw.uniform(2, 5, low=1.0, high=1.9, dtype=torch.bfloat16)]
     # Each update is 1, 2 or 3 times 2^-12; half an ulp is 2^-8.
@@ -1822,6 +1840,12 @@ with check.property("gradients do not change, and the parameters still require t
             probes.optimizer_steps, MasterSGD, weights, [given], 0.5, slopes=slopes
         )
         check.equal(state["weights"], after_each(weights, [given], 0.5)[-1], what="the parameters")
+        left = state["gradients"][0]
+        check.true(
+            left is None or left.dtype != given[0].dtype or not torch.equal(left, given[0]),
+            "a backward pass after step() adds nothing to .grad: the parameters no longer require "
+            "gradients, or step() leaves torch's gradients switched off",
+        )
         sums = [s if g is None else g + s for g, s in zip(given, slopes, strict=True)]
         check.equal(state["gradients"], sums, what=".grad after one more backward pass")
 # Hidden tests run here when your work is graded.
@@ -1856,10 +1880,12 @@ check.score()
 figure, axes = new_figure(height=3.0)
 axes.plot(losses_float32, color=COLORS["black"], linestyle=":", zorder=3, label="float32 weights")
 axes.plot(losses_bfloat16[:800], color=COLORS["vermilion"], label="bfloat16 weights")
+caption = "With bfloat16 weights alone, the loss stops falling too early."
 told = "Loss against training step. With float32 weights it falls all the way. With bfloat16 weights it becomes flat well above."
 try:
     losses_master, _ = train_digits(torch.bfloat16, MasterSGD)
     axes.plot(losses_master, color=COLORS["blue"], label="bfloat16 weights, float32 masters")
+    caption = "With master weights, bfloat16 weights learn as float32 weights do."
     told += " With bfloat16 weights and float32 masters it follows the float32 line."
 except NotImplementedError:
     print("Write MasterSGD above, then run this cell again: a third line appears.")
@@ -1868,13 +1894,13 @@ axes.legend()
 show(
     figure,
     number="2.14",
-    caption="With master weights, bfloat16 weights learn as float32 weights do.",
+    caption=caption,
     alt=told,
 )
 
 # %% [markdown]
 r"""
-The next cell applies 500 updates of about an eighth of an ulp to a thousand bfloat16 weights, with no remedy and with each of yours.
+The next cell applies 500 updates of about an eighth of an ulp to a thousand bfloat16 weights, first with no remedy and then with each of yours.
 """
 
 
@@ -1913,8 +1939,8 @@ except NotImplementedError:
 
 # %% [markdown]
 r"""
-- **Masters** leave one rounding of at most half an ulp, and any optimizer can update them.
-- **Compensated summation** leaves nearly the same error for less memory, but the optimizer must be written for it. Its rest is rounded as well: an update below 1/256 of the rest can be lost in bfloat16.
+- **Master weights** leave a single error of at most half an ulp, and any optimizer can update them.
+- **Compensated summation** leaves nearly the same error for less memory, but the optimizer must be written for it.
 - **Stochastic rounding** needs no extra memory, but leaves noise that grows with the square root of the number of updates.
 
 ## Scales for eight bits
@@ -1951,7 +1977,7 @@ print(f"survivors that belong to the right class: {100 * share:.0f}%")
 
 # %% [markdown]
 r"""
-Each image has one negative entry, that of the right class. The nine positive entries that balance it are lost, and every negative one becomes −1/512. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
+Each image has one negative entry, that of the correct class. The nine positive entries that balance it are lost, and every negative one becomes −1/512. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
 
 $$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
 """
@@ -1979,7 +2005,7 @@ except NotImplementedError:
 
 # %% [markdown]
 r"""
-torchao's float8 training computes a scale in the same way, except that it replaces a maximum below 1e-12 with 1e-12 to avoid a division by zero. It then multiplies, clamps and casts ([`float8_utils.py`](https://github.com/pytorch/ao/blob/main/torchao/float8/float8_utils.py)). Such a scale depends on a single entry.
+torchao's float8 training computes a scale in the same way, except that it replaces a maximum below 1e-12 with 1e-12 to avoid a division by zero. It then multiplies, clamps and casts ([`float8_utils.py`](https://github.com/pytorch/ao/blob/main/torchao/float8/float8_utils.py)). Such a scale depends on a single entry, the largest.
 """
 
 # %% folded="Three formats with scales: one per tensor, one per 32 numbers, one per 16 numbers"
@@ -2067,7 +2093,7 @@ show(
 
 # %% [markdown]
 r"""
-e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and become 0 where a block's values are too small.
+e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and they become 0 in blocks whose values are too small.
 
 ## Where a format pays
 
@@ -2080,7 +2106,7 @@ for name, bits in (("float32", 32), ("bfloat16", 16), ("MXFP8", 8 + 8 / 32), ("N
 
 # %% [markdown]
 r"""
-You can calculate how much memory a format saves, but you have to measure how much *time* it saves. An addition of long vectors is limited by the bytes that it moves; the speed of a large matrix product depends on whether the hardware has fast instructions for the format. Below, ranges in parentheses show how much runs differ.
+You can calculate how much memory a format saves, but you have to measure how much *time* it saves. Adding long vectors is limited by the bytes that have to be moved; the speed of a large matrix product depends on whether the hardware has fast instructions for the format. Below, ranges in parentheses show the spread between runs.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: matrix products and additions in three formats"
@@ -2130,7 +2156,7 @@ def pack_quickly(x, fraction_bits):
 
 # %% [markdown]
 r"""
-The author compared it with PyTorch's cast. If both conversions are monotonic, each result changes only once as the lower 16 bits increase, so six values of these suffice for each upper half:
+The author compared `pack_quickly` with PyTorch's cast. If both conversions are monotonic, each result changes only once as the lower 16 bits increase, so six values of the lower half suffice for each upper half:
 """
 
 
@@ -2165,12 +2191,12 @@ Find out what becomes of the last loss, `0x7fffffff`, and of a loss with the bit
 `pack_bits(x, fraction_bits) -> Tensor`
 
 - **In** `x`: a float32 tensor of any shape, contiguous or not, with any bits. `fraction_bits`: 1 to 22. The format has a sign bit and 8 exponent bits.
-- **Out**: an int64 tensor of the same shape. Each entry encodes the entry of `x` in `1 + 8 + fraction_bits` bits, read as an integer of at least 0: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
+- **Out**: an int64 tensor of the same shape. Each entry encodes the entry of `x` in `1 + 8 + fraction_bits` bits, read as a nonnegative integer: numbers are rounded to nearest, ties to even; infinities and numbers that are too large become infinity, with their sign; a nan becomes any nan of the format, with either sign.
 - **Limits**: not one bit of `x` changes. All of PyTorch is allowed.
 
 `pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([16256, 49088])`, that is, `0x3f80` and `0xbfc0`.
 
-<!-- hint: Write the 32 bits of the lost value down. What does the addition do to them? And which bits of 0x7f800001 are left after the shift? -->
+<!-- hint: Write down the 32 bits of the lost value. What does the addition do to them? And which bits of 0x7f800001 are left after the shift? -->
 <!-- hint: A nan needs no rounding. Decide by `x.isnan()`, not by the bits after the addition. -->
 <!-- hint: In a nan of the new format, all exponent bits and at least one fraction bit are ones. Make one such integer, and choose between it and the rounded pattern with `torch.where`. -->
 """
@@ -2255,11 +2281,14 @@ with check.property("x does not change", weight=0.5):
     after = seen["arguments"][0].view(torch.int32)
     check.equal(after, x.view(torch.int32), what="the bits of x after the call")
 
-with check.property("a single number, an empty tensor, and a transposed one", weight=0.5):
+with check.property(
+    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
+):
     for x in (
         torch.tensor(-3.3),
         torch.zeros(0, 3),
         torch.tensor([[1.3, -70.1, 2.5], [1e-6, 333.3, -8.0]]).T,
+        torch.tensor([[[1.3, -70.1, 2.5]], [[1e-6, 333.3, -8.0]]]),
     ):
         check.equal(check.call(pack_bits, x, 7), bf16_patterns(x))
 
@@ -2306,11 +2335,11 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-Rounding up can cause a carry. In a number, the carry goes from the fraction into the exponent, as it should, and turns the largest number into infinity. `0x7fffffff` is a nan, and its carry runs into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only set fraction bit is shifted out, which leaves infinity. The author's test had no nans.
+Rounding up can cause a carry. In an ordinary number, the carry goes from the fraction into the exponent, as it should, and turns the largest number into infinity. `0x7fffffff` is a nan, and its carry runs into the sign: the result is `0x8000`, which is −0. `0x7f800001` is a nan whose only set fraction bit is shifted out, which leaves infinity. The author's test had no nans.
 
 Nearly $2^{24}$ patterns of float32 are nans. Where a CPU writes `0x7fc00000` or `0xffc00000`, an NVIDIA GPU writes `0x7fffffff` ([NVIDIA's forum](https://forums.developer.nvidia.com/t/static-constexpr-quiet-nan-for-device-code/57047)). So nans computed on a CPU hide the bug.
 
-TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). .NET ([pull request 130583](https://github.com/dotnet/runtime/pull/130583)) and a library of Intel's compiler ([pull request 22114](https://github.com/intel/llvm/pull/22114)) turned `0x7f800001` into infinity.
+TileLang turned `0x7fff8c22` into −0 until 2026 ([issue 2481](https://github.com/tile-ai/tilelang/issues/2481)). .NET ([pull request 130583](https://github.com/dotnet/runtime/pull/130583)) and a library in Intel's compiler ([pull request 22114](https://github.com/intel/llvm/pull/22114)) turned `0x7f800001` into infinity.
 </details>
 """
 
@@ -2325,7 +2354,7 @@ r"""
 | tf32 | [`torch.set_float32_matmul_precision`](https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html): `"high"` allows tf32; `"highest"`, the default, does not |
 | fp8 training | [Transformer Engine](https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/index.html): `Format.HYBRID` has e4m3 in the forward pass, e5m2 for gradients; [torchao](https://github.com/pytorch/ao)'s `float8` |
 | block scales | [torchao's `mx_formats`](https://github.com/pytorch/ao/tree/main/torchao/prototype/mx_formats): MXFP8, MXFP4 and NVFP4 |
-| master weights | NVIDIA's Apex called it `master_weights`; [DeepSpeed](https://www.deepspeed.ai/docs/config-json/) keeps them with `"bf16": {"enabled": true}`; under [autocast](https://docs.pytorch.org/docs/stable/amp.html) the parameters themselves stay float32 |
+| master weights | NVIDIA's Apex called them `master_weights`; [DeepSpeed](https://www.deepspeed.ai/docs/config-json/) keeps them with `"bf16": {"enabled": true}`; under [autocast](https://docs.pytorch.org/docs/stable/amp.html) the parameters themselves stay float32 |
 | stochastic rounding | torchao's low-bit optimizers have [`bf16_stochastic_round=True`](https://github.com/pytorch/ao/tree/main/torchao/optim); oneDNN has a [rounding mode](https://oneapi-src.github.io/oneDNN/dev_guide_attributes_rounding_mode.html) `stochastic` |
 | compensated summation | Python's [`math.fsum`](https://docs.python.org/3/library/math.html#math.fsum) rounds only once, and since 3.12 `sum` of floats is compensated; [optimī](https://optimi.benjaminwarner.dev/kahan_summation/) has `kahan_sum=True` for bfloat16 weights |
 | the total in a 16-bit matrix product | float32; cuBLAS may reduce partial sums in float16 or bfloat16 unless [`allow_fp16_reduced_precision_reduction` and `allow_bf16_reduced_precision_reduction`](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html) are off; `allow_fp16_accumulation`, off by default, keeps the total in float16 |
@@ -2337,21 +2366,21 @@ r"""
 
 1. The $e$ exponent bits of a float decide its range, the $m$ fraction bits its number of digits.
 2. The ulp doubles at each power of two, so the bound on the relative error is the same for all normal numbers.
-3. Rounding goes to the nearest number, and a tie to the one whose last bit is 0.
-4. An update smaller than half an ulp is lost (for a decrease at a power of two, a quarter); a tie is lost if the last bit is 0.
-5. Three remedies are to keep the rest (Kahan), to round stochastically, or to hold the total in a wider format (master weights).
+3. Rounding picks the nearest number, and at a tie the one whose last bit is 0.
+4. An update smaller than half an ulp (a quarter, when a power of two decreases) is lost; so is a tie if the weight's last bit is 0.
+5. Three remedies help: keeping the rest (Kahan), rounding stochastically, and holding the total in a wider format (master weights).
 6. Formats of 8 and 4 bits need scales. A scale per block limits what an outlier can ruin.
 
 ### Test yourself
 
 <details><summary>1. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
 
-0.01 gains nothing: it is normal before and after. 1e-7 is subnormal and would have an error of 19%; afterwards it is normal.
+0.01 gains nothing: it is normal before and after. 1e-7 is subnormal and would have an error of 19%; scaled, it is normal.
 </details>
 
 <details><summary>2. Updates are too small for bfloat16 weights. Which remedies need 2, 4 and 6 bytes per weight, and what is the disadvantage of each?</summary>
 
-2: stochastic rounding, which adds noise. 4: compensated summation, for which the optimizer must be written. 6: float32 masters, which need more memory than float32 weights.
+2: stochastic rounding, which adds noise. 4: compensated summation, which must be built into the optimizer. 6: float32 masters, which need more memory than float32 weights.
 </details>
 
 <details><summary>3. How many bytes do 1,024 numbers need in MXFP8, and how many in NVFP4?</summary>
@@ -2397,11 +2426,6 @@ MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales
 | loss scaling | 损失缩放 | multiplying the loss so that gradients do not vanish |
 | scale | 缩放因子 | a factor that moves a tensor into the range of its format |
 | block scale | 分块缩放 | a scale for a few neighboring numbers |
-"""
-
-# %% [markdown]
-"""
-Here is what you predicted in this chapter.
 """
 
 # %% folded="What you predicted"

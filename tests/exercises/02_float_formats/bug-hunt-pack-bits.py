@@ -266,3 +266,16 @@ def pack_bits(x, fraction_bits):
     overflow = x.isfinite() & (rounded % 2 ** (8 + fraction_bits) == infinity)
     rounded = torch.where(overflow, infinity, rounded)
     return torch.where(x.isnan(), infinity + 1, rounded)
+
+
+# %% wrong: turns the tensor over and back with t(), which three dimensions refuse
+def pack_bits(x, fraction_bits):
+    import torch
+
+    x = x.t().contiguous().t()
+    shift = 23 - fraction_bits
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    last_bit = (bits >> shift) & 1
+    rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
+    quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
+    return torch.where(x.isnan(), quiet_nan, rounded)

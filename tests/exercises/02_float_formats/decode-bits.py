@@ -330,3 +330,42 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
     special = torch.where(fraction == 0, math.inf, math.nan).double()
     return torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)
+
+
+# %% wrong: turns the tensor over and back with t(), which three dimensions refuse
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import math
+
+    import torch
+
+    bits = bits.t().contiguous().t()
+    sign = bits >> (exponent_bits + fraction_bits)
+    ones = 2**exponent_bits - 1
+    exponent = (bits >> fraction_bits) & ones
+    fraction = bits & (2**fraction_bits - 1)
+    hidden = (exponent > 0).double()
+    power = exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)
+    size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
+    special = torch.where(fraction == 0, math.inf, math.nan).double()
+    return torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)
+
+
+# %% wrong: keeps the values for the next tensor of the same shape and format
+VALUES = {}
+
+
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import math
+
+    import torch
+
+    sign = bits >> (exponent_bits + fraction_bits)
+    ones = 2**exponent_bits - 1
+    exponent = (bits >> fraction_bits) & ones
+    fraction = bits & (2**fraction_bits - 1)
+    hidden = (exponent > 0).double()
+    power = exponent.clamp(min=1) - (2 ** (exponent_bits - 1) - 1)
+    size = (hidden + fraction.double() / 2**fraction_bits) * torch.exp2(power.double())
+    special = torch.where(fraction == 0, math.inf, math.nan).double()
+    values = torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)
+    return VALUES.setdefault((bits.shape, exponent_bits, fraction_bits), values)

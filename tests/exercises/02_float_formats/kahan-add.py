@@ -144,3 +144,15 @@ def kahan_add(total, rest, value):
         wanted = value + rest
     new_total = total + wanted
     return new_total, wanted - (new_total - total)
+
+
+# %% wrong: entry by entry, as if there were one dimension
+def kahan_add(total, rest, value):
+    import torch
+
+    new_total, new_rest = torch.empty(len(total)), torch.empty(len(total))
+    for place in range(len(total)):
+        wanted = value[place] + rest[place]
+        new_total[place] = total[place] + wanted
+        new_rest[place] = wanted - ((total[place] + wanted) - total[place])
+    return new_total.to(total.dtype), new_rest.to(total.dtype)

@@ -468,3 +468,23 @@ class MasterSGD:
                 if parameter.grad is not None:
                     master -= self.learning_rate * parameter.grad.bfloat16().float()
                     parameter.copy_(master)
+
+
+# %% wrong: keeps the masters outside, where a second optimizer finds those of the first
+MASTERS = []
+
+
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        MASTERS.extend(parameter.detach().float() for parameter in self.parameters)
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, MASTERS, strict=False):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.float()
+                    parameter.copy_(master)

@@ -400,3 +400,40 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     infinity = torch.copysign(torch.full_like(sign, torch.inf), sign)
     rounded = torch.where(rounded.abs() > largest, infinity, rounded)
     return torch.where(sign.isfinite(), rounded, sign).to(given)
+
+
+# %% wrong: turns the tensor over and back with t(), which three dimensions refuse
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    x = x.t().contiguous().t()
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: keeps the steps for the next tensor of the same shape and format
+STEPS = {}
+
+
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    wide = x.double()
+    lowest = 2 - 2 ** (exponent_bits - 1)
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=lowest)
+    step = torch.exp2((exponent - fraction_bits).double())
+    step = STEPS.setdefault((x.shape, exponent_bits, fraction_bits), step)
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
