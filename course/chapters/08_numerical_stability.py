@@ -7,7 +7,7 @@ into probabilities, and the loss is the negative logarithm of the probability of
 
 $$p_k = \frac{e^{z_k}}{\sum_j e^{z_j}} \qquad\qquad \text{loss} = -\log p_{\text{right}}$$
 
-The function `loss_by_the_book` is this formula. Training with it does not survive the fourth step.
+The function `loss_by_the_book` is this formula. Training with it fails in the fourth step.
 
 **中文**: 本章讲数值稳定性：上溢与下溢、灾难性抵消、log-sum-exp 与融合损失、掩码 softmax、梯度中的 nan 及其定位。
 """
@@ -122,7 +122,7 @@ A step of 0.1 is too large for these data, so the loss rises in both runs. One r
 r"""
 ## The range of a float
 
-For every number $y \ne 0$, $x \cdot y / y = x$. For floats, this depends on $y$:
+For every number $y \ne 0$, $x \cdot y / y = x$. With floats, the result depends on $y$:
 """
 
 # %%
@@ -210,7 +210,7 @@ print(f"and exp(-{gap:.0f}) is {torch.tensor(-gap).exp().item()}")
 
 # %% [markdown]
 r"""
-Nothing overflowed: 42 is well below 88.7. But in one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$. So large logits overflow and small probabilities underflow, and each failure needs its own cure.
+Nothing overflowed: 42 is well below 88.7. But for one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$. So large logits overflow and small probabilities underflow, and each failure needs its own cure.
 """
 
 # %% [markdown]
@@ -306,12 +306,18 @@ with check.property("works along every dim, counted from the front or from the b
     for dim in (0, 1, 2, -1, -2):
         got = check.call(softmax, logits, dim=dim)
         check.close(got, torch.softmax(logits.double(), dim=dim).float(), what=f"dim={dim}")
-with check.property("logits around a thousand and minus a thousand give no nan", weight=3):
+    got = check.call(softmax, logits[0, 1], dim=0)
+    check.close(got, torch.softmax(logits[0, 1].double(), dim=0).float(), what="of a vector")
+with check.property("logits of thousands, above and below 0, give no nan", weight=3):
     logits = check.draw.normal(4, 7, std=3.0)
     logits = logits + torch.tensor([1000.0, -1000.0, 0.0, 300.0])[:, None]
     logits[2, 4] = 1000.0
     got = check.call(softmax, logits, dim=1)
     check.close(got, torch.softmax(logits.double(), dim=1).float(), rtol=3e-4)
+    logits = check.draw.normal(3, 5, std=3.0, dtype=torch.float64)
+    logits = logits + torch.tensor([20_000.0, -20_000.0, -5_000.0])[:, None]
+    got = check.call(softmax, logits, dim=1)
+    check.close(got, torch.softmax(logits, dim=1), rtol=1e-8, what="in float64")
 with check.property("is written without torch's own softmax"):
     logits = check.draw.normal(4, 5)
     got = check.call(softmax, logits, dim=1)
@@ -337,11 +343,13 @@ def same_gradient(logits, dim):
 
 
 with check.property("autograd goes through it, and float64 stays float64", weight=0.5):
-    same_gradient(check.draw.normal(3, 6, std=2.0, dtype=torch.float64) + 800, 1)
+    logits = check.draw.normal(3, 6, std=2.0, dtype=torch.float64) + 800
+    logits[1, 2] = -math.inf
+    same_gradient(logits, 1)
 with check.property("leaves the logits as they are"):
     logits = check.draw.normal(check.draw.integer(2, 7), 7)
-    seen = check.call(probes.after_call, softmax, logits, 0)
-    check.close(seen["output"], torch.softmax(logits.double(), dim=0).float())
+    seen = check.call(probes.after_call, softmax, logits, 1)
+    check.close(seen["output"], torch.softmax(logits.double(), dim=1).float())
     check.equal(seen["arguments"][0], logits, what="the logits after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -493,6 +501,8 @@ with check.property("a label above 0 on a logit of -inf costs inf, in its own ro
     logits[row, 2], expected[row] = -math.inf, math.inf
     got = check.call(soft_cross_entropy, logits, labels)
     check.close(got, expected.float())
+    got = check.call(probes.gradient, soft_cross_entropy, logits, labels)
+    check.true(not got["gradient"].isnan().any(), "nan in the gradient with respect to the logits")
 
 
 def same_gradient(rows, classes, std):
@@ -579,6 +589,11 @@ with check.property("agrees with autograd for labels that sum to one"):
 with check.property("agrees with autograd for labels that do not sum to one"):
     logits, labels = check.draw.normal(5, 6), check.draw.uniform(5, 6, low=0.2, high=2.0)
     labels[check.draw.integer(0, 5)] = 0.0
+    got = check.call(cross_entropy_gradient, logits, labels)
+    check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
+with check.property("a class with the label 0 has a gradient, too"):
+    logits, labels = check.draw.normal(4, 5), check.draw.uniform(4, 5, low=0.1, high=2.0)
+    labels[:3, 1:3], labels[3] = 0.0, torch.eye(5)[check.draw.integer(0, 5)]
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
 with check.property("is right for logits of a thousand and of -inf, in either dtype"):
@@ -709,7 +724,7 @@ The roots of $x^2 - bx + 1 = 0$ have the product 1, so the small root is 1 divid
 
 $$x_{\text{small}} = \frac{b - \sqrt{b^2 - 4}}{2} = \frac{2}{b + \sqrt{b^2 - 4}}$$
 
-The first form subtracts two nearly equal numbers, the second adds them (Higham 2002, section 1.8).
+The first form subtracts two nearly equal numbers; the second adds them (Higham 2002, section 1.8).
 """
 
 # %%
@@ -770,9 +785,9 @@ show(
     number="8.5",
     caption="The error of the one-pass form grows with the square of the mean. On the dotted line, the computed variance is 0; above it, far too large or negative. The error of the other form rises late, when the rounding error of the mean becomes noticeable.",
     alt="Relative error of the variance against the mean of the numbers, both axes logarithmic. "
-    "E of x squared minus the square of E of x grows with the square of the mean and has no "
-    "right digit from a mean of a few thousand on; at a million it is off by more than ten thousand "
-    "times. The mean of squared distances stays at a millionth or less up to a mean of ten thousand and "
+    "The error of E of x squared minus the square of E of x grows with the square of the mean; no "
+    "digit is correct from a mean of a few thousand on, and at a million the error is above ten "
+    "thousand. The error of the mean of squared distances stays at a millionth or less up to a mean of ten thousand and "
     "rises to about a hundredth at a million.",
 )
 
@@ -805,8 +820,8 @@ A data set that does not fit into memory arrives in blocks, perhaps in several p
 
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
-- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and zeros.
-- **Out**: count, mean and m2 for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is within 5 percent even for a mean of a hundred thousand and a standard deviation of 1.
+- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and zeros. The arguments stay as they are.
+- **Out**: count, mean and m2 for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is within 5 percent after a thousand blocks, even for a mean of a hundred thousand and a standard deviation of 1.
 - **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
 With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge_moments(0, zeros, zeros, batch)` returns `(2, tensor([2.]), tensor([2.]))`.
@@ -882,6 +897,15 @@ with check.property("it goes on from moments of rows that this process has never
     check.close(mean, data.double().mean(dim=0).float(), rtol=1e-5, what="mean")
     expected = data.double().var(dim=0, correction=0)
     check.close(m2 / count, expected.float(), rtol=1e-2, what="m2 / count")
+with check.property("the same call gives the same again: the arguments stay", weight=0.5):
+    data = check.draw.normal(12, 3, mean=3.0)
+    variance, mean = torch.var_mean(data[:5], dim=0, correction=0)
+    both = check.call(probes.called_twice, merge_moments, 5, mean, 5 * variance, data[5:])
+    for got, what in zip(both, ("", " of the second call"), strict=True):
+        check.true(type(got) is tuple and len(got) == 3, "expected a tuple of three")
+        check.close(got[1], data.double().mean(dim=0).float(), atol=1e-5, what="mean" + what)
+        expected = 12 * data.double().var(dim=0, correction=0)
+        check.close(got[2], expected.float(), rtol=1e-4, what="m2" + what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a mean of minus a hundred thousand leaves it its first digits"):
@@ -1126,9 +1150,9 @@ Write a softmax along the last dimension over the entries where the mask is True
 
 `masked_softmax(torch.tensor([[2.0, 2.0, 9.0]]), torch.tensor([[True, True, False]]))` returns `tensor([[0.5, 0.5, 0.0]])`.
 
-<!-- hint: What does softmax see in a row that is masked throughout? Which input would leave it, and its derivative, without nan? -->
+<!-- hint: What does softmax see in a row that is masked throughout? Which input would leave it, and its derivative, free of nan? -->
 <!-- hint: Two masks, as in the double where: one before the softmax, so that it sees only finite numbers in such a row, and one after it, that writes the zeros. -->
-<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also takes the nan of a row without any True. -->
+<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also removes the nan of a row without any True. -->
 """
 
 
@@ -1349,6 +1373,7 @@ def total_of(logits):
 with check.property("three blocks give the maximum and the sum of the whole row"):
     logits = check.draw.normal(4, 12)
     logits[:, 6] += 6.0  # the maximum comes in the second block
+    logits[:, 1], logits[:, 7] = logits[:, 0], logits[:, 6]  # equal logits count twice
     maximum, total = after_blocks_of(logits, [5, 3, 4])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-4, what="total")
@@ -1481,7 +1506,7 @@ for name in ("e4m3, largest weight 1", "e4m3, largest weight 256"):
 """
 ## Finding the first nan
 
-The loss is nan; you need to know where the first nan arose. **In the forward pass**, hooks on all modules look at the outputs, and the first output that is not finite is noted:
+The loss is nan; you need to know where the first nan arose. **In the forward pass**, hooks, one on each module, find the first output that is not finite:
 """
 
 
@@ -1685,11 +1710,12 @@ def slopes(a, b):
 
 with check.property("is the Euclidean distance over the last dimension"):
     a, b = check.draw.normal(4, 2, 3), check.draw.normal(4, 2, 3)
+    b[1:3, 0, 2] = a[1:3, 0, 2]  # equal in one feature only
     got = check.call(distances, a, b)
     check.close(got, distances_in_float64(a, b).float())
 with check.property("value and gradients are right for all pairs, in either dtype", weight=3):
     a, b = check.draw.normal(12, 3), check.draw.normal(12, 3)
-    b[2:10] = a[2:10]
+    b[2:10], b[10, :2] = a[2:10], a[10, :2]
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
     check.close(got["gradient"], slopes(a, b).float(), what="the gradient with respect to a")
@@ -1703,9 +1729,10 @@ with check.property("value and gradients are right for all pairs, in either dtyp
     check.close(
         got["gradient"], expected, rtol=1e-8, what="the gradient with respect to a, in float64"
     )
-with check.property("a distance of a millionth comes out as a millionth"):
+with check.property("distances of a millionth and far below keep their digits"):
     a, b = check.draw.normal(6, 4, std=1e-6), check.draw.normal(6, 4, std=1e-6)
-    b[2] = a[2] + 1e-8
+    b[2], b[3:5] = a[2] + 1e-8, a[3:5]
+    b[3, 1] += 1e-10
     got = check.call(distances, a, b)
     check.close(got, distances_in_float64(a, b).float(), atol=0.0)
 # Hidden tests run here when your work is graded.
@@ -1772,7 +1799,7 @@ r"""
 
 1. A formula has many programs, and only some of them stay in range and keep their digits.
 2. Subtract the row's own maximum before softmax and log-sum-exp. Compute cross entropy from logits, never from probabilities.
-3. Subtracting nearly equal numbers exposes earlier rounding: use `log1p`, `expm1` and distances from the mean.
+3. Subtracting nearly equal numbers exposes earlier rounding errors: use `log1p`, `expm1` and distances from the mean.
 4. A masked value is still differentiated, and 0 × inf is nan: mask what goes in, not only what comes out.
 5. A small number, a clamp or a replaced nan hides the symptom and leaves wrong values or zero gradients.
 
