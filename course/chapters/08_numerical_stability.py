@@ -134,7 +134,7 @@ for y in (1e-5, 1e-50, 1e5, 1e39):
 
 # %% [markdown]
 """
-Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs**, and this chapter is about choosing the program.
+Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs.**
 
 Every format has a largest number and a smallest **normal** number. Below it, the **subnormal** numbers reach closer to zero with fewer digits (chapter 02). `torch.finfo` knows the limits, and `torch.nextafter` steps from one number to the next.
 """
@@ -828,7 +828,7 @@ With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge
 
 <!-- hint: What are the three numbers n, mean and M of the new block alone? Which of them is a two-pass computation, and why is that allowed here? -->
 <!-- hint: The block is in memory, so its mean and sum of squared distances can be computed the stable way. Then merge group A (the past) with group B (the block). -->
-<!-- hint: Let delta be the block's mean minus the old one. The new mean adds delta times the block's share of all rows; the new m2 is the sum of the two m2 and of delta squared times count times rows over the total. With a count of 0 the last term is 0 by itself. -->
+<!-- hint: Let delta be the block's mean minus the old one. The new mean adds delta times the block's share of all rows; the new m2 is the sum of the two m2 and of delta squared times count times rows over the total. -->
 """
 
 
@@ -1126,7 +1126,7 @@ print("gradient of the scores, nan replaced by 0:", rounded(gradient_after_repai
 r"""
 With $-\infty$, the row's maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan. Here, replacing the nan afterwards repairs the value but not the gradient: the derivative of softmax contains softmax's result, 0 × nan is nan, and an addition passes on what it receives.
 
-Zero weights for a fully masked row are a useful convention: the query takes nothing and passes on no gradient. PyTorch's `scaled_dot_product_attention` used to return nan ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns.
+Zero weights for a fully masked row are a useful convention. PyTorch's `scaled_dot_product_attention` used to return nan ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns.
 """
 
 # %%
@@ -1552,7 +1552,7 @@ print("the loss alone says:", model(too_large).mean().item())
 
 # %% [markdown]
 r"""
-**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation (the trace is left out here). It is slow: use it only to debug. Our example is $\arccos(\cos x)$, which maps every angle to the range from 0 to $\pi$.
+**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation. It is slow: use it only to debug. Our example is $\arccos(\cos x)$, which maps every angle to the range from 0 to $\pi$.
 """
 
 
@@ -1788,7 +1788,7 @@ r"""
 | running variance | [`torch.var_mean`](https://docs.pytorch.org/docs/stable/generated/torch.var_mean.html) of a whole tensor; [`StandardScaler.partial_fit`](https://scikit-learn.org/stable/modules/generated/sklearn.preprocessing.StandardScaler.html) merges blocks |
 | masked rows | [`scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) (`attn_mask=`), [`jax.nn.softmax`](https://docs.jax.dev/en/latest/_autosummary/jax.nn.softmax.html) (`where=`) |
 | online softmax | FlashAttention, one of the kernels behind `scaled_dot_product_attention` |
-| any mask or bias, in tiles | [FlexAttention](https://docs.pytorch.org/docs/stable/nn.attention.flex_attention.html): a function that changes a score (`score_mod=`) and a map of the tiles that are not fully masked (`block_mask=`); `torch.compile` makes one kernel of them |
+| any mask or bias, in tiles | [FlexAttention](https://docs.pytorch.org/docs/stable/nn.attention.flex_attention.html): `score_mod=` changes a score, `block_mask=` lists the tiles that are not fully masked |
 | double where | the [JAX FAQ](https://docs.jax.dev/en/latest/faq.html) |
 | finding nan | [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection), JAX's `jax_debug_nans` |
 """
