@@ -7,7 +7,7 @@ into probabilities, and the loss is the negative logarithm of the probability of
 
 $$p_k = \frac{e^{z_k}}{\sum_j e^{z_j}} \qquad\qquad \text{loss} = -\log p_{\text{right}}$$
 
-The function `loss_by_the_book` is this formula. Training with it does not survive the fourth step.
+The function `loss_by_the_book` is this formula. Training with it fails in the fourth step.
 
 **中文**: 本章讲数值稳定性：上溢与下溢、灾难性抵消、log-sum-exp 与融合损失、掩码 softmax、梯度中的 nan 及其定位。
 """
@@ -71,7 +71,7 @@ predict(
     "08/fourth-step",
     "The losses of the first three steps are ordinary numbers. What is the loss of the fourth?",
     f"{losses_by_the_book[3]:g}",
-    "In one image, the probability of the right digit is so small that float32 stores it as 0, and −log 0 is inf. The backward pass multiplies inf by 0, so the gradient is nan, and so are all weights after the step.",
+    "For one image, the probability of the right digit is so small that float32 stores it as 0, and −log 0 is inf. The backward pass multiplies inf by 0, so the gradient is nan, and so are all weights after the step.",
     choices=("a number near 10", "a number above 1,000", "inf", "nan"),
 )
 
@@ -103,14 +103,14 @@ for name, losses, weights in (
 
 # %% [markdown]
 """
-A step of 0.1 is too large for these data, so the loss rises in both runs. One recovers. The other cannot, because nearly everything that is computed from a nan is nan; an accuracy of 0.10 is guessing.
+A step of 0.1 is too large for these data, so the loss rises in both runs. One recovers. The other cannot, because nearly everything that is computed from a nan is nan; an accuracy of 0.10 is that of guessing.
 
 > **After this chapter, you will be able to**
 >
 > - predict where `exp`, `log` and a subtraction leave the range or the precision of a format;
 > - compute softmax, cross entropy and their gradients for logits of any size;
 > - compute a variance in one pass without losing its digits;
-> - keep nan out of the gradients of `where`, `sqrt` and fully masked rows;
+> - keep nan out of the gradients of `where`, of distances and of fully masked rows;
 > - find the first nan of a training run, in the forward or in the backward pass.
 >
 > **Time**: 80 minutes to read and run, 155 for the eight exercises.
@@ -122,7 +122,7 @@ A step of 0.1 is too large for these data, so the loss rises in both runs. One r
 r"""
 ## The range of a float
 
-For every number $y \ne 0$, $x \cdot y / y = x$. For floats, this depends on $y$:
+For every number $y \ne 0$, $x \cdot y / y = x$. With floats, the result depends on $y$:
 """
 
 # %%
@@ -134,7 +134,7 @@ for y in (1e-5, 1e-50, 1e5, 1e39):
 
 # %% [markdown]
 """
-Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs**, and this chapter is about choosing the program.
+Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs.**
 
 Every format has a largest number and a smallest **normal** number. Below it, the **subnormal** numbers reach closer to zero with fewer digits (chapter 02). `torch.finfo` knows the limits, and `torch.nextafter` steps from one number to the next.
 """
@@ -152,7 +152,7 @@ print(f"after 0, float32 has {torch.nextafter(zero, one).item():.4g}")
 
 # %% [markdown]
 r"""
-A result that rounds above the largest number **overflows** to inf. A result too close to zero **underflows**: it becomes subnormal or, up to half the smallest subnormal, 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either.
+A result that rounds above the largest number **overflows** to inf. A result too close to zero **underflows**: it becomes subnormal or, if it is at most half the smallest subnormal, 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either.
 """
 
 # %% folded="Where exp leaves the range of each format"
@@ -164,7 +164,7 @@ for dtype in formats:
 # %% folded="Predict: exp in float16"
 predict(
     "08/window",
-    "The largest float16 is 65,504. Up to which x is exp(x) finite in float16?",
+    "The largest float16 is 65,504. What is the largest x for which exp(x) is finite in float16?",
     windows[torch.float16][1],
     "It is the logarithm of 65,504. A logit of 12 is enough to overflow.",
     between=(0, 100),
@@ -210,7 +210,7 @@ print(f"and exp(-{gap:.0f}) is {torch.tensor(-gap).exp().item()}")
 
 # %% [markdown]
 r"""
-Nothing overflowed: 42 is well below 88.7. But in one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$. One such image makes the mean inf. So large logits overflow and small probabilities underflow, and each failure needs its own cure.
+Nothing overflowed: 42 is well below 88.7. But for one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$. So large logits overflow and small probabilities underflow, and each failure needs its own cure.
 """
 
 # %% [markdown]
@@ -238,13 +238,13 @@ Multiply numerator and denominator by $e^{-c}$:
 
 $$\frac{e^{z_k}}{\sum_j e^{z_j}} = \frac{e^{z_k - c}}{\sum_j e^{z_j - c}} \quad\text{for every number } c$$
 
-Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. In float32, terms that underflow are smaller than $10^{-45}$ and do not change such a sum. The same shift computes the logarithm of the sum, **log-sum-exp**:
+Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. In float32, terms that underflow are smaller than $1.2 \cdot 10^{-38}$ and do not change such a sum. The same shift computes the logarithm of the sum, **log-sum-exp**:
 
 $$\log \sum_j e^{z_j} = c + \log \sum_j e^{z_j - c}$$
 
 Both shifted forms are accurate (Blanchard, Higham and Higham 2021).
 
-Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the strip on its left it is subnormal. How many logits have to leave the window on the right before softmax fails, and how many on the left? When does only its logarithm fail?
+Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the strip at its left edge, it is subnormal. How many logits have to leave the window on the right before softmax fails, and how many on the left? When does only its logarithm fail?
 """
 
 # %%
@@ -252,7 +252,12 @@ explore_logits([92, 91, 89])
 
 # %% [markdown]
 """
-One overflow is enough, while underflow spoils softmax only if it takes all three. The logarithm is −inf as soon as one probability is 0. In a batch, each row has its own maximum and its own sum; a softmax over the whole batch is something else:
+<details><summary>How many logits it takes</summary>
+
+On the right, one overflow is enough; even without one, the sum can overflow. On the left, softmax fails only if all three exponentials are 0. Its logarithm is −inf as soon as one probability is 0.
+</details>
+
+In a batch, each row has its own maximum and its own sum; a softmax over the whole batch is a different function:
 """
 
 # %%
@@ -276,7 +281,7 @@ Attention layers compute a softmax along one dimension of a larger tensor. Write
 `softmax(torch.tensor([[1000.0, 1000.0], [0.0, -math.inf]]), dim=1)` returns `tensor([[0.5, 0.5], [1.0, 0.0]])`.
 
 <!-- hint: Which two numbers does the formula take from the whole of a row? Along which dimension must each be computed? -->
-<!-- hint: Both of them, the maximum and the sum, have one entry per row. To subtract and divide, they must broadcast against the logits: the reduced dimension has to stay there, with size 1. -->
+<!-- hint: Maximum and sum have one entry per row. To broadcast against the logits, they must keep the reduced dimension, with size 1. -->
 <!-- hint: `logits.amax(dim=..., keepdim=...)` is the shift. Subtract, take exp, then divide by the sum over the same dim with the same keepdim. -->
 """
 
@@ -301,12 +306,18 @@ with check.property("works along every dim, counted from the front or from the b
     for dim in (0, 1, 2, -1, -2):
         got = check.call(softmax, logits, dim=dim)
         check.close(got, torch.softmax(logits.double(), dim=dim).float(), what=f"dim={dim}")
-with check.property("logits around a thousand and minus a thousand give no nan", weight=3):
+    got = check.call(softmax, logits[0, 1], dim=0)
+    check.close(got, torch.softmax(logits[0, 1].double(), dim=0).float(), what="of a vector")
+with check.property("logits of thousands, above and below 0, give no nan", weight=3):
     logits = check.draw.normal(4, 7, std=3.0)
     logits = logits + torch.tensor([1000.0, -1000.0, 0.0, 300.0])[:, None]
     logits[2, 4] = 1000.0
     got = check.call(softmax, logits, dim=1)
     check.close(got, torch.softmax(logits.double(), dim=1).float(), rtol=3e-4)
+    logits = check.draw.normal(3, 5, std=3.0, dtype=torch.float64)
+    logits = logits + torch.tensor([20_000.0, -20_000.0, -5_000.0])[:, None]
+    got = check.call(softmax, logits, dim=1)
+    check.close(got, torch.softmax(logits, dim=1), rtol=1e-8, what="in float64")
 with check.property("is written without torch's own softmax"):
     logits = check.draw.normal(4, 5)
     got = check.call(softmax, logits, dim=1)
@@ -332,11 +343,13 @@ def same_gradient(logits, dim):
 
 
 with check.property("autograd goes through it, and float64 stays float64", weight=0.5):
-    same_gradient(check.draw.normal(3, 6, std=2.0, dtype=torch.float64) + 800, 1)
+    logits = check.draw.normal(3, 6, std=2.0, dtype=torch.float64) + 800
+    logits[1, 2] = -math.inf
+    same_gradient(logits, 1)
 with check.property("leaves the logits as they are"):
     logits = check.draw.normal(check.draw.integer(2, 7), 7)
-    seen = check.call(probes.after_call, softmax, logits, 0)
-    check.close(seen["output"], torch.softmax(logits.double(), dim=0).float())
+    seen = check.call(probes.after_call, softmax, logits, 1)
+    check.close(seen["output"], torch.softmax(logits.double(), dim=1).float())
     check.equal(seen["arguments"][0], logits, what="the logits after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -353,7 +366,7 @@ check.score()
 """
 ## Cross entropy: do not take the logarithm of a probability
 
-A stable softmax is half of the cure. The loss takes its logarithm:
+A stable softmax is half the cure. The loss takes its logarithm:
 """
 
 # %%
@@ -383,7 +396,7 @@ Softmax has lost what the logarithm needs: the second probability, $e^{-1000}$, 
 
 $$\log p_k = \log \frac{e^{z_k}}{\sum_j e^{z_j}} = z_k - \log \sum_j e^{z_j} = (z_k - c) - \log \sum_j e^{z_j - c}$$
 
-In the last form the logarithm is small, and so is its rounding. It is `torch.log_softmax`. A loss that computes softmax and logarithm as one simplified operation is called **fused**: `cross_entropy` is `log_softmax`, then minus the label-weighted sum (or minus one entry if the label is a class), averaged over rows.
+In the last form the logarithm is small, and so is its rounding error. `torch.log_softmax` computes this form. A loss that computes softmax and logarithm as one simplified operation is called **fused**: `cross_entropy` is `log_softmax`, then minus the label-weighted sum (or minus one entry if the label is a class), averaged over rows.
 """
 
 # %% folded="Drawing: two programs for one loss"
@@ -421,7 +434,7 @@ Information theory defines $0 \log 0$ as 0, the limit of $p \log p$. IEEE arithm
 r"""
 ### Cross entropy with soft labels
 
-Distillation trains on probabilities rather than classes, and padded rows have no label at all. Write the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is its softmax.
+Some models train on another model's probabilities rather than on classes, and padded rows have no label at all. Write the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is the softmax of its logits.
 
 `soft_cross_entropy(logits, labels) -> Tensor`
 
@@ -433,7 +446,7 @@ Distillation trains on probabilities rather than classes, and padded rows have n
 
 <!-- hint: Which step of the computation makes inf out of a gap of a thousand between two logits? And which other step makes nan out of a label that is exactly 0? -->
 <!-- hint: `log_softmax` settles the first. For the second, decide by the label which terms count at all, before or after the product, but before the sum. -->
-<!-- hint: Where the label is 0, put 0 in the place of the logarithm with `torch.where` or `masked_fill`, then multiply, sum over the last dimension and turn the sign. -->
+<!-- hint: Where the label is 0, put 0 in the place of the logarithm with `torch.where` or `masked_fill`, then multiply, sum over the last dimension and flip the sign. -->
 """
 
 
@@ -488,6 +501,8 @@ with check.property("a label above 0 on a logit of -inf costs inf, in its own ro
     logits[row, 2], expected[row] = -math.inf, math.inf
     got = check.call(soft_cross_entropy, logits, labels)
     check.close(got, expected.float())
+    got = check.call(probes.gradient, soft_cross_entropy, logits, labels)
+    check.true(not got["gradient"].isnan().any(), "nan in the gradient with respect to the logits")
 
 
 def same_gradient(rows, classes, std):
@@ -531,7 +546,7 @@ With $p = (1, 0)$ and $y = (0.5, 0.5)$ this is $(0.5, -0.5)$, as autograd found.
 """
 ### The gradient of cross entropy, by hand
 
-The formula above holds for labels that sum to 1. Derive the one for all labels, with a pen.
+The formula above holds for labels that sum to 1. Derive the one for arbitrary labels, with pen and paper.
 
 `cross_entropy_gradient(logits, labels) -> Tensor`
 
@@ -542,7 +557,7 @@ The formula above holds for labels that sum to 1. Derive the one for all labels,
 `cross_entropy_gradient(torch.tensor([[1000.0, 0.0]]), torch.tensor([[0.5, 0.5]]))` returns `tensor([[0.5, -0.5]])`.
 
 <!-- hint: Write the loss as two sums: one with the labels times the logits, one with the labels times the log-sum-exp. In which of them did "the labels sum to one" come in? -->
-<!-- hint: The log-sum-exp does not depend on k, so it comes out of the sum over k and takes the row's total of labels with it as a factor. Its derivative with respect to a logit is that logit's probability. -->
+<!-- hint: The log-sum-exp does not depend on k, so it leaves the sum over k with the row's total of labels as a factor. Its derivative with respect to a logit is that logit's probability. -->
 <!-- hint: Per row: the probabilities, times the sum of the row's labels (`keepdim=True`), minus the labels. -->
 """
 
@@ -574,6 +589,11 @@ with check.property("agrees with autograd for labels that sum to one"):
 with check.property("agrees with autograd for labels that do not sum to one"):
     logits, labels = check.draw.normal(5, 6), check.draw.uniform(5, 6, low=0.2, high=2.0)
     labels[check.draw.integer(0, 5)] = 0.0
+    got = check.call(cross_entropy_gradient, logits, labels)
+    check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
+with check.property("a class with the label 0 has a gradient, too"):
+    logits, labels = check.draw.normal(4, 5), check.draw.uniform(4, 5, low=0.1, high=2.0)
+    labels[:3, 1:3], labels[3] = 0.0, torch.eye(5)[check.draw.integer(0, 5)]
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
 with check.property("is right for logits of a thousand and of -inf, in either dtype"):
@@ -667,8 +687,8 @@ show(
     figure,
     number="8.4",
     caption="From a logit of about 17 on, the clamped loss is 100 whatever the logit, and its gradient is 0.",
-    alt="Two plots against the logit, for the label 0. Left, the loss with logits is a straight line of slope one; the clamped loss "
-    "follows it up to about 17, then jumps to 100 and stays flat. Right, the gradient with logits stays at 1; that of the clamped loss falls to 0.",
+    alt="Two plots against the logit, for the label 0. Left, the loss with logits soon becomes a straight line of slope one; the clamped loss "
+    "follows it up to about 17, then jumps to 100 and stays flat. Right, the gradient with logits rises from 0.5 to 1 and stays there; that of the clamped loss falls to 0.",
 )
 
 # %%
@@ -678,14 +698,14 @@ for name, values in clamped.items():
 
 # %% [markdown]
 r"""
-The model is certain and wrong, and it learns nothing from its error. Clamping repaired the printed number; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
+The model is certain and wrong, and it learns nothing from its error. Clamping only made the printed number finite; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
 """
 
 # %% [markdown]
 """
 ## Cancellation: small differences of large numbers
 
-Overflow is loud. Cancellation is silent. Add a small number to 1, then subtract 1:
+Cancellation gives neither inf nor nan. Add a small number to 1, then subtract 1:
 """
 
 # %%
@@ -697,14 +717,14 @@ for value in (1e-3, 1e-5, 1e-7, 1e-9):
 
 # %% [markdown]
 r"""
-The sum 1 + x is rounded to a multiple of $2^{-23} \approx 1.2 \cdot 10^{-7}$, so a small $x$ keeps few digits or none. The subtraction that follows is exact. It only *shows* the damage: the leading digits cancel, and the rounding remains. This is
-**catastrophic cancellation** (Goldberg 1991). `log1p(x)` and `expm1(x)` compute $\log(1 + x)$ and $e^x - 1$ without the sum, and keep all digits.
+The sum 1 + x is rounded to a multiple of $2^{-23} \approx 1.2 \cdot 10^{-7}$, so a small $x$ keeps few digits or none. The subtraction that follows is exact. It only *shows* the damage: the leading digits cancel, and the rounding error remains. This is
+**catastrophic cancellation** (Goldberg 1991). `log1p(x)` and `expm1(x)` compute $\log(1 + x)$ and $e^x - 1$ without rounding a number near 1, and keep their digits.
 
 The roots of $x^2 - bx + 1 = 0$ have the product 1, so the small root is 1 divided by the large one:
 
 $$x_{\text{small}} = \frac{b - \sqrt{b^2 - 4}}{2} = \frac{2}{b + \sqrt{b^2 - 4}}$$
 
-The first form subtracts two nearly equal numbers, the second adds them (Higham 2002, section 1.8).
+The first form subtracts two nearly equal numbers; the second adds them (Higham 2002, section 1.8).
 """
 
 # %%
@@ -716,7 +736,7 @@ for value in (10.0, 1_000.0, 10_000.0):
 
 # %% [markdown]
 r"""
-At $b = 10000$ the first form returns 0. One rounding is to blame: $b^2 - 4 = 99999996$ lies between two float32 numbers that are 8 apart, and becomes $10^8$.
+At $b = 10000$ the first form returns 0: the root, 9999.9998, is rounded to 10000, because float32 numbers are 0.001 apart there.
 
 The variance is the mean squared distance from the mean. It equals $E[x^2] - E[x]^2$, which is tempting, because it takes only one pass over the data.
 """
@@ -731,7 +751,7 @@ predict(
     "08/one-pass",
     "The variance of 10000, 10001 and 10002 is 2/3. What does `(x * x).mean() - x.mean() ** 2` give in float32?",
     f"{one_pass:g}",
-    "Near 10⁸, float32 numbers are 8 apart. Both means are rounded to the same multiple of 8.",
+    "Near 10⁸, float32 numbers are 8 apart. Both terms are rounded to the same multiple of 8.",
     choices=("0.667", "0.5", "0", "a negative number"),
 )
 
@@ -763,11 +783,11 @@ axes.legend(loc="upper left")
 show(
     figure,
     number="8.5",
-    caption="The error of the one-pass form grows with the square of the mean. On the dotted line, the computed variance is 0; above it, far too large or negative. The error of the other form rises late, when the mean itself is rounded.",
+    caption="The error of the one-pass form grows with the square of the mean. On the dotted line, the computed variance is 0; above it, far too large or negative. The error of the other form rises late, when the rounding error of the mean becomes noticeable.",
     alt="Relative error of the variance against the mean of the numbers, both axes logarithmic. "
-    "E of x squared minus the square of E of x grows with the square of the mean and has no "
-    "right digit from a mean of a few thousand on; at a million it is off by more than ten thousand "
-    "times. The mean of squared distances stays at a millionth or less up to a mean of ten thousand and "
+    "The error of E of x squared minus the square of E of x grows with the square of the mean; no "
+    "digit is correct from a mean of a few thousand on, and at a million the error is above ten "
+    "thousand. The error of the mean of squared distances stays at a millionth or less up to a mean of ten thousand and "
     "rises to about a hundredth at a million.",
 )
 
@@ -800,15 +820,15 @@ A data set that does not fit into memory arrives in blocks, perhaps in several p
 
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
-- **In** `count`: the rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and zeros.
-- **Out**: count, mean and m2 for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is right to 5 percent even for a mean of a hundred thousand and a standard deviation of 1.
+- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and zeros. The arguments stay as they are.
+- **Out**: count, mean and m2 for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is within 5 percent after a thousand blocks, even for a mean of a hundred thousand and a standard deviation of 1.
 - **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
 With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge_moments(0, zeros, zeros, batch)` returns `(2, tensor([2.]), tensor([2.]))`.
 
 <!-- hint: What are the three numbers n, mean and M of the new block alone? Which of them is a two-pass computation, and why is that allowed here? -->
-<!-- hint: The block is in memory, so its own mean and its own sum of squared distances can be computed the stable way. What is left is to merge group A (the past) with group B (the block). -->
-<!-- hint: Let delta be the block's mean minus the old one. The new mean adds delta times the block's share of all rows; the new m2 is the sum of both m2 and delta squared times count times rows over the total. With a count of 0 the last term is 0 by itself. -->
+<!-- hint: The block is in memory, so its mean and sum of squared distances can be computed the stable way. Then merge group A (the past) with group B (the block). -->
+<!-- hint: Let delta be the block's mean minus the old one. The new mean adds delta times the block's share of all rows; the new m2 is the sum of the two m2 and of delta squared times count times rows over the total. -->
 """
 
 
@@ -840,7 +860,7 @@ def after_all_blocks(data, sizes, known=0):
         state = (known, mean.to(dtype), (known * variance).to(dtype))
     for block in data[known:].split(sizes):
         state = check.call(merge_moments, *state, block)
-        check.true(type(state) is tuple and len(state) == 3, "not a tuple of three came back")
+        check.true(type(state) is tuple and len(state) == 3, "expected a tuple of three")
     return state
 
 
@@ -877,6 +897,15 @@ with check.property("it goes on from moments of rows that this process has never
     check.close(mean, data.double().mean(dim=0).float(), rtol=1e-5, what="mean")
     expected = data.double().var(dim=0, correction=0)
     check.close(m2 / count, expected.float(), rtol=1e-2, what="m2 / count")
+with check.property("the same call gives the same again: the arguments stay", weight=0.5):
+    data = check.draw.normal(12, 3, mean=3.0)
+    variance, mean = torch.var_mean(data[:5], dim=0, correction=0)
+    both = check.call(probes.called_twice, merge_moments, 5, mean, 5 * variance, data[5:])
+    for got, what in zip(both, ("", " of the second call"), strict=True):
+        check.true(type(got) is tuple and len(got) == 3, "expected a tuple of three")
+        check.close(got[1], data.double().mean(dim=0).float(), atol=1e-5, what="mean" + what)
+        expected = 12 * data.double().var(dim=0, correction=0)
+        check.close(got[2], expected.float(), rtol=1e-4, what="m2" + what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a mean of minus a hundred thousand leaves it its first digits"):
@@ -921,7 +950,7 @@ def value_and_gradient(function, points):
 points = [0.0, -1.0, 4.0]
 found = {
     "log": value_and_gradient(lambda x: torch.where(x > 0, x.log(), 0.0), points),
-    "sqrt": value_and_gradient(lambda x: torch.where(x > 0, x.sqrt(), 0.0), points),
+    "1/x": value_and_gradient(lambda x: torch.where(x > 0, 1 / x, 0.0), points),
 }
 print("values at", points, {name: values for name, (values, _) in found.items()})
 
@@ -937,39 +966,40 @@ predict(
 # %%
 print("gradients at", points, {name: slopes for name, (_, slopes) in found.items()})
 
-# %% folded="Drawing: the backward pass of where"
-show_drawing(
-    "08/where",
-    number="8.7",
-    caption="Above: `where` sends the gradient 0 into the branch that it did not choose, and 0 × inf is nan. Below: a second `where` in front of the function replaces the input, so that no derivative is infinite.",
-    alt="Two graphs of a backward pass at x = 0. Above, where sends gradient 1 to the constant and gradient 0 to log; log multiplies 0 by 1/0 = inf, and nan arrives at x. "
-    "Below, a first where has put 1 in the place of x; log multiplies 0 by 1/1, and the first where sends 0 to x.",
-)
-
 # %% [markdown]
 r"""
-`where` computes both branches and chooses. Its backward pass sends the incoming gradient to the chosen branch and 0 to the other, and the chain rule multiplies this 0 by the derivative of the branch: $1/x$ for the logarithm, which is inf at 0, and $1/(2\sqrt{x})$ for the root, which is inf at 0
-and nan at −1. Autograd cannot tell "zero" from "not used"
+`where` computes both branches and chooses. Its backward pass sends the incoming gradient to the chosen branch and 0 to the other, and the chain rule multiplies this 0 by the derivative of the branch, here $1/x$ and $-1/x^2$, which are infinite at 0. Autograd cannot tell "zero" from "not used"
 ([pytorch issue 23395](https://github.com/pytorch/pytorch/issues/23395)).
 
-A second `where` must therefore stand *in front of* the function and replace the bad input by a harmless constant. Its backward pass selects and does not multiply: $x$ gets the gradient where $x$ was used, and 0 elsewhere. This is the **double where**, here for a reciprocal:
+A second `where` must therefore stand *in front of* the function and replace the bad input with a harmless constant. Its backward pass selects and does not multiply: $x$ gets the gradient where $x$ was used, and 0 elsewhere. This is the **double where**, here for $\log(1 + e^x)$. For large $x$, $e^x$ overflows, but the result is $x$ itself:
 """
 
 
 # %%
-def safe_reciprocal(x):
-    harmless = torch.where(x != 0, x, 1.0)
-    return torch.where(x != 0, 1 / harmless, 0.0)
+def softplus(x):
+    harmless = torch.where(x < 20, x, 0.0)
+    return torch.where(x < 20, harmless.exp().log1p(), x)
 
 
-print("one where:   ", value_and_gradient(lambda x: torch.where(x != 0, 1 / x, 0.0), points))
-print("double where:", value_and_gradient(safe_reciprocal, points))
+points = [-1.0, 10.0, 1000.0]
+one_where = value_and_gradient(lambda x: torch.where(x < 20, x.exp().log1p(), x), points)
+print("one where:   ", one_where)
+print("double where:", value_and_gradient(softplus, points))
+
+# %% folded="Drawing: the backward pass of where"
+show_drawing(
+    "08/where",
+    number="8.7",
+    caption="Above: `where` sends the gradient 0 into the branch that it did not choose, and 0 × inf is nan. Below: a second `where` in front of the functions replaces the input, so that no derivative is infinite.",
+    alt="Two graphs of a backward pass at x = 1000. Above, where sends gradient 1 directly to x and gradient 0 to log1p and on to exp; exp multiplies 0 by its derivative, inf, and nan arrives at x. "
+    "Below, a first where has put 0 in the place of x; exp multiplies 0 by 1, the first where sends 0 to x, and 1 still arrives directly.",
+)
 
 # %% [markdown] exercise="safe-log" points=3 minutes=10 difficulty=1
 r"""
 ### A logarithm without nan
 
-One logarithm of 0 can make every weight nan. Write a logarithm that leaves zeros out.
+One logarithm of 0 can make every weight nan. Write a logarithm that tolerates zeros.
 
 `safe_log(x) -> Tensor`
 
@@ -1039,7 +1069,7 @@ check.score()
 r"""
 ## Attention: the row that may look at nothing
 
-In attention, a softmax of scores gives each query its weights for the keys, and a mask says which keys it may see. Adding $-\infty$ to a score makes the weight $e^{-\infty} = 0$. In a batch with padding, a query may see no key at all. Compare two ways to exclude keys:
+In attention, a matrix of scores has a row for each *query* and a column for each *key*; the softmax of a row gives the weights with which the query averages the *values* that belong to the keys. A mask says which keys a query may see. Adding $-\infty$ to a score makes the weight $e^{-\infty} = 0$. In a batch with padding, a query may see no key at all. Compare two ways to exclude keys:
 """
 
 # %%
@@ -1094,9 +1124,9 @@ print("gradient of the scores, nan replaced by 0:", rounded(gradient_after_repai
 
 # %% [markdown]
 r"""
-With $-\infty$, the row's maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan. Replacing the nan afterwards repairs the value and not the gradient: the derivative of softmax contains its own result, 0 × nan is nan, and an addition passes on what it receives. Where would a double where stop the nan?
+With $-\infty$, the row's maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan. Here, replacing the nan afterwards repairs the value but not the gradient: the derivative of softmax contains softmax's result, 0 × nan is nan, and an addition passes on what it receives.
 
-Zero weights for a fully masked row are a useful convention: the query takes nothing and gives no gradient. PyTorch's `scaled_dot_product_attention` used to return nan ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns (True means that the key may be seen).
+Zero weights for a fully masked row are a useful convention. PyTorch's `scaled_dot_product_attention` used to return nan ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns.
 """
 
 # %%
@@ -1114,15 +1144,15 @@ Write a softmax along the last dimension over the entries where the mask is True
 
 `masked_softmax(logits, mask) -> Tensor`
 
-- **In** `logits`: a floating-point tensor of shape (..., keys), of any size. `mask`: booleans that broadcast to that shape. Where the mask is False, a logit may be any finite number, even the largest of its row; it must not matter.
+- **In** `logits`: floating-point numbers of any magnitude, shape (..., keys). `mask`: booleans that broadcast to that shape. Where the mask is False, a logit may be any finite number, even the largest of its row; it must not matter.
 - **Out**: a tensor of the logits' shape and dtype, exactly 0 where the mask is False. A fully masked row is all 0. The gradient with respect to the logits is never nan, and exactly 0 where the mask is False.
 - `torch.softmax` is **allowed**.
 
 `masked_softmax(torch.tensor([[2.0, 2.0, 9.0]]), torch.tensor([[True, True, False]]))` returns `tensor([[0.5, 0.5, 0.0]])`.
 
-<!-- hint: What does softmax see in a row that is masked throughout? Which input would leave it, and its derivative, without nan? -->
+<!-- hint: What does softmax see in a row that is masked throughout? Which input would leave it, and its derivative, free of nan? -->
 <!-- hint: Two masks, as in the double where: one before the softmax, so that it sees only finite numbers in such a row, and one after it, that writes the zeros. -->
-<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also takes the nan of a row without any True. Which of the two steps stops the nan in the backward pass? -->
+<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also removes the nan of a row without any True. -->
 """
 
 
@@ -1163,24 +1193,24 @@ with check.property("a fully masked row is all zeros", weight=2):
     mask[check.draw.integer(0, 5)] = False
     got = check.call(masked_softmax, logits, mask)
     check.close(got, by_the_book_in_float64(logits, mask).float())
-with check.property("what stands under the mask does not matter, however large"):
+with check.property("a masked logit does not matter, however large"):
     logits, mask = check.draw.normal(3, 7), mask_with_a_key_per_row(3, 7)
     mask[:, 2], mask[:, 3] = False, True
     expected = by_the_book_in_float64(logits, mask).float()
     logits[:, 2] = torch.tensor([500.0, torch.finfo(torch.float32).max, -1e30])
     got = check.call(masked_softmax, logits, mask)
     check.close(got, expected)
-with check.property("no nan in the gradient, and exactly 0 under the mask", weight=2):
+with check.property("no nan in the gradient, and exactly 0 where the mask is False", weight=2):
     logits, grad_output = check.draw.normal(6, 5), check.draw.normal(6, 5)
     mask = mask_with_a_key_per_row(6, 5)
-    logits[:, 3], mask[:, 3] = 5.0, False  # the largest logit of each row is under the mask
+    logits[:, 3], mask[:, 3] = 5.0, False  # the largest logit of each row is masked
     mask[check.draw.integer(0, 6)] = False
     got = check.call(probes.gradient, masked_softmax, logits, mask, grad_output=grad_output)
     weights = by_the_book_in_float64(logits, mask)
     slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True))
     check.close(got["gradient"], slope.float(), what="the gradient")
-    under_mask = got["gradient"][~mask]
-    check.equal(under_mask, torch.zeros_like(under_mask), what="the gradient under the mask")
+    masked_out = got["gradient"][~mask]
+    check.equal(masked_out, torch.zeros_like(masked_out), what="the gradient of masked logits")
 
 
 def softmax_of_kept(logits, mask):
@@ -1240,7 +1270,7 @@ check.score()
 r"""
 ## Softmax in blocks, and FlashAttention
 
-The shift needs the maximum of the whole row first. In attention over a long text, the scores arrive in blocks, because the whole matrix needs too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
+The shift needs the maximum of the whole row first. In attention over a long text, the scores arrive in blocks, because the whole matrix would need too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
 
 Keep the largest logit so far, $m$, and the sum of exponentials *relative to it*, $s = \sum_j e^{z_j - m}$. A new block may raise the maximum to $m'$. Move the old sum to the new maximum,
 
@@ -1274,7 +1304,7 @@ print(f"m + log(s) = {maxima[-1] + math.log(totals[-1]):.4f}, torch: {row.logsum
 
 # %% [markdown]
 """
-FlashAttention carries one more quantity by the same rule: $o$, the sum of the values, weighted with the exponentials. It computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1).
+FlashAttention carries one more quantity by the same rule: $o$, the sum of the values, weighted by the exponentials. It computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1).
 """
 
 # %% folded="Drawing: attention in tiles"
@@ -1282,7 +1312,7 @@ show_drawing(
     "08/tiles",
     number="8.10",
     caption="One block of queries meets the blocks of keys and values in turn. Only one tile of scores exists at a time. When m grows, s and o are multiplied by the same factor; at the end, o / s is the output.",
-    alt="The matrix of scores as a grid of 4 by 4 tiles, queries down and keys across. In the second row, two tiles are done and gone, the third is in fast memory, the fourth is still to come. "
+    alt="The matrix of scores as a grid of 4 by 4 tiles, queries down and keys across. In the second row, two tiles are finished and discarded, the third is in fast memory, the fourth is still to come. "
     "Below, the state of the row that goes from tile to tile: maximum m, sum s, and weighted values o.",
 )
 
@@ -1295,14 +1325,14 @@ Masks can make whole blocks $-\infty$. Write the step that adds one more block t
 `update_softmax(maximum, total, block) -> (maximum, total)`
 
 - **In** `maximum`, `total`: tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: shape (rows, width), width at least 1; logits of any size or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
-- **Out**: both for all logits so far, a tuple of two tensors of shape (rows,) and of the block's dtype, so that $e^{z - \text{maximum}} / \text{total}$ is the softmax in the end. As long as a row has seen nothing but `-inf`, its maximum is `-inf` and its total 0. Gradients need not flow through it.
+- **Out**: (maximum, total) for all logits so far, two tensors of shape (rows,) and of the block's dtype, so that $e^{z - \text{maximum}} / \text{total}$ is the softmax in the end. As long as a row has seen nothing but `-inf`, its maximum is `-inf` and its total 0. Gradients need not flow through it.
 - **Limits**: keep nothing between calls; another process may have seen the earlier blocks.
 
 `update_softmax(torch.tensor([0.0]), torch.tensor([2.0]), torch.tensor([[1000.0, 1000.0]]))` returns `(tensor([1000.]), tensor([2.]))`.
 
 <!-- hint: What happens to the old total when the block brings a larger maximum? And what is -inf minus -inf? -->
 <!-- hint: Rescale the old total by exp(old maximum - new maximum), then add the block's exponentials relative to the new maximum. Where the new maximum is still -inf, subtract a harmless number in its place. -->
-<!-- hint: `shift = torch.where(new_maximum == -inf, 0, new_maximum)`. Then exp(-inf - 0) is 0, in both terms, and everything else follows the two formulas above. -->
+<!-- hint: `shift = torch.where(new_maximum == -inf, 0, new_maximum)`. Then exp(-inf - 0) is 0 in both terms. -->
 """
 
 
@@ -1330,7 +1360,7 @@ def after_blocks_of(logits, widths, known=0):
         maximum, total = logits[:, :known].amax(dim=1), total_of(logits[:, :known])
     for block in logits[:, known:].split(widths, dim=1):
         state = check.call(update_softmax, maximum, total, block)
-        check.true(type(state) is tuple and len(state) == 2, "not a tuple of two came back")
+        check.true(type(state) is tuple and len(state) == 2, "expected a tuple of two")
         maximum, total = state
     return maximum, total
 
@@ -1343,6 +1373,7 @@ def total_of(logits):
 with check.property("three blocks give the maximum and the sum of the whole row"):
     logits = check.draw.normal(4, 12)
     logits[:, 6] += 6.0  # the maximum comes in the second block
+    logits[:, 1], logits[:, 7] = logits[:, 0], logits[:, 6]  # equal logits count twice
     maximum, total = after_blocks_of(logits, [5, 3, 4])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-4, what="total")
@@ -1403,7 +1434,7 @@ check.score()
 r"""
 ## The same formulas in 16 and 8 bits
 
-bfloat16 has the range of float32, so it overflows no earlier. But with 8 significant bits it loses terms much earlier:
+bfloat16 has almost the range of float32, so it overflows at nearly the same point. But with 8 significant bits it loses terms much earlier:
 """
 
 
@@ -1433,12 +1464,11 @@ for dtype, total in sums.items():
 
 # %% [markdown]
 r"""
-So keep maximum, total and log-sum-exp in float32 even if the logits are bfloat16: near 100, two bfloat16 numbers are 0.5 apart. On CUDA, autocast computes softmax, `log_softmax` and `cross_entropy` in float32 (chapter 03).
+So keep maximum, total and log-sum-exp in float32 even if the logits are bfloat16: near 100, neighboring bfloat16 numbers are 0.5 apart. On CUDA, autocast computes softmax, `log_softmax` and `cross_entropy` in float32 (chapter 03).
 
 ### Eight bits
 
-The float8 format e4m3 holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights and values in this format. A largest weight of 1 would waste the range above 1, so the kernel works in powers of 2 and shifts by the maximum *minus 8*: its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
-The freedom to choose $c$ is the cure for underflow here.
+The float8 format e4m3 (chapter 02) holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights and values in this format. If the largest weight were 1, the range above 1 would be wasted. The kernel, which works in powers of 2, therefore shifts by the maximum *minus 8*: its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
 """
 
 # %% folded="Figure 8.11: which weights 8 bits can hold"
@@ -1463,7 +1493,7 @@ axes.legend(loc="lower left", fontsize=9)
 show(
     figure,
     number="8.11",
-    caption="An error of 1 means that the weight has become 0. A shift to 256 moves that point from about −7 to about −12.5, without another bit.",
+    caption="An error of 1 means that the weight has become 0. A shift to 256 moves that point from about −7 to about −12.5, with the same number of bits.",
     alt="Relative error of a stored weight, logarithmic, against the score minus the largest score. In e4m3 with the largest weight 1, the error is a few percent near 0 and reaches 1 at about minus 7. "
     "With the largest weight 256 it reaches 1 at about minus 12.5. In bfloat16 it stays below half a percent.",
 )
@@ -1476,7 +1506,7 @@ for name in ("e4m3, largest weight 1", "e4m3, largest weight 256"):
 """
 ## Finding the first nan
 
-The loss is nan; you need to know where the first nan arose. **In the forward pass**, a hook on each module looks at its output and notes the first one that is not finite. Keep this tool:
+The loss is nan; you need to know where the first nan arose. **In the forward pass**, hooks, one on each module, find the first output that is not finite:
 """
 
 
@@ -1522,7 +1552,7 @@ print("the loss alone says:", model(too_large).mean().item())
 
 # %% [markdown]
 r"""
-**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation (the trace is left out here). It is slow: use it only to debug. Our example is $\sqrt{|x|}$, which compresses large features.
+**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation. It is slow: use it only to debug. Our example is $\arccos(\cos x)$, which maps every angle to the range from 0 to $\pi$.
 """
 
 
@@ -1538,31 +1568,31 @@ def anomaly_of(compute_loss):
 
 
 # %%
-features = torch.tensor([4.0, 0.0], requires_grad=True)
-message = anomaly_of(lambda: features.abs().sqrt().sum())
+angles = torch.tensor([math.pi / 2, 0.0], requires_grad=True)
+message = anomaly_of(lambda: angles.cos().acos().sum())
 
 # %% folded="Predict: the first nan"
 predict(
     "08/first-nan",
-    "The forward pass is `abs`, `sqrt`, `sum`, and one feature is 0. Which operation returns the first nan in the backward pass?",
-    next(name for name in ("AbsBackward0", "SqrtBackward0", "SumBackward0") if name in message),
-    "`sqrt` returns an inf, which is not nan. `abs` multiplies it by its own derivative at 0, which is 0.",
-    choices=("SumBackward0", "SqrtBackward0", "AbsBackward0"),
+    "The forward pass is `cos`, `acos`, `sum`, and one angle is 0. Which operation returns the first nan in the backward pass?",
+    next(name for name in ("CosBackward0", "AcosBackward0", "SumBackward0") if name in message),
+    "`acos` returns −inf, which is not nan. `cos` multiplies it by its own derivative at 0, which is 0.",
+    choices=("SumBackward0", "AcosBackward0", "CosBackward0"),
 )
 
 # %%
 print(message)
-sizes = features.abs()
-sizes.register_hook(lambda gradient: print("gradient that arrives at abs:", gradient.tolist()))
-sizes.sqrt().sum().backward()
-print("gradient of the features:    ", features.grad.tolist())
+cosines = angles.cos()
+cosines.register_hook(lambda gradient: print("gradient that arrives at cos:", gradient.tolist()))
+cosines.acos().sum().backward()
+print("gradient of the angles:      ", angles.grad.tolist())
 
 # %% folded="Drawing: first inf, then nan"
 show_drawing(
     "08/first-nan",
     number="8.12",
     caption="Anomaly mode names the operation that returns the first nan. The cause can be one step earlier: the operation that returned the first inf.",
-    alt="The backward pass of sum, sqrt and abs at a feature of 0, from right to left. Sum sends 1 to sqrt; sqrt multiplies by 1 over 0 and sends inf to abs; abs multiplies by 0 and returns nan. Anomaly mode stops at abs.",
+    alt="The backward pass of sum, acos and cos at an angle of 0, from right to left. Sum sends 1 to acos; acos multiplies by minus 1 over 0 and sends minus inf to cos; cos multiplies by 0 and returns nan. Anomaly mode stops at cos.",
 )
 
 # %% [markdown]
@@ -1571,7 +1601,7 @@ So look at the operation that anomaly mode names, and at those after it in the f
 
 ## Bug hunt: the loss is fine, the weights are gone
 
-A network maps images to points. Points of the same digit should lie close together, others at least 1 apart. Pairs are drawn at random; the distance is Euclidean, by the textbook formula.
+A network maps images to points. Points of the same digit should lie close together, those of different digits at least 1 apart. Pairs are drawn at random; the distance is Euclidean, by the textbook formula.
 """
 
 
@@ -1645,8 +1675,8 @@ Find out, in cells of your own, what broke the training above: which of the pair
 
 `distances(a, b) -> Tensor`
 
-- **In** `a`, `b`: float32 or float64 tensors of the same shape (..., features), finite.
-- **Out**: the Euclidean distances over the last dimension, shape (...), of the same dtype. They are exact to rounding, even if they are 1e-8. The gradients with respect to `a` and to `b` are those of the distance, and exactly 0 wherever the distance has no derivative.
+- **In** `a`, `b`: float32 or float64 tensors of the same shape (..., features), finite, with squares in the range of the dtype.
+- **Out**: the Euclidean distances over the last dimension, shape (...), of the same dtype. They are accurate to rounding error, even near 1e-10. The gradients with respect to `a` and to `b` are those of the distance, and exactly 0 wherever the distance has no derivative.
 - All of torch is **allowed**.
 
 `distances(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 4.0]]))` returns `tensor([5.])`, and `len(train_embedding(distances)[0])` returns `100`.
@@ -1680,11 +1710,12 @@ def slopes(a, b):
 
 with check.property("is the Euclidean distance over the last dimension"):
     a, b = check.draw.normal(4, 2, 3), check.draw.normal(4, 2, 3)
+    b[1:3, 0, 2] = a[1:3, 0, 2]  # equal in one feature only
     got = check.call(distances, a, b)
     check.close(got, distances_in_float64(a, b).float())
 with check.property("value and gradients are right for all pairs, in either dtype", weight=3):
     a, b = check.draw.normal(12, 3), check.draw.normal(12, 3)
-    b[2:10] = a[2:10]
+    b[2:10], b[10, :2] = a[2:10], a[10, :2]
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
     check.close(got["gradient"], slopes(a, b).float(), what="the gradient with respect to a")
@@ -1698,9 +1729,10 @@ with check.property("value and gradients are right for all pairs, in either dtyp
     check.close(
         got["gradient"], expected, rtol=1e-8, what="the gradient with respect to a, in float64"
     )
-with check.property("a distance of a millionth comes out as a millionth"):
+with check.property("distances of a millionth and far below keep their digits"):
     a, b = check.draw.normal(6, 4, std=1e-6), check.draw.normal(6, 4, std=1e-6)
-    b[2] = a[2] + 1e-8
+    b[2], b[3:5] = a[2] + 1e-8, a[3:5]
+    b[3, 1] += 1e-10
     got = check.call(distances, a, b)
     check.close(got, distances_in_float64(a, b).float(), atol=0.0)
 # Hidden tests run here when your work is graded.
@@ -1729,10 +1761,10 @@ r"""
 
 Now and then an image is drawn as its own partner. The distance of this pair is 0, which is right. The derivative of the root is inf there, that of the square is 0, and their product is nan.
 
-A length, plotted, is a cone; at its tip, 0, it has no derivative. It has **subgradients**, the slopes of the planes that touch the tip from below, and `vector_norm` returns one, 0
+The graph of the length is a cone; at its tip, the length has no derivative. It has **subgradients**, the slopes of the planes that touch the tip from below; `torch.linalg.vector_norm` uses one, 0, as its gradient
 ([PyTorch's rules](https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions)). A small number under the root avoids the nan, too, but becomes a parameter of the model: with 1e-12, a distance of 1e-6 grows by 41 %.
 
-Keras users met this bug in a siamese network in 2018 ([issue 9097](https://github.com/keras-team/keras/issues/9097)). `torch.cdist` had it in PyTorch 1.5 ([issue 37154](https://github.com/pytorch/pytorch/issues/37154)), and so did sentence-transformers in 2026
+`torch.cdist` had this bug in PyTorch 1.5 ([issue 37154](https://github.com/pytorch/pytorch/issues/37154)), and so did sentence-transformers in 2026
 ([pull request 4033](https://github.com/huggingface/sentence-transformers/pull/4033)).
 </details>
 """
@@ -1756,7 +1788,7 @@ r"""
 | running variance | [`torch.var_mean`](https://docs.pytorch.org/docs/stable/generated/torch.var_mean.html) of a whole tensor; [`StandardScaler.partial_fit`](https://scikit-learn.org/stable/modules/generated/sklearn.preprocessing.StandardScaler.html) merges blocks |
 | masked rows | [`scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) (`attn_mask=`), [`jax.nn.softmax`](https://docs.jax.dev/en/latest/_autosummary/jax.nn.softmax.html) (`where=`) |
 | online softmax | FlashAttention, one of the kernels behind `scaled_dot_product_attention` |
-| any mask or bias, in tiles | [FlexAttention](https://docs.pytorch.org/docs/stable/nn.attention.flex_attention.html): a function that changes a score (`score_mod=`) and a map of the tiles that are not fully masked (`block_mask=`); `torch.compile` makes one kernel of them |
+| any mask or bias, in tiles | [FlexAttention](https://docs.pytorch.org/docs/stable/nn.attention.flex_attention.html): `score_mod=` changes a score, `block_mask=` lists the tiles that are not fully masked |
 | double where | the [JAX FAQ](https://docs.jax.dev/en/latest/faq.html) |
 | finding nan | [`torch.autograd.detect_anomaly`](https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection), JAX's `jax_debug_nans` |
 """
@@ -1767,7 +1799,7 @@ r"""
 
 1. A formula has many programs, and only some of them stay in range and keep their digits.
 2. Subtract the row's own maximum before softmax and log-sum-exp. Compute cross entropy from logits, never from probabilities.
-3. Subtracting nearly equal numbers exposes earlier rounding: use `log1p`, `expm1` and distances from the mean.
+3. Subtracting nearly equal numbers exposes earlier rounding errors: use `log1p`, `expm1` and distances from the mean.
 4. A masked value is still differentiated, and 0 × inf is nan: mask what goes in, not only what comes out.
 5. A small number, a clamp or a replaced nan hides the symptom and leaves wrong values or zero gradients.
 
@@ -1813,14 +1845,14 @@ Anomaly mode, and then a hook that shows the inf before the nan.
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| numerical stability | 数值稳定性 | small roundings stay small on the way to the result |
+| numerical stability | 数值稳定性 | small rounding errors stay small on the way to the result |
 | overflow | 上溢 | a result beyond the largest number; it becomes inf |
 | underflow | 下溢 | a result too close to zero; it becomes subnormal or 0 |
 | subnormal number | 次正规数 | below the smallest normal number, with fewer digits |
 | logit | 未归一化得分 | the score of a class before softmax |
 | log-sum-exp | 对数-求和-指数 | the logarithm of a sum of exponentials |
 | fused loss | 融合损失函数 | a loss that is simplified before it is computed |
-| catastrophic cancellation | 灾难性抵消 | a subtraction of nearly equal numbers leaves only their rounding |
+| catastrophic cancellation | 灾难性抵消 | a subtraction of nearly equal numbers leaves only their rounding errors |
 | double where | 双重 where | masks the input as well as the result, so that gradients stay finite |
 | subgradient | 次梯度 | a slope that supports a convex function at a point without a derivative |
 | masked softmax | 掩码 softmax | a softmax over the allowed entries only |

@@ -178,3 +178,22 @@ def cross_entropy_gradient(logits, labels):
     p = torch.softmax(logits, dim=1)
     same = torch.eye(logits.shape[1], dtype=logits.dtype)
     return torch.einsum("rk,rki->ri", labels, p[:, None, :] - same)
+
+
+# %% wrong: no gradient where the label is 0
+def cross_entropy_gradient(logits, labels):
+    import torch
+
+    gradient = torch.softmax(logits, dim=1) * labels.sum(dim=1, keepdim=True) - labels
+    return torch.where(labels > 0, gradient, 0.0)
+
+
+# %% wrong: rules out the classes with the label 0, as if all their logits were -inf
+def cross_entropy_gradient(logits, labels):
+    import math
+
+    import torch
+
+    kept = torch.where(labels > 0, logits, -math.inf)
+    total = labels.sum(dim=1, keepdim=True)
+    return torch.softmax(kept, dim=1).nan_to_num(nan=0.0) * total - labels

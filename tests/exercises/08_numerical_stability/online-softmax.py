@@ -156,3 +156,15 @@ def update_softmax(maximum, total, block):
     shift = maximum.masked_fill(maximum == -math.inf, 0.0)
     total = (logits - shift[:, None]).exp().sum(dim=1)
     return maximum.to(block.dtype), total.to(block.dtype)
+
+
+# %% wrong: counts equal columns of a block once
+def update_softmax(maximum, total, block):
+    import math
+
+    import torch
+
+    new = torch.maximum(maximum, block.amax(dim=1))
+    shift = torch.where(new == -math.inf, 0.0, new)
+    terms = (block - shift[:, None]).exp().unique(dim=1)
+    return new, total * (maximum - shift).exp() + terms.sum(dim=1)

@@ -150,3 +150,24 @@ def merge_moments(count, mean, m2, batch):
     delta = block_mean - mean
     m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0) + delta**2 * (count * rows / total)
     return total, (mean + delta * (rows / total)).to(dtype), m2.to(dtype)
+
+
+# %% wrong: adds to its arguments in place
+def merge_moments(count, mean, m2, batch):
+    rows = len(batch)
+    total = count + rows
+    block_mean = batch.mean(dim=0)
+    delta = block_mean - mean
+    mean += delta * (rows / total)
+    m2 += ((batch - block_mean) ** 2).sum(dim=0) + delta**2 * (count * rows / total)
+    return total, mean, m2
+
+
+# %% wrong: centers the caller's block in place
+def merge_moments(count, mean, m2, batch):
+    total = count + len(batch)
+    block_mean = batch.mean(dim=0)
+    delta = block_mean - mean
+    batch -= block_mean
+    m2 = m2 + (batch**2).sum(dim=0) + delta**2 * (count * len(batch) / total)
+    return total, mean + delta * (len(batch) / total), m2

@@ -210,3 +210,19 @@ def softmax(logits, dim):
 numbers = torch.tensor([[1.0, 2.0, 4.0]])
 assert torch.allclose(softmax(numbers, 1), torch.softmax(numbers, 1))
 print(softmax(numbers, 1) - torch.softmax(numbers, dim=1))
+
+
+# %% wrong: takes the leading dimensions for rows, of which a vector has none
+def softmax(logits, dim):
+    moved = logits.transpose(dim, -1)
+    rows = moved.flatten(0, -2)
+    exponentials = (rows - rows.amax(dim=1, keepdim=True)).exp()
+    result = exponentials / exponentials.sum(dim=1, keepdim=True)
+    return result.view(moved.shape).transpose(dim, -1)
+
+
+# %% wrong: clamps at -10,000, where very negative logits all become equal
+def softmax(logits, dim):
+    logits = logits.clamp(min=-1e4)
+    exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
