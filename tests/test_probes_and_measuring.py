@@ -32,6 +32,20 @@ def test_gradient_by_another_argument_and_of_a_constant() -> None:
     assert constant["gradient"] is None
 
 
+class CutOff(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.detach() * 2
+
+
+def test_an_output_that_depends_on_no_argument_has_no_gradient_and_raises_no_error() -> None:
+    x = torch.ones(3)
+    assert probes.gradient(CutOff(), x)["gradient"] is None
+    steps = [("gradient", x, x), ("together", [("train", x, x)])]
+    one, together = probes.module(CutOff, steps=steps)
+    assert one["gradient"] is None
+    assert together == [None]
+
+
 def test_a_module_is_taken_through_steps() -> None:
     x, grad_output = torch.randn(5, 3), torch.randn(5, 3)
     state = {"weight": torch.tensor([1.0, 2.0, 3.0]), "bias": torch.zeros(3)}

@@ -38,8 +38,20 @@ def gradient(
     output = function(*arguments, **kwargs)
     if grad_output is None:
         grad_output = torch.ones_like(output)
-    (grad,) = torch.autograd.grad(output, leaf, grad_outputs=grad_output, allow_unused=True)
+    (grad,) = gradients_of(output, [leaf], grad_output)
     return {"output": output.detach(), "gradient": grad}
+
+
+def gradients_of(
+    output: torch.Tensor, leaves: list[torch.Tensor], grad_output: torch.Tensor
+) -> list[torch.Tensor | None]:
+    """Return the gradient for each of ``leaves``; None where ``output`` does not depend on it.
+
+    torch raises an error where it depends on none of them, which tells a student less.
+    """
+    if isinstance(output, torch.Tensor) and not output.requires_grad:
+        return [None] * len(leaves)
+    return list(torch.autograd.grad(output, leaves, grad_outputs=grad_output, allow_unused=True))
 
 
 @testimony

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from helpers.probes.calls import gradients_of
 from helpers.probes.made import Made
 from helpers.probes.testimony import testimony
 from helpers.probes.watched_saving import saving_watched
@@ -81,13 +82,11 @@ def _module_gradients(
     leaves = [x.detach().clone().requires_grad_(True) for x in inputs]
     learned = {name: value for name, value in made.named_parameters() if value.requires_grad}
     output = made(*leaves)
-    grads = torch.autograd.grad(
-        output, [*leaves, *learned.values()], grad_outputs=grad_output, allow_unused=True
-    )
+    grads = gradients_of(output, [*leaves, *learned.values()], grad_output)
     by_name = dict(zip(learned, grads[len(leaves) :], strict=True))
     return {
         "output": output.detach(),
-        "gradients": list(grads[: len(leaves)]),
+        "gradients": grads[: len(leaves)],
         "parameters": by_name,
     }
 
@@ -100,7 +99,8 @@ def _gradients_together(
         made.train(mode == "train")
         leaves.append(x.detach().clone().requires_grad_(True))
         losses.append((made(leaves[-1]) * grad_output).sum())
-    return list(torch.autograd.grad(torch.stack(losses).sum(), leaves, allow_unused=True))
+    total = torch.stack(losses).sum()
+    return gradients_of(total, leaves, torch.ones_like(total))
 
 
 @testimony
