@@ -3,7 +3,7 @@
 # 01 · Normalization
 
 BatchNorm uses the mean and variance of the current batch to normalize the values that enter a layer. A small network for handwritten digits trains well with BatchNorm and batches of 4.
-At other batch sizes, training can fail without an exception.
+With the wrong batch size, training fails without an exception.
 
 **中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm 与 GroupNorm 是同一运算在不同轴上的应用，RMSNorm 省去均值；批统计量的误差、训练与评估模式、运行统计量、折叠到卷积，以及如何选择。
 """
@@ -188,7 +188,7 @@ print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / ma
 
 # %% [markdown]
 r"""
-The step does damage in two ways: only the order of the **values** survives; and the **derivatives** are almost 0 over most of the range, so hardly any gradient passes, but where the two numbers cross, they reach $1 / (2 \sqrt{\epsilon}) = 158$ in absolute value.
+An output so close to a step does damage in two ways. Of the **values**, only the order survives. The **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers cross, derivatives reach $1 / (2 \sqrt{\epsilon}) = 158$ in absolute value.
 
 To separate the two effects, `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives for $\epsilon = 1$, which are at most 0.5 (times a learned factor).
 """
@@ -225,7 +225,7 @@ for norm in (nn.BatchNorm1d, GentleSlopes, nn.LayerNorm):
 
 # %% [markdown]
 r"""
-The derivatives do most of the damage: very large gradients drive the weights to very large values. With gentle derivatives, the network does well in evaluation mode. In training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
+In evaluation mode, the derivatives do most of the damage: very large gradients have driven the weights to very large values. With gentle derivatives, the network does well. In training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
 """
 
 # %% [markdown]
@@ -276,7 +276,7 @@ show(
     caption="Without a norm, small weights make all images alike, and large weights drive tanh into its flat part. With a norm, the three curves coincide.",
     alt="Two plots over twenty layers. Without a norm, weights with s = 0.5 let the standard deviation fall "
     "below a millionth, and weights with s = 4 keep it large but leave tanh a mean derivative of about 0.2. With a "
-    "norm all three sizes of weights give the same curves: a standard deviation of 1 and a derivative of about 0.6.",
+    "norm, all three sizes of weights give the same curves: a standard deviation of 1 and a derivative of about 0.6.",
 )
 for scale in scales:
     without, with_norm = through_layers(scale, False)[0][-1], through_layers(scale, True)[0][-1]
@@ -284,7 +284,7 @@ for scale in scales:
 
 # %% [markdown]
 r"""
-The norm removes the effect of the size of the weights. Afterward, the layer multiplies by a learned $\gamma$ and adds a learned $\beta$, so the network can still choose size and center.
+The norm removes the effect of the size of the weights. It then multiplies by a learned $\gamma$ and adds a learned $\beta$, so the network can still choose the size and center of its values.
 
 Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they credit a smoother loss instead.
 
@@ -321,10 +321,10 @@ explore_norms("batch", batch=4, entry=(0, 1, 1))
 
 # %% [markdown]
 r"""
-In training, only BatchNorm combines different examples. In evaluation mode, it uses stored statistics, so an extreme entry changes no other output.
+Of these norms, only BatchNorm combines different examples, and only in training. In evaluation mode, it uses stored statistics, so an extreme entry changes no other output.
 Batch size and mode do not matter to the other norms (unless an InstanceNorm keeps running statistics).
 
-The function below uses autograd to count the entries on which the first output depends, for 3 images of 4 channels with 2 × 3 pixels.
+The function below uses autograd to count the entries on which the first output depends, for 3 images with 4 channels of 2 × 3 pixels.
 """
 
 
@@ -353,7 +353,7 @@ for name, norm in norms.items():
 
 # %% [markdown]
 r"""
-The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns; transformers normalize over the features only.
+The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns.
 """
 
 # %% [markdown] exercise="normalize" points=4 minutes=15 difficulty=1
@@ -365,7 +365,7 @@ One function can do the work of several norms if it knows the axes.
 `normalize(x, axes, eps=1e-5) -> tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
-- **Out**: the operation above, a tensor of the shape and dtype of `x`; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
+- **Out**: a tensor of the shape and dtype of `x`, each group normalized by the formula above; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
 - **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0 and the gradient is finite.
 - **Limits**: torch's own norms, such as `layer_norm` and `BatchNorm2d`, are forbidden; if your code names one, the exercise earns no points.
 
@@ -491,7 +491,7 @@ show_drawing(
     number="1.4",
     caption="InstanceNorm of a tensor of shape (2, 3, L) is BatchNorm of the same numbers in the shape (1, 6, L): each group keeps its entries.",
     alt="Left: a tensor with two examples of three channels. Right: the same six rows, as one example of six channels. BatchNorm of the "
-    "tensor on the right has one mean for each row, as InstanceNorm of the tensor on the left. Arrows lead from left to right.",
+    "tensor on the right has one mean for each row, as has InstanceNorm of the tensor on the left. Arrows lead from left to right.",
 )
 
 
@@ -1069,7 +1069,7 @@ r"""
 
 The mean and variance of a batch are estimates. The **RMS error** of an estimate is the root mean square of its errors. For the mean of $n$ independent values, it is $\sigma / \sqrt{n}$. A hidden unit gives BatchNorm one value per image, but a channel of 8 × 8 positions gives it 64. Are these worth 64 independent values?
 
-The next figure compares batches of three kinds of values: a hidden unit's, the images' pixels, and these pixels after each image has been multiplied by its own random exposure factor between 1/4 and 4. If the mean of one image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
+The next figure compares batches of three kinds of values: a hidden unit's outputs, the images' pixels, and the same pixels with each image multiplied by its own random exposure factor between 1/4 and 4. If the mean of one image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
 """
 
 # %% folded="Three kinds of values, and the RMS error of a batch's mean"
@@ -1122,7 +1122,7 @@ for size in (4, 16, 64, 256):
 show(
     figure,
     number="1.7",
-    caption="All lines fall as one over the square root of the batch size. How high a line lies depends on the images, not only on the number of their pixels.",
+    caption="All lines fall as one over the square root of the batch size. The height of a line depends on what the images show, not only on their number of pixels.",
     alt="Error of the mean against batch size, both axes logarithmic: three parallel falling lines. A unit with one value per "
     "image lies on the dashed line for one independent value. A channel with 64 values per image lies below the "
     "dotted line for 64. The same channel with a different exposure for each image lies between the two.",
@@ -1130,7 +1130,7 @@ show(
 
 # %% [markdown]
 r"""
-Halving the error, of the mean or of the variance, takes a batch four times as large. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 130 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
+Halving the error takes a batch four times as large; the variance's error falls slightly faster in very small batches. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 130 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
 """
 
 # %% folded="Predict: one extreme value in a batch of 4"
@@ -1146,7 +1146,7 @@ predict(
 r"""
 If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: 1 in a pair, and 1.73 in a batch of 4.
 
-One image, with a value of 1.5, is put into 400 batches. The slider sets the batch size.
+One image, for which the unit's value is 1.5, is put into 400 batches.
 """
 
 # %% folded="One image in 400 batches"
@@ -1205,7 +1205,7 @@ With batches of 2, the value is −1 or 1, as at the start of the chapter. With 
 
 ## Training and evaluation: two functions in one module
 
-In use, a network must classify a single image. So in training, BatchNorm keeps running averages of the batches' statistics, the **running statistics**, for evaluation mode. After each training batch,
+In use, a network must be able to classify a single image. So in training, BatchNorm keeps running averages of the batches' statistics, the **running statistics**, for evaluation mode. After each training batch,
 
 $$\text{running} \leftarrow (1 - p) \cdot \text{running} + p \cdot \text{batch}$$
 
@@ -1234,11 +1234,11 @@ print(f"0.9 * 1 + 0.1 * {unbiased:.4f} = {0.9 + 0.1 * unbiased:.4f}")
 
 # %% [markdown]
 r"""
-- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, which divides by $n - 1$ and so does not underestimate, on average, the variance of unseen values.
+- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, which divides by $n - 1$ and so, on average, does not underestimate the variance of unseen values.
 - The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them.
-- In PyTorch, momentum is the weight of the *new* batch; in Keras, that of the *old* average, 0.99 by default. With a number copied from one to the other, the average forgets almost everything at each step.
+- In PyTorch, momentum is the weight of the *new* batch; in Keras, that of the *old* average, 0.99 by default. Copy a number from one to the other, and the average forgets almost everything at each step.
 
-The batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is averaged over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
+The batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is that of an average over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
 """
 
 
@@ -1321,7 +1321,7 @@ Write a BatchNorm that can replace torch's own.
 - **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, normalized with the batch's mean and biased variance, to the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` is under the root,
+- **Out**: in training, normalized with the batch's mean and biased variance, with the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` is under the root,
   each channel is then multiplied by its weight, and its bias is added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
@@ -1644,7 +1644,7 @@ recorded("folded-batch-norm")
 
 # %% [markdown]
 """
-Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it; question 2 at the end asks why.
+Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it (see question 2 at the end).
 """
 
 # %% [markdown] exercise="fold-batch-norm" points=4 minutes=20 difficulty=2
@@ -1776,9 +1776,9 @@ check.score()
 
 # %% [markdown]
 r"""
-<details><summary>The folded convolution as a formula (open this once you have written it)</summary>
+<details><summary>The folded convolution as a formula (open this once you have written the function)</summary>
 
-With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b + \beta - s \mu)$. Each output channel has its own $s$, $\beta$ and $\mu$.
+With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b + \beta - s \mu)$.
 </details>
 """
 
@@ -1786,7 +1786,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** cut out of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
+Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** cut out of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
 
@@ -1873,7 +1873,9 @@ for size in (1, 2, 4):
 
 # %% [markdown]
 r"""
-nnU-Net uses InstanceNorm. MRI intensities have no unit: each scan has its own factor, the *gain*. In the next figure, one synthetic scan is normalized in three batches of two, each with another scan, its *partner*, whose gain is 0.1, 1 or 10.
+Doubling the batch divides the noise by only about $\sqrt{2}$.
+
+nnU-Net uses InstanceNorm. MRI intensities have no unit: each scan has its own factor, the *gain*. In the next figure, one synthetic scan shares a batch of two with another scan, its *partner*, whose gain is 0.1, 1 or 10.
 """
 
 
@@ -1915,9 +1917,9 @@ for name, contrasts in found.items():
 
 # %% [markdown]
 r"""
-InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. In CT, where absolute values carry meaning, InstanceNorm loses each feature's level and spread.
+InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. nnU-Net also uses it for CT, where absolute values carry meaning, and there each feature's level and spread are lost.
 
-The paper that introduced InstanceNorm (Ulyanov and others 2016) claims better images in style transfer, a task that is meant to discard the contrast of the photo.
+InstanceNorm was introduced for style transfer (Ulyanov and others 2016), a task that is meant to discard the contrast of the photo.
 """
 
 # %% [markdown]
@@ -1966,7 +1968,7 @@ show(
 # %% [markdown]
 r"""
 - An axis that is **normalized over** keeps its differences: all its entries are shifted and scaled by the same numbers, so what was larger stays larger.
-- An axis that is **not normalized over** loses differences in level and spread: each position comes out with mean 0 and variance 1.
+- An axis that is **not normalized over** loses differences in level and spread: at each of its positions, the result has mean 0 and variance 1.
 
 | job | tensor | what must stay, and what must not matter |
 | --- | --- | --- |
@@ -1975,7 +1977,7 @@ r"""
 | `"text"` | (text, token, feature) | The result for a token must not depend on any other token. The features of a token stay different. |
 | `"exposure"` | (photo, channel, row, column) | The exposure, one factor for a whole photo, must not matter. A channel that was stronger than another stays stronger. Bright and dark spots stay, too. |
 | `"volumes"` | (patient, channel, depth, row, column) | The partner in a batch of two must not matter, nor must the gain, which differs for each channel of each patient. The anatomy within a channel stays. |
-| `"sensors"` | (run, time, sensor) | The unit of a sensor, volts or degrees, must not matter. Runs stay different, and so do times. |
+| `"sensors"` | (run, time, sensor) | The unit of a sensor, volts or degrees, must not matter. Differences between runs and between times stay. |
 """
 
 # %% [markdown] exercise="axes-for-a-job" points=3 minutes=15 difficulty=2
@@ -2039,11 +2041,10 @@ def try_job(job, sizes, names, staying):
         gap = (seen[0].mean() - seen[1:].mean()).item()
         told = f"{name} 0 was larger than the others; after normalization over your axes, it "
         if name in staying:
-            check.true(abs(gap) > 0.5, told + "is no longer larger, and it must be")
+            check.true(abs(gap) > 0.5, told + "is no longer larger, but it should be")
         else:
-            check.true(
-                abs(gap) < 1e-6, told + f"is still larger by {gap:.1f}, and that must not matter"
-            )
+            still = f"is still larger by {gap:.1f}, but this difference should vanish"
+            check.true(abs(gap) < 1e-6, told + still)
 
 
 PHOTO = "photo channel row column"
@@ -2102,7 +2103,7 @@ def validate_from_the_wild(network, images, labels):
 
 # %% [markdown]
 """
-The loop below trains either task. After each epoch, it calls `watch`, which records the accuracy of the old network.
+After each epoch, `train_task` calls `watch`, which records the accuracy of the old network.
 """
 
 
@@ -2167,27 +2168,22 @@ show(
     alt="Accuracy of the old network after 0 to 4 epochs of the new task. It is above 0.9 before and after the first epoch, and below 0.5 from the second epoch on.",
 )
 
-# %% [markdown]
-"""
-The optimizer holds only the parameters of the new head.
-"""
-
 # %% [markdown] exercise="bug-hunt-frozen-backbone" points=4 minutes=20 difficulty=2
 """
 ### Bug hunt: the old task
 
-Find out what changed in the old network, and why not in the first epoch. Then write a validation that changes nothing.
+Find out what changed in the old network, and why nothing changed in the first epoch. Then write a validation that changes nothing.
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` of any modules, each configured in any way; a module may occur in several places. `images`: the network's input. `labels`: an int64 tensor with the right classes.
+- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. `images`: the network's input. `labels`: an int64 tensor with the right classes.
 - **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are the same as without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.
 
 <!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module writes that, and when does it do so? -->
-<!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and how had some of them been set before? One flag cannot record that for the whole network: each module inside has its own. -->
-<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterward, flag by flag: `train(mode)` would also set the modules inside, including those that two parts share. -->
+<!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and how had some of them been set before? Each module inside has a flag of its own. -->
+<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterward, flag by flag: `train(mode)` would also set the modules inside. -->
 """
 
 
@@ -2320,10 +2316,10 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the new task's. No validation came before the first epoch.
+`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the new task's. No validation precedes the first epoch.
 
 PyTorch Lightning, whose validation loop ended with `model.train()`, had this bug in 2020 ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)). Since version 2.2, it restores the mode of every submodule
-([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). There is a catch: `module.train(mode)` also sets everything inside the module, so if two parts share a BatchNorm, the part restored last decides. Set the flag `training` of each module instead.
+([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). But `module.train(mode)` also sets everything inside the module, so if two parts share a BatchNorm, the part restored last decides. Set the flag `training` of each module instead.
 
 `requires_grad_(False)` alone does not freeze a BatchNorm either, because gradients do not move the running statistics
 ([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). Several of torchvision's pretrained detection networks use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed.
@@ -2362,7 +2358,7 @@ r"""
 
 <details><summary>1. GroupNorm with as many groups as channels, on a tensor of shape (images, channels) with five images: what is the result?</summary>
 
-Zeros, because each group is a single number, its own mean. After that, only the bias is left.
+Zeros, because each group is a single number, which equals its own mean. After that, only the bias is left.
 </details>
 
 <details><summary>2. Why can't a BatchNorm be folded exactly into a zero-padded convolution that follows it?</summary>
@@ -2403,11 +2399,6 @@ The padding is applied *after* the norm, so the norm's shift never reaches it. F
 | patch | 图像块 | a piece cut out of a volume |
 | backbone, head | 骨干网络、任务头 | the shared part of a network, the part for one task |
 | to freeze | 冻结 | to keep a part of a network fixed during training |
-"""
-
-# %% [markdown]
-"""
-Here is what you predicted in this chapter.
 """
 
 # %% folded="What you predicted"
