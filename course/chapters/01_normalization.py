@@ -225,7 +225,7 @@ for norm in (nn.BatchNorm1d, GentleSlopes, nn.LayerNorm):
 
 # %% [markdown]
 r"""
-In evaluation mode, the derivatives do most of the damage: very large gradients have driven the weights to very large values. With gentle derivatives, the network does well. In training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
+In evaluation mode, the derivatives do most of the damage: very large gradients have driven the weights to very large values. With gentle derivatives, the network does well. Tested in training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
 """
 
 # %% [markdown]
@@ -353,7 +353,7 @@ for name, norm in norms.items():
 
 # %% [markdown]
 r"""
-The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns.
+The last two lines both show LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns.
 """
 
 # %% [markdown] exercise="normalize" points=4 minutes=15 difficulty=1
@@ -364,14 +364,14 @@ One function can do the work of several norms if it knows the axes.
 
 `normalize(x, axes, eps=1e-5) -> tensor`
 
-- **In** `x`: a float32 or float64 tensor of any shape. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
+- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
 - **Out**: a tensor of the shape and dtype of `x`, each group normalized by the formula above; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
-- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0 and the gradient is finite.
+- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0, and the gradient is the formula's, which is finite.
 - **Limits**: torch's own norms, such as `layer_norm` and `BatchNorm2d`, are forbidden; if your code names one, the exercise earns no points.
 
 `normalize(torch.tensor([[1.0, 3.0], [10.0, 30.0]]), (1,))` returns about `[[-1, 1], [-1, 1]]`; with `(0,)` it returns about `[[-1, -1], [1, 1]]`.
 
-<!-- hint: Which two numbers does each group need? A tensor of images, channels, rows and columns that is normalized over rows and columns has how many groups, and which shape should its means have? -->
+<!-- hint: Which two numbers does each group need? If a tensor of images, channels, rows and columns is normalized over rows and columns, how many groups are there, and which shape should their means have? -->
 <!-- hint: Reduce over all the axes at once, and keep the reduced axes with size 1, so that the result broadcasts against x. The variance is the mean of the squared distances from that mean. -->
 <!-- hint: `mean` takes `dim=axes` and `keepdim=True`. So does `var`, which by default divides by one less than the count: look for its `correction`. -->
 """
@@ -413,13 +413,14 @@ with check.property("each group has mean 0 and variance 1, without torch's own n
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"axes={axes}")
     require_no_norm()
 with check.property("x does not change", weight=0.5):
-    x = check.draw.normal(check.draw.integer(5, 12), 4, mean=3.0)
+    x = check.draw.normal(check.draw.integer(5, 12), 4, mean=0.3)
     seen = check.call(probes.after_call, normalize, x, (0,))
     check.equal(seen["arguments"][0], x, what="x after the call")
     check.close(seen["output"], normalized_in_float64(x, (0,)).float(), rtol=1e-4, atol=1e-4)
-with check.property("one axis or five axes, counted from either end"):
-    for sizes, axes in (((9,), (0,)), ((3, 2, 4, 6, 5), (1, -1)), ((3, 2, 4, 6, 5), (-3, 0, 4))):
-        x = check.draw.normal(*sizes, mean=1.0)
+with check.property("one axis or five, counted from either end; x not contiguous"):
+    five = (3, 2, 4, 6, 5)
+    for sizes, axes in (((9,), (0,)), (five, (1, -1)), (five, (-3, 0, 4)), (five, (3, 2))):
+        x = check.draw.normal(*reversed(sizes), mean=1.0).permute(*reversed(range(len(sizes))))
         got = check.call(normalize, x, axes)
         expected = normalized_in_float64(x, axes).float()
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"shape {sizes}, axes={axes}")
@@ -564,19 +565,19 @@ r"""
 r"""
 ### GroupNorm
 
-Wu and He (2018) made GroupNorm for tasks in which memory limits the batch size, such as detection and segmentation.
+Wu and He (2018) proposed GroupNorm for tasks in which memory limits the batch size, such as detection and segmentation.
 
 `group_norm(x, groups, weight, bias, eps=1e-5) -> tensor`
 
-- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
+- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
   Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
 - **Out**: `x` normalized, with the precision of `normalize`; each channel is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
-- **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
+- **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers, where it is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 With `x = torch.tensor([[1.0, 3.0, 10.0, 30.0]])`, 2 groups, weights of 1 and biases of 0, `group_norm` returns about `[[-1, 1, -1, 1]]`.
 
-<!-- hint: Your normalize can do all of it, if only the channels of one group had an axis of their own. Which shape has such an axis? -->
+<!-- hint: Your normalize could do all of it if the channels of one group had an axis of their own. Which shape has such an axis? -->
 <!-- hint: Split the axis of channels in two: groups first, then the channels within a group. Normalize over everything after the groups, and return to the old shape before applying weight and bias. -->
 <!-- hint: `x.reshape(len(x), groups, -1)` has three axes, and only the last one is normalized over. For weight and bias, use a view of shape (1, C, 1, ...) with as many axes as x. -->
 """
@@ -655,10 +656,14 @@ with check.property("one group is LayerNorm over (C, H, W), C groups are Instanc
     got = check.call(group_norm, x, 7, unit, zero)
     expected = functional.instance_norm(x.double()).float()
     check.close(got, expected, rtol=1e-4, atol=1e-5, what="seven groups")
-with check.property("works for vectors, sequences and volumes", weight=2):
+with check.property(
+    "works for vectors, sequences, one volume, and images in channels_last format", weight=2
+):
     weight, bias = check.draw.normal(8), check.draw.normal(8)
-    for sizes in ((5, 8), (3, 8, 7), (2, 8, 3, 4, 5)):
+    for sizes in ((5, 8), (3, 8, 7), (1, 8, 3, 4, 5), (3, 8, 2, 5)):
         x = check.draw.normal(*sizes)
+        if len(sizes) == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
         got = check.call(group_norm, x, 2, weight, bias)
         expected = group_norm_in_float64(x, 2, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"shape {sizes}")
@@ -754,9 +759,9 @@ Transformers use LayerNorm over one trailing axis. Write it for any number of tr
 
 `layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> tensor`
 
-- **In** `x`: a float32 or float64 tensor of any shape; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
+- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
 - **Out**: `x` normalized over its last `len(normalized_shape)` axes, with the precision of `normalize`; each entry is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
-- **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
+- **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers, where it is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 With `x = torch.tensor([[1.0, 3.0], [10.0, 30.0]])`, weights of 2 and biases of 5, `layer_norm(x, (2,), weight, bias)` returns about `[[3, 7], [3, 7]]`.
@@ -833,9 +838,9 @@ with check.property("float64 keeps its precision; the arguments do not change", 
         check.equal(seen["arguments"][place], old, what=f"{name} after the call")
     expected = layer_norm_in_float64(x, (5,), weight, bias)
     check.close(seen["output"], expected, rtol=1e-9, atol=1e-9)
-with check.property("two or three trailing axes form one group, two of them of the same size"):
-    x = check.draw.normal(2, 5, 4, 3, std=2.0)[:, :4].contiguous()
-    weights, biases = check.draw.normal(5, 4, 3)[:4], check.draw.normal(5, 4, 3)[:4]
+with check.property("two or three trailing axes, two of the same size, and x not contiguous"):
+    x = check.draw.normal(4, 2, 4, 3, std=2.0, equal_sizes=True).transpose(0, 1)
+    weights, biases = (check.draw.normal(4, 4, 3, equal_sizes=True) for _ in range(2))
     for weight, bias in ((weights[0], biases[0]), (weights, biases)):
         shape = tuple(weight.shape)
         got = check.call(layer_norm, x, shape, weight, bias)
@@ -951,7 +956,7 @@ Write an RMSNorm that is also accurate in 16-bit formats: in float16, and in bfl
 
 - **In** `x`: a floating-point tensor of shape (..., features). `weight`: of shape (features,), with the same dtype. The norm is over the last axis.
 - **Out**: a tensor of the shape and dtype of `x`, correct up to rounding in float32 and float64. In float16 and bfloat16, it is accurate to within a few machine epsilons for entries of any size from 0.0001 to 10,000 and weights from 0.5 to 2. The arguments do not change.
-- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0 and the gradient is finite.
+- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0, and the gradient is the formula's, which is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. (`x.norm()`, the length of a vector, is allowed.)
 
 With `x = torch.tensor([300.0, 400.0], dtype=torch.float16)` and weights of 1, `rms_norm(x, weight)` returns about `[0.849, 1.131]`, in float16.
@@ -1012,7 +1017,7 @@ def require_in_half_formats(x, eps):
         rows, weight = x.to(dtype), check.draw.uniform(x.shape[-1], low=0.5, high=2.0, dtype=dtype)
         got = check.call(rms_norm, rows, weight, eps=eps)
         expected = rms_norm_in_float64(rows, weight, eps)
-        check.close(got, expected, what=str(dtype).removeprefix("torch."))
+        check.close(got, expected, what=f"{dtype}, eps={eps:g}".removeprefix("torch."))
 
 
 with check.property("divides by the root mean square, without torch's own norms"):
@@ -1027,10 +1032,11 @@ with check.property("one axis, four axes and five axes; the arguments do not cha
         expected = rms_norm_in_float64(x, weight)
         check.close(seen["output"], expected, rtol=1e-5, atol=1e-6, what=f"shape {sizes}")
 with check.property("float16 features of hundreds and thousands do not disappear", weight=2):
-    x = check.draw.uniform(4, 6, low=300.0, high=9000.0, dtype=torch.float16)
-    weight = check.draw.uniform(6, low=0.5, high=2.0, dtype=torch.float16)
-    got = check.call(rms_norm, x, weight)
-    check.close(got, rms_norm_in_float64(x, weight))
+    for count, low in ((6, 300.0), (150, 5000.0)):
+        x = check.draw.uniform(4, count, low=low, high=9000.0, dtype=torch.float16)
+        weight = check.draw.uniform(count, low=0.5, high=2.0, dtype=torch.float16)
+        got = check.call(rms_norm, x, weight)
+        check.close(got, rms_norm_in_float64(x, weight), what=f"{count} features")
 with check.property("float32 features of 0.001: eps is added under the root"):
     x, weight = check.draw.normal(6, 5, std=1e-3), check.draw.normal(5)
     got = check.call(rms_norm, x, weight)
@@ -1045,7 +1051,8 @@ with check.property(
     "float16 and bfloat16: tokens with small features beside tokens with large ones"
 ):
     sizes = torch.tensor([1.0, 2.0**10, 2.0**25])[:, None]
-    require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes, 1e-12)
+    for eps in (1e-12, 1e-6):
+        require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes, eps)
 with check.property("the gradients with respect to x (finite in a row of zeros) and the weight"):
     x, weight = check.draw.normal(4, 6, std=2.0), check.draw.normal(6)
     x[check.draw.integer(0, 4)] = 0.0
@@ -1318,10 +1325,10 @@ Write a BatchNorm that can replace torch's own.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
 
-- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
+- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, normalized with the batch's mean and biased variance, with the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` is under the root,
+- **Out**: in training, `x` normalized by the batch's mean and biased variance, with the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, `x` normalized by the running statistics; nothing is updated. In both, `eps` is under the root,
   each channel is then multiplied by its weight, and its bias is added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
@@ -1437,7 +1444,7 @@ def backpropagated_together(channels, *batches):
     expected = torch.autograd.grad(loss, leaves)
     for place in reversed(range(len(batches))):
         mode = {"train": "training", "eval": "evaluation mode"}[batches[place][0]]
-        what = f"the gradient with respect to batch {place}, in {mode}, with one backward pass through all batches,"
+        what = f"one backward pass through all batches: the gradient with respect to batch {place}, in {mode}"
         slope = expected[place].float()
         check.close(slopes[place], slope, rtol=1e-3, atol=1e-4, what=what)
     output = reference(last, training=batches[-1][0] == "train")
@@ -1492,9 +1499,11 @@ with check.property("evaluation mode uses the running statistics and updates not
     *_, later = check.call(probes.module, BatchNorm, 5, steps=steps)
     expected = ByDefinition(other)(x, training=False).float()
     check.close(later, expected, rtol=1e-3, atol=1e-3, what="the output with another state")
-with check.property("works for vectors, sequences and volumes, with weight and bias"):
-    for sizes in ((6, 4), (3, 4, 5), (2, 4, 3, 6, 5), (2, 4, 1, 3, 6, 5)):
+with check.property("works for vectors, sequences and volumes, and for transposed images"):
+    for sizes in ((6, 4), (3, 4, 5), (5, 4, 3, 2), (2, 4, 3, 6, 5), (2, 4, 1, 3, 6, 5)):
         before, x = drawn_state(4), check.draw.normal(*sizes)
+        if len(sizes) == 4:
+            x = x.mT
         steps = [("load", before), ("call", x), ("eval",), ("load", before), ("call", x)]
         _, got, _, _, got_in_eval = check.call(probes.module, BatchNorm, 4, steps=steps)
         name = f"shape {sizes}, in "
@@ -1644,7 +1653,7 @@ recorded("folded-batch-norm")
 
 # %% [markdown]
 """
-Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it (see question 2 at the end).
+Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it.
 """
 
 # %% [markdown] exercise="fold-batch-norm" points=4 minutes=20 difficulty=2
@@ -1655,7 +1664,7 @@ Write the function that merges the two layers.
 
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
-- **In** `conv_weight`: the weight of a linear layer or a convolution, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
+- **In** `conv_weight`: the weight of a linear layer or a convolution, contiguous or not, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
 - **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode, with the shapes of `conv_weight` and `bias` and their dtype. The arguments do not change.
 - **Limits**: if your code names one of torch's own functions `fuse_…`, the exercise earns no points.
 
@@ -1746,8 +1755,9 @@ with check.property("the arguments do not change", weight=0.5):
     layer = drawn_layer(4, check.draw.integer(5, 9), 2, 3)
     x = check.draw.normal(2, layer["conv_weight"].shape[1], 10, 11)
     require_same_arguments(layer, over_pictures, x)
-with check.property("a convolution without bias"):
+with check.property("a convolution without bias, its weight in channels_last format"):
     layer = drawn_layer(4, 2, 3, 5) | {"conv_bias": None}
+    layer["conv_weight"] = layer["conv_weight"].contiguous(memory_format=torch.channels_last)
     require_same_output(layer, over_pictures, check.draw.normal(3, 2, 6, 7))
 with check.property("one channel's running_var is 0, another's is as small as eps", weight=2):
     layer = drawn_layer(6, 2, 3, 4) | {"eps": 1e-3}
@@ -1755,8 +1765,16 @@ with check.property("one channel's running_var is 0, another's is as small as ep
     layer["running_var"][special] = torch.tensor([0.0, 1e-3])
     layer["weight"][special] = check.draw.uniform(2, low=0.5, high=2.0)
     require_same_output(layer, over_pictures, check.draw.normal(3, 2, 6, 7), atol=1e-3)
-with check.property("linear layers, and convolutions in one and three dimensions", weight=2):
-    require_same_output(drawn_layer(4, 3), functional.linear, check.draw.normal(5, 3))
+with check.property(
+    "linear layers, also with eps=0, and convolutions in one and three dimensions", weight=2
+):
+    for eps in (1e-5, 0.0):
+        layer = drawn_layer(4, 3) | {"eps": eps}
+        small = check.draw.integer(0, 4)
+        layer["running_var"][small], layer["weight"][small] = 1e-4, 1.0
+        require_same_output(layer, functional.linear, check.draw.normal(5, 3), atol=1e-3)
+    one_by_one = drawn_layer(4, 3, 1, 1)
+    require_same_output(one_by_one, functional.conv2d, check.draw.normal(2, 3, 5, 6))
     require_same_output(drawn_layer(3, 4, 2), functional.conv1d, check.draw.normal(2, 4, 6))
     volumes = check.draw.normal(2, 3, 7, 6, 5)
     require_same_output(drawn_layer(6, 3, 2, 4, 5), functional.conv3d, volumes)
@@ -1786,7 +1804,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** cut out of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
+Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
 
@@ -1917,7 +1935,7 @@ for name, contrasts in found.items():
 
 # %% [markdown]
 r"""
-InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. nnU-Net also uses it for CT, where absolute values carry meaning, and there each feature's level and spread are lost.
+InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. nnU-Net also uses InstanceNorm for CT, where absolute values carry meaning; there, each feature's level and spread are lost.
 
 InstanceNorm was introduced for style transfer (Ulyanov and others 2016), a task that is meant to discard the contrast of the photo.
 """
@@ -1926,7 +1944,7 @@ InstanceNorm was introduced for style transfer (Ulyanov and others 2016), a task
 r"""
 ## Which norm for which job
 
-Ask one question of each axis: must differences along it **stay** or **vanish**? Take temperatures of shape (station, hour), in which stations have different means and daily swings.
+Ask one question of each axis: must differences along it **stay** or **vanish**? Take temperatures of shape (station, hour); the stations differ in mean and daily swing.
 """
 
 # %% folded="Figure 1.14: temperatures, normalized over either axis"
@@ -1995,7 +2013,7 @@ For the temperatures, if hours stay different and the level of a station must no
 
 <!-- hint: Take the job's axes one by one, and ask of each: must differences along it stay? Then normalize over it. -->
 <!-- hint: A factor "for each channel of each patient" names two axes that are not normalized over. "Any other token" names the axis of tokens, and that of texts as well. -->
-<!-- hint: Photos are BatchNorm2d's case. For the sensors, look where the channels are: here the axis that keeps its own statistics is the last one. -->
+<!-- hint: Photos are BatchNorm2d's case. For the sensors, look at where the channels are: here the axis that keeps its own statistics is the last one. -->
 """
 
 
@@ -2023,11 +2041,12 @@ def try_job(job, sizes, names, staying):
     names, staying = names.split(), staying.split()
     got = check.call(axes_for, job)
     check.true(type(got) is tuple, f"returned {type(got).__name__}, expected a tuple")
-    inside = all(type(axis) is int and -len(sizes) <= axis < len(sizes) for axis in got)
-    check.true(
-        inside,
-        f"the axes of a tensor with {len(sizes)} axes are integers from {-len(sizes)} to {len(sizes) - 1}",
-    )
+    count = len(sizes)
+    for axis in got:
+        kind = type(axis).__name__
+        check.true(kind == "int", f"{axis!r} in the tuple is of type {kind}, expected int")
+        told = f"axis {axis} in the tuple: a tensor with {count} axes has the axes {-count} to {count - 1}"
+        check.true(-count <= axis < count, told)
     over = tuple({axis % len(sizes) for axis in got})
     check.true(len(over) == len(got), "an axis occurs twice")
     check.true(len(over) > 0, "the tuple is empty: every entry would become 0")
@@ -2176,12 +2195,12 @@ Find out what changed in the old network, and why nothing changed in the first e
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. `images`: the network's input. `labels`: an int64 tensor with the right classes.
+- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. None draws random numbers in evaluation mode. `images`: the network's input. `labels`: an int64 tensor with the right classes.
 - **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are the same as without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.
 
-<!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module writes that, and when does it do so? -->
+<!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module updates the rest, and when? -->
 <!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and how had some of them been set before? Each module inside has a flag of its own. -->
 <!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterward, flag by flag: `train(mode)` would also set the modules inside. -->
 """
@@ -2219,6 +2238,11 @@ twice = [
     [["Linear", 7, 7], ["BatchNorm1d", 7], ["ReLU"]],
     ["Linear", 7, 4],
 ]
+for_images = [
+    [["Conv2d", 2, 3, [1, 4]], ["BatchNorm2d", 3], ["Dropout2d", 0.5]],
+    [["Flatten"], ["Linear", 60, 6], ["RReLU"]],
+    ["Linear", 6, 4],
+]
 
 
 def drawn_network(layers, shared=()):
@@ -2248,9 +2272,16 @@ def make(layer):
 
 
 def require_sound_validation(
-    modes, rows=300, layers=layers, shared=(), frozen=(), left_over=None, seed_first=False
+    modes,
+    rows=307,
+    layers=layers,
+    sizes=(5,),
+    shared=(),
+    frozen=(),
+    left_over=None,
+    seed_first=False,
 ):
-    images, most = check.draw.normal(rows, 5, mean=1.0), rows
+    images, most = check.draw.normal(rows, *sizes, mean=1.0), rows
     while most > 0.7 * rows:  # a network that tells several classes apart
         network, state = drawn_network(layers, shared)
         labels = network(images).argmax(dim=1)
@@ -2259,7 +2290,7 @@ def require_sound_validation(
     labels[wrong] = (labels[wrong] + 1) % 4
     accuracy = 1 - len(wrong) / rows
     # Afterwards the network learns from another batch: what became of it shows in that.
-    inputs, slope = check.draw.normal(50, 5), check.draw.normal(50, 4)
+    inputs, slope = check.draw.normal(50, *sizes), check.draw.normal(50, 4)
     then = {"inputs": inputs, "slope": slope, "seed": check.draw.integer(0, 2**31)}
     given = {"state": state, "training": modes, "shared": shared}
     then |= {"frozen": frozen, "left_over": left_over, "seed_first": seed_first}
@@ -2290,8 +2321,10 @@ with check.property("a network whose backbone is frozen, as in this section", we
     require_sound_validation(backbone_frozen, frozen=backbone)
 with check.property("a network with a single frozen layer, stored gradients and a random seed"):
     require_sound_validation(one_norm_frozen, left_over=0.25, seed_first=True)
+with check.property("a network for images, with other kinds of layers"):
+    require_sound_validation(all_training, layers=for_images, sizes=(2, 5, 7))
 with check.property("a network that is in use, and not in training"):
-    require_sound_validation([False] * 10, rows=200)
+    require_sound_validation([False] * 10, rows=211)
 with check.property("a module that occurs in two places"):
     # The places are set up differently: the first part, its norm, which is the second's too, and the second part.
     modes = [True, False, False, False, True, True, True, False, True]
@@ -2308,7 +2341,7 @@ with check.property("a network whose parts were set up one by one", weight=0.5):
 ### BEGIN HIDDEN TESTS
 with check.property("other networks, set up part by part"):
     require_sound_validation(mixed_up)
-    require_sound_validation([not mode for mode in mixed_up], rows=250)
+    require_sound_validation([not mode for mode in mixed_up], rows=251)
 ### END HIDDEN TESTS
 check.score()
 
@@ -2349,7 +2382,7 @@ r"""
 r"""
 ## Recap
 
-1. Norms differ in which entries share a mean and a standard deviation (in RMSNorm, a root mean square).
+1. Norms differ in which entries share their statistics.
 2. In training mode, BatchNorm is a function of the batch. Its statistics have errors inversely proportional to the square root of the batch size; of two values, little more than their order is left.
 3. In evaluation mode, BatchNorm uses running averages, kept in buffers. It is then one factor and one shift per channel, and can be folded into the convolution before it.
 4. An axis that is normalized over keeps its differences, and one that is not loses differences in level and spread.
