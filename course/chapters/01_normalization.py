@@ -1804,7 +1804,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
+Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** cut out of it. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
 
