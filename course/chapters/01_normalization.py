@@ -1026,7 +1026,7 @@ with check.property("divides by the root mean square, without torch's own norms"
     require_no_norm()
 with check.property("one axis, four axes and five axes; the arguments do not change"):
     for sizes in ((6,), (2, 3, 5, 4), (2, 1, 3, 5, 4)):
-        x, weight = check.draw.normal(*sizes), check.draw.normal(sizes[-1])
+        x, weight = check.draw.normal(*sizes, mean=2.0), check.draw.normal(sizes[-1])
         seen = check.call(probes.after_call, rms_norm, x, weight)
         check.equal(seen["arguments"], [x, weight], what="x and weight after the call")
         expected = rms_norm_in_float64(x, weight)
@@ -1804,7 +1804,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** cut out of it. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
+Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
 
