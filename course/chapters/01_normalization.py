@@ -3,7 +3,7 @@
 # 01 · Normalization
 
 BatchNorm uses the mean and variance of the current batch to normalize the values that enter a layer. A small network for handwritten digits trains well with BatchNorm and batches of 4.
-At other batch sizes, training can fail without an exception.
+With the wrong batch size, training fails without an exception.
 
 **中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm 与 GroupNorm 是同一运算在不同轴上的应用，RMSNorm 省去均值；批统计量的误差、训练与评估模式、运行统计量、折叠到卷积，以及如何选择。
 """
@@ -188,7 +188,7 @@ print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / ma
 
 # %% [markdown]
 r"""
-The step does damage in two ways: only the order of the **values** survives; and the **derivatives** are almost 0 over most of the range, so hardly any gradient passes, but where the two numbers cross, they reach $1 / (2 \sqrt{\epsilon}) = 158$ in absolute value.
+An output so close to a step does damage in two ways. Of the **values**, only the order survives. The **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers cross, derivatives reach $1 / (2 \sqrt{\epsilon}) = 158$ in absolute value.
 
 To separate the two effects, `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives for $\epsilon = 1$, which are at most 0.5 (times a learned factor).
 """
@@ -225,7 +225,7 @@ for norm in (nn.BatchNorm1d, GentleSlopes, nn.LayerNorm):
 
 # %% [markdown]
 r"""
-The derivatives do most of the damage: very large gradients drive the weights to very large values. With gentle derivatives, the network does well in evaluation mode. In training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
+In evaluation mode, the derivatives do most of the damage: very large gradients have driven the weights to very large values. With gentle derivatives, the network does well. Tested in training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
 """
 
 # %% [markdown]
@@ -276,7 +276,7 @@ show(
     caption="Without a norm, small weights make all images alike, and large weights drive tanh into its flat part. With a norm, the three curves coincide.",
     alt="Two plots over twenty layers. Without a norm, weights with s = 0.5 let the standard deviation fall "
     "below a millionth, and weights with s = 4 keep it large but leave tanh a mean derivative of about 0.2. With a "
-    "norm all three sizes of weights give the same curves: a standard deviation of 1 and a derivative of about 0.6.",
+    "norm, all three sizes of weights give the same curves: a standard deviation of 1 and a derivative of about 0.6.",
 )
 for scale in scales:
     without, with_norm = through_layers(scale, False)[0][-1], through_layers(scale, True)[0][-1]
@@ -284,7 +284,7 @@ for scale in scales:
 
 # %% [markdown]
 r"""
-The norm removes the effect of the size of the weights. Afterward, the layer multiplies by a learned $\gamma$ and adds a learned $\beta$, so the network can still choose size and center.
+The norm removes the effect of the size of the weights. It then multiplies by a learned $\gamma$ and adds a learned $\beta$, so the network can still choose the size and center of its values.
 
 Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they credit a smoother loss instead.
 
@@ -321,10 +321,10 @@ explore_norms("batch", batch=4, entry=(0, 1, 1))
 
 # %% [markdown]
 r"""
-In training, only BatchNorm combines different examples. In evaluation mode, it uses stored statistics, so an extreme entry changes no other output.
+Of these norms, only BatchNorm combines different examples, and only in training. In evaluation mode, it uses stored statistics, so an extreme entry changes no other output.
 Batch size and mode do not matter to the other norms (unless an InstanceNorm keeps running statistics).
 
-The function below uses autograd to count the entries on which the first output depends, for 3 images of 4 channels with 2 × 3 pixels.
+The function below uses autograd to count the entries on which the first output depends, for 3 images with 4 channels of 2 × 3 pixels.
 """
 
 
@@ -353,7 +353,7 @@ for name, norm in norms.items():
 
 # %% [markdown]
 r"""
-The last two lines are both LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns; transformers normalize over the features only.
+The last two lines both show LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns.
 """
 
 # %% [markdown] exercise="normalize" points=4 minutes=15 difficulty=1
@@ -364,14 +364,14 @@ One function can do the work of several norms if it knows the axes.
 
 `normalize(x, axes, eps=1e-5) -> tensor`
 
-- **In** `x`: a float32 or float64 tensor of any shape. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
-- **Out**: the operation above, a tensor of the shape and dtype of `x`; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
-- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0 and the gradient is finite.
+- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
+- **Out**: a tensor of the shape and dtype of `x`, each group normalized by the formula above; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
+- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0, and the gradient is the formula's, which is finite.
 - **Limits**: torch's own norms, such as `layer_norm` and `BatchNorm2d`, are forbidden; if your code names one, the exercise earns no points.
 
 `normalize(torch.tensor([[1.0, 3.0], [10.0, 30.0]]), (1,))` returns about `[[-1, 1], [-1, 1]]`; with `(0,)` it returns about `[[-1, -1], [1, 1]]`.
 
-<!-- hint: Which two numbers does each group need? A tensor of images, channels, rows and columns that is normalized over rows and columns has how many groups, and which shape should its means have? -->
+<!-- hint: Which two numbers does each group need? If a tensor of images, channels, rows and columns is normalized over rows and columns, how many groups are there, and which shape should their means have? -->
 <!-- hint: Reduce over all the axes at once, and keep the reduced axes with size 1, so that the result broadcasts against x. The variance is the mean of the squared distances from that mean. -->
 <!-- hint: `mean` takes `dim=axes` and `keepdim=True`. So does `var`, which by default divides by one less than the count: look for its `correction`. -->
 """
@@ -413,13 +413,14 @@ with check.property("each group has mean 0 and variance 1, without torch's own n
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"axes={axes}")
     require_no_norm()
 with check.property("x does not change", weight=0.5):
-    x = check.draw.normal(check.draw.integer(5, 12), 4, mean=3.0)
+    x = check.draw.normal(check.draw.integer(5, 12), 4, mean=0.3)
     seen = check.call(probes.after_call, normalize, x, (0,))
     check.equal(seen["arguments"][0], x, what="x after the call")
     check.close(seen["output"], normalized_in_float64(x, (0,)).float(), rtol=1e-4, atol=1e-4)
-with check.property("one axis or five axes, counted from either end"):
-    for sizes, axes in (((9,), (0,)), ((3, 2, 4, 6, 5), (1, -1)), ((3, 2, 4, 6, 5), (-3, 0, 4))):
-        x = check.draw.normal(*sizes, mean=1.0)
+with check.property("one axis or five, counted from either end; x not contiguous"):
+    five = (3, 2, 4, 6, 5)
+    for sizes, axes in (((9,), (0,)), (five, (1, -1)), (five, (-3, 0, 4)), (five, (3, 2))):
+        x = check.draw.normal(*reversed(sizes), mean=1.0).permute(*reversed(range(len(sizes))))
         got = check.call(normalize, x, axes)
         expected = normalized_in_float64(x, axes).float()
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"shape {sizes}, axes={axes}")
@@ -491,7 +492,7 @@ show_drawing(
     number="1.4",
     caption="InstanceNorm of a tensor of shape (2, 3, L) is BatchNorm of the same numbers in the shape (1, 6, L): each group keeps its entries.",
     alt="Left: a tensor with two examples of three channels. Right: the same six rows, as one example of six channels. BatchNorm of the "
-    "tensor on the right has one mean for each row, as InstanceNorm of the tensor on the left. Arrows lead from left to right.",
+    "tensor on the right has one mean for each row, as has InstanceNorm of the tensor on the left. Arrows lead from left to right.",
 )
 
 
@@ -564,19 +565,19 @@ r"""
 r"""
 ### GroupNorm
 
-Wu and He (2018) made GroupNorm for tasks in which memory limits the batch size, such as detection and segmentation.
+Wu and He (2018) proposed GroupNorm for tasks in which memory limits the batch size, such as detection and segmentation.
 
 `group_norm(x, groups, weight, bias, eps=1e-5) -> tensor`
 
-- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
+- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
   Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
 - **Out**: `x` normalized, with the precision of `normalize`; each channel is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
-- **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
+- **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers, where it is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 With `x = torch.tensor([[1.0, 3.0, 10.0, 30.0]])`, 2 groups, weights of 1 and biases of 0, `group_norm` returns about `[[-1, 1, -1, 1]]`.
 
-<!-- hint: Your normalize can do all of it, if only the channels of one group had an axis of their own. Which shape has such an axis? -->
+<!-- hint: Your normalize could do all of it if the channels of one group had an axis of their own. Which shape has such an axis? -->
 <!-- hint: Split the axis of channels in two: groups first, then the channels within a group. Normalize over everything after the groups, and return to the old shape before applying weight and bias. -->
 <!-- hint: `x.reshape(len(x), groups, -1)` has three axes, and only the last one is normalized over. For weight and bias, use a view of shape (1, C, 1, ...) with as many axes as x. -->
 """
@@ -655,10 +656,14 @@ with check.property("one group is LayerNorm over (C, H, W), C groups are Instanc
     got = check.call(group_norm, x, 7, unit, zero)
     expected = functional.instance_norm(x.double()).float()
     check.close(got, expected, rtol=1e-4, atol=1e-5, what="seven groups")
-with check.property("works for vectors, sequences and volumes", weight=2):
+with check.property(
+    "works for vectors, sequences, one volume, and images in channels_last format", weight=2
+):
     weight, bias = check.draw.normal(8), check.draw.normal(8)
-    for sizes in ((5, 8), (3, 8, 7), (2, 8, 3, 4, 5)):
+    for sizes in ((5, 8), (3, 8, 7), (1, 8, 3, 4, 5), (3, 8, 2, 5)):
         x = check.draw.normal(*sizes)
+        if len(sizes) == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
         got = check.call(group_norm, x, 2, weight, bias)
         expected = group_norm_in_float64(x, 2, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"shape {sizes}")
@@ -754,9 +759,9 @@ Transformers use LayerNorm over one trailing axis. Write it for any number of tr
 
 `layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> tensor`
 
-- **In** `x`: a float32 or float64 tensor of any shape; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
+- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
 - **Out**: `x` normalized over its last `len(normalized_shape)` axes, with the precision of `normalize`; each entry is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
-- **Gradient**: with respect to `x`, `weight` and `bias`, and finite for a group of equal numbers.
+- **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers, where it is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 With `x = torch.tensor([[1.0, 3.0], [10.0, 30.0]])`, weights of 2 and biases of 5, `layer_norm(x, (2,), weight, bias)` returns about `[[3, 7], [3, 7]]`.
@@ -833,9 +838,9 @@ with check.property("float64 keeps its precision; the arguments do not change", 
         check.equal(seen["arguments"][place], old, what=f"{name} after the call")
     expected = layer_norm_in_float64(x, (5,), weight, bias)
     check.close(seen["output"], expected, rtol=1e-9, atol=1e-9)
-with check.property("two or three trailing axes form one group, two of them of the same size"):
-    x = check.draw.normal(2, 5, 4, 3, std=2.0)[:, :4].contiguous()
-    weights, biases = check.draw.normal(5, 4, 3)[:4], check.draw.normal(5, 4, 3)[:4]
+with check.property("two or three trailing axes, two of the same size, and x not contiguous"):
+    x = check.draw.normal(4, 2, 4, 3, std=2.0, equal_sizes=True).transpose(0, 1)
+    weights, biases = (check.draw.normal(4, 4, 3, equal_sizes=True) for _ in range(2))
     for weight, bias in ((weights[0], biases[0]), (weights, biases)):
         shape = tuple(weight.shape)
         got = check.call(layer_norm, x, shape, weight, bias)
@@ -951,7 +956,7 @@ Write an RMSNorm that is also accurate in 16-bit formats: in float16, and in bfl
 
 - **In** `x`: a floating-point tensor of shape (..., features). `weight`: of shape (features,), with the same dtype. The norm is over the last axis.
 - **Out**: a tensor of the shape and dtype of `x`, correct up to rounding in float32 and float64. In float16 and bfloat16, it is accurate to within a few machine epsilons for entries of any size from 0.0001 to 10,000 and weights from 0.5 to 2. The arguments do not change.
-- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0 and the gradient is finite.
+- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0, and the gradient is the formula's, which is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. (`x.norm()`, the length of a vector, is allowed.)
 
 With `x = torch.tensor([300.0, 400.0], dtype=torch.float16)` and weights of 1, `rms_norm(x, weight)` returns about `[0.849, 1.131]`, in float16.
@@ -1012,7 +1017,7 @@ def require_in_half_formats(x, eps):
         rows, weight = x.to(dtype), check.draw.uniform(x.shape[-1], low=0.5, high=2.0, dtype=dtype)
         got = check.call(rms_norm, rows, weight, eps=eps)
         expected = rms_norm_in_float64(rows, weight, eps)
-        check.close(got, expected, what=str(dtype).removeprefix("torch."))
+        check.close(got, expected, what=f"{dtype}, eps={eps:g}".removeprefix("torch."))
 
 
 with check.property("divides by the root mean square, without torch's own norms"):
@@ -1021,16 +1026,17 @@ with check.property("divides by the root mean square, without torch's own norms"
     require_no_norm()
 with check.property("one axis, four axes and five axes; the arguments do not change"):
     for sizes in ((6,), (2, 3, 5, 4), (2, 1, 3, 5, 4)):
-        x, weight = check.draw.normal(*sizes), check.draw.normal(sizes[-1])
+        x, weight = check.draw.normal(*sizes, mean=2.0), check.draw.normal(sizes[-1])
         seen = check.call(probes.after_call, rms_norm, x, weight)
         check.equal(seen["arguments"], [x, weight], what="x and weight after the call")
         expected = rms_norm_in_float64(x, weight)
         check.close(seen["output"], expected, rtol=1e-5, atol=1e-6, what=f"shape {sizes}")
 with check.property("float16 features of hundreds and thousands do not disappear", weight=2):
-    x = check.draw.uniform(4, 6, low=300.0, high=9000.0, dtype=torch.float16)
-    weight = check.draw.uniform(6, low=0.5, high=2.0, dtype=torch.float16)
-    got = check.call(rms_norm, x, weight)
-    check.close(got, rms_norm_in_float64(x, weight))
+    for count, low in ((6, 300.0), (150, 5000.0)):
+        x = check.draw.uniform(4, count, low=low, high=9000.0, dtype=torch.float16)
+        weight = check.draw.uniform(count, low=0.5, high=2.0, dtype=torch.float16)
+        got = check.call(rms_norm, x, weight)
+        check.close(got, rms_norm_in_float64(x, weight), what=f"{count} features")
 with check.property("float32 features of 0.001: eps is added under the root"):
     x, weight = check.draw.normal(6, 5, std=1e-3), check.draw.normal(5)
     got = check.call(rms_norm, x, weight)
@@ -1045,7 +1051,8 @@ with check.property(
     "float16 and bfloat16: tokens with small features beside tokens with large ones"
 ):
     sizes = torch.tensor([1.0, 2.0**10, 2.0**25])[:, None]
-    require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes, 1e-12)
+    for eps in (1e-12, 1e-6):
+        require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes, eps)
 with check.property("the gradients with respect to x (finite in a row of zeros) and the weight"):
     x, weight = check.draw.normal(4, 6, std=2.0), check.draw.normal(6)
     x[check.draw.integer(0, 4)] = 0.0
@@ -1069,7 +1076,7 @@ r"""
 
 The mean and variance of a batch are estimates. The **RMS error** of an estimate is the root mean square of its errors. For the mean of $n$ independent values, it is $\sigma / \sqrt{n}$. A hidden unit gives BatchNorm one value per image, but a channel of 8 × 8 positions gives it 64. Are these worth 64 independent values?
 
-The next figure compares batches of three kinds of values: a hidden unit's, the images' pixels, and these pixels after each image has been multiplied by its own random exposure factor between 1/4 and 4. If the mean of one image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
+The next figure compares batches of three kinds of values: a hidden unit's outputs, the images' pixels, and the same pixels with each image multiplied by its own random exposure factor between 1/4 and 4. If the mean of one image has an RMS error of $r$ standard deviations, its values are worth $1 / r^2$ independent ones.
 """
 
 # %% folded="Three kinds of values, and the RMS error of a batch's mean"
@@ -1122,7 +1129,7 @@ for size in (4, 16, 64, 256):
 show(
     figure,
     number="1.7",
-    caption="All lines fall as one over the square root of the batch size. How high a line lies depends on the images, not only on the number of their pixels.",
+    caption="All lines fall as one over the square root of the batch size. The height of a line depends on what the images show, not only on their number of pixels.",
     alt="Error of the mean against batch size, both axes logarithmic: three parallel falling lines. A unit with one value per "
     "image lies on the dashed line for one independent value. A channel with 64 values per image lies below the "
     "dotted line for 64. The same channel with a different exposure for each image lies between the two.",
@@ -1130,7 +1137,7 @@ show(
 
 # %% [markdown]
 r"""
-Halving the error, of the mean or of the variance, takes a batch four times as large. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 130 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
+Halving the error takes a batch four times as large; the variance's error falls slightly faster in very small batches. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 130 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
 """
 
 # %% folded="Predict: one extreme value in a batch of 4"
@@ -1146,7 +1153,7 @@ predict(
 r"""
 If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: 1 in a pair, and 1.73 in a batch of 4.
 
-One image, with a value of 1.5, is put into 400 batches. The slider sets the batch size.
+One image, for which the unit's value is 1.5, is put into 400 batches.
 """
 
 # %% folded="One image in 400 batches"
@@ -1205,7 +1212,7 @@ With batches of 2, the value is −1 or 1, as at the start of the chapter. With 
 
 ## Training and evaluation: two functions in one module
 
-In use, a network must classify a single image. So in training, BatchNorm keeps running averages of the batches' statistics, the **running statistics**, for evaluation mode. After each training batch,
+In use, a network must be able to classify a single image. So in training, BatchNorm keeps running averages of the batches' statistics, the **running statistics**, for evaluation mode. After each training batch,
 
 $$\text{running} \leftarrow (1 - p) \cdot \text{running} + p \cdot \text{batch}$$
 
@@ -1234,11 +1241,11 @@ print(f"0.9 * 1 + 0.1 * {unbiased:.4f} = {0.9 + 0.1 * unbiased:.4f}")
 
 # %% [markdown]
 r"""
-- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, which divides by $n - 1$ and so does not underestimate, on average, the variance of unseen values.
+- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, which divides by $n - 1$ and so, on average, does not underestimate the variance of unseen values.
 - The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them.
-- In PyTorch, momentum is the weight of the *new* batch; in Keras, that of the *old* average, 0.99 by default. With a number copied from one to the other, the average forgets almost everything at each step.
+- In PyTorch, momentum is the weight of the *new* batch; in Keras, that of the *old* average, 0.99 by default. Copy a number from one to the other, and the average forgets almost everything at each step.
 
-The batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is averaged over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
+The batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is that of an average over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
 """
 
 
@@ -1318,10 +1325,10 @@ Write a BatchNorm that can replace torch's own.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
 
-- **In** `x`: float32 or float64, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
+- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, normalized with the batch's mean and biased variance, to the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, normalized with the running statistics; nothing is updated. In both, `eps` is under the root,
+- **Out**: in training, `x` normalized by the batch's mean and biased variance, with the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, `x` normalized by the running statistics; nothing is updated. In both, `eps` is under the root,
   each channel is then multiplied by its weight, and its bias is added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
@@ -1437,7 +1444,7 @@ def backpropagated_together(channels, *batches):
     expected = torch.autograd.grad(loss, leaves)
     for place in reversed(range(len(batches))):
         mode = {"train": "training", "eval": "evaluation mode"}[batches[place][0]]
-        what = f"the gradient with respect to batch {place}, in {mode}, with one backward pass through all batches,"
+        what = f"one backward pass through all batches: the gradient with respect to batch {place}, in {mode}"
         slope = expected[place].float()
         check.close(slopes[place], slope, rtol=1e-3, atol=1e-4, what=what)
     output = reference(last, training=batches[-1][0] == "train")
@@ -1492,9 +1499,11 @@ with check.property("evaluation mode uses the running statistics and updates not
     *_, later = check.call(probes.module, BatchNorm, 5, steps=steps)
     expected = ByDefinition(other)(x, training=False).float()
     check.close(later, expected, rtol=1e-3, atol=1e-3, what="the output with another state")
-with check.property("works for vectors, sequences and volumes, with weight and bias"):
-    for sizes in ((6, 4), (3, 4, 5), (2, 4, 3, 6, 5), (2, 4, 1, 3, 6, 5)):
+with check.property("works for vectors, sequences and volumes, and for transposed images"):
+    for sizes in ((6, 4), (3, 4, 5), (5, 4, 3, 2), (2, 4, 3, 6, 5), (2, 4, 1, 3, 6, 5)):
         before, x = drawn_state(4), check.draw.normal(*sizes)
+        if len(sizes) == 4:
+            x = x.mT
         steps = [("load", before), ("call", x), ("eval",), ("load", before), ("call", x)]
         _, got, _, _, got_in_eval = check.call(probes.module, BatchNorm, 4, steps=steps)
         name = f"shape {sizes}, in "
@@ -1644,7 +1653,7 @@ recorded("folded-batch-norm")
 
 # %% [markdown]
 """
-Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it; question 2 at the end asks why.
+Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it.
 """
 
 # %% [markdown] exercise="fold-batch-norm" points=4 minutes=20 difficulty=2
@@ -1655,7 +1664,7 @@ Write the function that merges the two layers.
 
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
-- **In** `conv_weight`: the weight of a linear layer or a convolution, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
+- **In** `conv_weight`: the weight of a linear layer or a convolution, contiguous or not, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
 - **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode, with the shapes of `conv_weight` and `bias` and their dtype. The arguments do not change.
 - **Limits**: if your code names one of torch's own functions `fuse_…`, the exercise earns no points.
 
@@ -1746,8 +1755,9 @@ with check.property("the arguments do not change", weight=0.5):
     layer = drawn_layer(4, check.draw.integer(5, 9), 2, 3)
     x = check.draw.normal(2, layer["conv_weight"].shape[1], 10, 11)
     require_same_arguments(layer, over_pictures, x)
-with check.property("a convolution without bias"):
+with check.property("a convolution without bias, its weight in channels_last format"):
     layer = drawn_layer(4, 2, 3, 5) | {"conv_bias": None}
+    layer["conv_weight"] = layer["conv_weight"].contiguous(memory_format=torch.channels_last)
     require_same_output(layer, over_pictures, check.draw.normal(3, 2, 6, 7))
 with check.property("one channel's running_var is 0, another's is as small as eps", weight=2):
     layer = drawn_layer(6, 2, 3, 4) | {"eps": 1e-3}
@@ -1755,8 +1765,16 @@ with check.property("one channel's running_var is 0, another's is as small as ep
     layer["running_var"][special] = torch.tensor([0.0, 1e-3])
     layer["weight"][special] = check.draw.uniform(2, low=0.5, high=2.0)
     require_same_output(layer, over_pictures, check.draw.normal(3, 2, 6, 7), atol=1e-3)
-with check.property("linear layers, and convolutions in one and three dimensions", weight=2):
-    require_same_output(drawn_layer(4, 3), functional.linear, check.draw.normal(5, 3))
+with check.property(
+    "linear layers, also with eps=0, and convolutions in one and three dimensions", weight=2
+):
+    for eps in (1e-5, 0.0):
+        layer = drawn_layer(4, 3) | {"eps": eps}
+        small = check.draw.integer(0, 4)
+        layer["running_var"][small], layer["weight"][small] = 1e-4, 1.0
+        require_same_output(layer, functional.linear, check.draw.normal(5, 3), atol=1e-3)
+    one_by_one = drawn_layer(4, 3, 1, 1)
+    require_same_output(one_by_one, functional.conv2d, check.draw.normal(2, 3, 5, 6))
     require_same_output(drawn_layer(3, 4, 2), functional.conv1d, check.draw.normal(2, 4, 6))
     volumes = check.draw.normal(2, 3, 7, 6, 5)
     require_same_output(drawn_layer(6, 3, 2, 4, 5), functional.conv3d, volumes)
@@ -1776,9 +1794,9 @@ check.score()
 
 # %% [markdown]
 r"""
-<details><summary>The folded convolution as a formula (open this once you have written it)</summary>
+<details><summary>The folded convolution as a formula (open this once you have written the function)</summary>
 
-With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b + \beta - s \mu)$. Each output channel has its own $s$, $\beta$ and $\mu$.
+With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b + \beta - s \mu)$.
 </details>
 """
 
@@ -1786,7 +1804,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as in three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** cut out of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
+Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
 """
 
 
@@ -1873,7 +1891,9 @@ for size in (1, 2, 4):
 
 # %% [markdown]
 r"""
-nnU-Net uses InstanceNorm. MRI intensities have no unit: each scan has its own factor, the *gain*. In the next figure, one synthetic scan is normalized in three batches of two, each with another scan, its *partner*, whose gain is 0.1, 1 or 10.
+Doubling the batch divides the noise by only about $\sqrt{2}$.
+
+nnU-Net uses InstanceNorm. MRI intensities have no unit: each scan has its own factor, the *gain*. In the next figure, one synthetic scan shares a batch of two with another scan, its *partner*, whose gain is 0.1, 1 or 10.
 """
 
 
@@ -1915,16 +1935,16 @@ for name, contrasts in found.items():
 
 # %% [markdown]
 r"""
-InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. In CT, where absolute values carry meaning, InstanceNorm loses each feature's level and spread.
+InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. nnU-Net also uses InstanceNorm for CT, where absolute values carry meaning; there, each feature's level and spread are lost.
 
-The paper that introduced InstanceNorm (Ulyanov and others 2016) claims better images in style transfer, a task that is meant to discard the contrast of the photo.
+InstanceNorm was introduced for style transfer (Ulyanov and others 2016), a task that is meant to discard the contrast of the photo.
 """
 
 # %% [markdown]
 r"""
 ## Which norm for which job
 
-Ask one question of each axis: must differences along it **stay** or **vanish**? Take temperatures of shape (station, hour), in which stations have different means and daily swings.
+Ask one question of each axis: must differences along it **stay** or **vanish**? Take temperatures of shape (station, hour); the stations differ in mean and daily swing.
 """
 
 # %% folded="Figure 1.14: temperatures, normalized over either axis"
@@ -1966,7 +1986,7 @@ show(
 # %% [markdown]
 r"""
 - An axis that is **normalized over** keeps its differences: all its entries are shifted and scaled by the same numbers, so what was larger stays larger.
-- An axis that is **not normalized over** loses differences in level and spread: each position comes out with mean 0 and variance 1.
+- An axis that is **not normalized over** loses differences in level and spread: at each of its positions, the result has mean 0 and variance 1.
 
 | job | tensor | what must stay, and what must not matter |
 | --- | --- | --- |
@@ -1975,7 +1995,7 @@ r"""
 | `"text"` | (text, token, feature) | The result for a token must not depend on any other token. The features of a token stay different. |
 | `"exposure"` | (photo, channel, row, column) | The exposure, one factor for a whole photo, must not matter. A channel that was stronger than another stays stronger. Bright and dark spots stay, too. |
 | `"volumes"` | (patient, channel, depth, row, column) | The partner in a batch of two must not matter, nor must the gain, which differs for each channel of each patient. The anatomy within a channel stays. |
-| `"sensors"` | (run, time, sensor) | The unit of a sensor, volts or degrees, must not matter. Runs stay different, and so do times. |
+| `"sensors"` | (run, time, sensor) | The unit of a sensor, volts or degrees, must not matter. Differences between runs and between times stay. |
 """
 
 # %% [markdown] exercise="axes-for-a-job" points=3 minutes=15 difficulty=2
@@ -1993,7 +2013,7 @@ For the temperatures, if hours stay different and the level of a station must no
 
 <!-- hint: Take the job's axes one by one, and ask of each: must differences along it stay? Then normalize over it. -->
 <!-- hint: A factor "for each channel of each patient" names two axes that are not normalized over. "Any other token" names the axis of tokens, and that of texts as well. -->
-<!-- hint: Photos are BatchNorm2d's case. For the sensors, look where the channels are: here the axis that keeps its own statistics is the last one. -->
+<!-- hint: Photos are BatchNorm2d's case. For the sensors, look at where the channels are: here the axis that keeps its own statistics is the last one. -->
 """
 
 
@@ -2021,11 +2041,12 @@ def try_job(job, sizes, names, staying):
     names, staying = names.split(), staying.split()
     got = check.call(axes_for, job)
     check.true(type(got) is tuple, f"returned {type(got).__name__}, expected a tuple")
-    inside = all(type(axis) is int and -len(sizes) <= axis < len(sizes) for axis in got)
-    check.true(
-        inside,
-        f"the axes of a tensor with {len(sizes)} axes are integers from {-len(sizes)} to {len(sizes) - 1}",
-    )
+    count = len(sizes)
+    for axis in got:
+        kind = type(axis).__name__
+        check.true(kind == "int", f"{axis!r} in the tuple is of type {kind}, expected int")
+        told = f"axis {axis} in the tuple: a tensor with {count} axes has the axes {-count} to {count - 1}"
+        check.true(-count <= axis < count, told)
     over = tuple({axis % len(sizes) for axis in got})
     check.true(len(over) == len(got), "an axis occurs twice")
     check.true(len(over) > 0, "the tuple is empty: every entry would become 0")
@@ -2039,11 +2060,10 @@ def try_job(job, sizes, names, staying):
         gap = (seen[0].mean() - seen[1:].mean()).item()
         told = f"{name} 0 was larger than the others; after normalization over your axes, it "
         if name in staying:
-            check.true(abs(gap) > 0.5, told + "is no longer larger, and it must be")
+            check.true(abs(gap) > 0.5, told + "is no longer larger, but it should be")
         else:
-            check.true(
-                abs(gap) < 1e-6, told + f"is still larger by {gap:.1f}, and that must not matter"
-            )
+            still = f"is still larger by {gap:.1f}, but this difference should vanish"
+            check.true(abs(gap) < 1e-6, told + still)
 
 
 PHOTO = "photo channel row column"
@@ -2102,7 +2122,7 @@ def validate_from_the_wild(network, images, labels):
 
 # %% [markdown]
 """
-The loop below trains either task. After each epoch, it calls `watch`, which records the accuracy of the old network.
+After each epoch, `train_task` calls `watch`, which records the accuracy of the old network.
 """
 
 
@@ -2167,27 +2187,22 @@ show(
     alt="Accuracy of the old network after 0 to 4 epochs of the new task. It is above 0.9 before and after the first epoch, and below 0.5 from the second epoch on.",
 )
 
-# %% [markdown]
-"""
-The optimizer holds only the parameters of the new head.
-"""
-
 # %% [markdown] exercise="bug-hunt-frozen-backbone" points=4 minutes=20 difficulty=2
 """
 ### Bug hunt: the old task
 
-Find out what changed in the old network, and why not in the first epoch. Then write a validation that changes nothing.
+Find out what changed in the old network, and why nothing changed in the first epoch. Then write a validation that changes nothing.
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` of any modules, each configured in any way; a module may occur in several places. `images`: the network's input. `labels`: an int64 tensor with the right classes.
+- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. None draws random numbers in evaluation mode. `images`: the network's input. `labels`: an int64 tensor with the right classes.
 - **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are the same as without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.
 
-<!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module writes that, and when does it do so? -->
-<!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and how had some of them been set before? One flag cannot record that for the whole network: each module inside has its own. -->
-<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterward, flag by flag: `train(mode)` would also set the modules inside, including those that two parts share. -->
+<!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module updates the rest, and when? -->
+<!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and how had some of them been set before? Each module inside has a flag of its own. -->
+<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterward, flag by flag: `train(mode)` would also set the modules inside. -->
 """
 
 
@@ -2223,6 +2238,11 @@ twice = [
     [["Linear", 7, 7], ["BatchNorm1d", 7], ["ReLU"]],
     ["Linear", 7, 4],
 ]
+for_images = [
+    [["Conv2d", 2, 3, [1, 4]], ["BatchNorm2d", 3], ["Dropout2d", 0.5]],
+    [["Flatten"], ["Linear", 60, 6], ["RReLU"]],
+    ["Linear", 6, 4],
+]
 
 
 def drawn_network(layers, shared=()):
@@ -2252,9 +2272,16 @@ def make(layer):
 
 
 def require_sound_validation(
-    modes, rows=300, layers=layers, shared=(), frozen=(), left_over=None, seed_first=False
+    modes,
+    rows=307,
+    layers=layers,
+    sizes=(5,),
+    shared=(),
+    frozen=(),
+    left_over=None,
+    seed_first=False,
 ):
-    images, most = check.draw.normal(rows, 5, mean=1.0), rows
+    images, most = check.draw.normal(rows, *sizes, mean=1.0), rows
     while most > 0.7 * rows:  # a network that tells several classes apart
         network, state = drawn_network(layers, shared)
         labels = network(images).argmax(dim=1)
@@ -2263,7 +2290,7 @@ def require_sound_validation(
     labels[wrong] = (labels[wrong] + 1) % 4
     accuracy = 1 - len(wrong) / rows
     # Afterwards the network learns from another batch: what became of it shows in that.
-    inputs, slope = check.draw.normal(50, 5), check.draw.normal(50, 4)
+    inputs, slope = check.draw.normal(50, *sizes), check.draw.normal(50, 4)
     then = {"inputs": inputs, "slope": slope, "seed": check.draw.integer(0, 2**31)}
     given = {"state": state, "training": modes, "shared": shared}
     then |= {"frozen": frozen, "left_over": left_over, "seed_first": seed_first}
@@ -2294,8 +2321,10 @@ with check.property("a network whose backbone is frozen, as in this section", we
     require_sound_validation(backbone_frozen, frozen=backbone)
 with check.property("a network with a single frozen layer, stored gradients and a random seed"):
     require_sound_validation(one_norm_frozen, left_over=0.25, seed_first=True)
+with check.property("a network for images, with other kinds of layers"):
+    require_sound_validation(all_training, layers=for_images, sizes=(2, 5, 7))
 with check.property("a network that is in use, and not in training"):
-    require_sound_validation([False] * 10, rows=200)
+    require_sound_validation([False] * 10, rows=211)
 with check.property("a module that occurs in two places"):
     # The places are set up differently: the first part, its norm, which is the second's too, and the second part.
     modes = [True, False, False, False, True, True, True, False, True]
@@ -2312,7 +2341,7 @@ with check.property("a network whose parts were set up one by one", weight=0.5):
 ### BEGIN HIDDEN TESTS
 with check.property("other networks, set up part by part"):
     require_sound_validation(mixed_up)
-    require_sound_validation([not mode for mode in mixed_up], rows=250)
+    require_sound_validation([not mode for mode in mixed_up], rows=251)
 ### END HIDDEN TESTS
 check.score()
 
@@ -2320,10 +2349,10 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the new task's. No validation came before the first epoch.
+`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the new task's. No validation precedes the first epoch.
 
 PyTorch Lightning, whose validation loop ended with `model.train()`, had this bug in 2020 ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)). Since version 2.2, it restores the mode of every submodule
-([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). There is a catch: `module.train(mode)` also sets everything inside the module, so if two parts share a BatchNorm, the part restored last decides. Set the flag `training` of each module instead.
+([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). But `module.train(mode)` also sets everything inside the module, so if two parts share a BatchNorm, the part restored last decides. Set the flag `training` of each module instead.
 
 `requires_grad_(False)` alone does not freeze a BatchNorm either, because gradients do not move the running statistics
 ([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). Several of torchvision's pretrained detection networks use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed.
@@ -2353,7 +2382,7 @@ r"""
 r"""
 ## Recap
 
-1. Norms differ in which entries share a mean and a standard deviation (in RMSNorm, a root mean square).
+1. Norms differ in which entries share their statistics.
 2. In training mode, BatchNorm is a function of the batch. Its statistics have errors inversely proportional to the square root of the batch size; of two values, little more than their order is left.
 3. In evaluation mode, BatchNorm uses running averages, kept in buffers. It is then one factor and one shift per channel, and can be folded into the convolution before it.
 4. An axis that is normalized over keeps its differences, and one that is not loses differences in level and spread.
@@ -2362,7 +2391,7 @@ r"""
 
 <details><summary>1. GroupNorm with as many groups as channels, on a tensor of shape (images, channels) with five images: what is the result?</summary>
 
-Zeros, because each group is a single number, its own mean. After that, only the bias is left.
+Zeros, because each group is a single number, which equals its own mean. After that, only the bias is left.
 </details>
 
 <details><summary>2. Why can't a BatchNorm be folded exactly into a zero-padded convolution that follows it?</summary>
@@ -2403,11 +2432,6 @@ The padding is applied *after* the norm, so the norm's shift never reaches it. F
 | patch | 图像块 | a piece cut out of a volume |
 | backbone, head | 骨干网络、任务头 | the shared part of a network, the part for one task |
 | to freeze | 冻结 | to keep a part of a network fixed during training |
-"""
-
-# %% [markdown]
-"""
-Here is what you predicted in this chapter.
 """
 
 # %% folded="What you predicted"

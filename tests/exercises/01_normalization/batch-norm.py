@@ -1129,3 +1129,30 @@ class BatchNorm(nn.Module):
             mean, variance = self.running_mean, self.running_var
         scale = (weight / (variance + self.eps).sqrt()).view(shape)
         return (x - mean.view(shape)) * scale + bias.view(shape)
+
+
+# %% wrong: view, which fails on transposed images
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        rows = x.view(x.shape[0], x.shape[1], -1)
+        if self.training:
+            variance, mean = torch.var_mean(rows, dim=(0, 2), correction=0)
+            count = len(rows) * rows.shape[2]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = self.weight / (variance + self.eps).sqrt()
+        rows = (rows - mean[:, None]) * scale[:, None] + self.bias[:, None]
+        return rows.view(x.shape)

@@ -216,3 +216,19 @@ def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_
     per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
     bias = (conv_bias - running_mean) * scale + bias
     return (conv_weight * per_channel).float(), bias.float()
+
+
+# %% wrong: takes an eps of 0 for none at all
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + (eps or 1e-5)).sqrt()
+    old = 0.0 if conv_bias is None else conv_bias
+    per_channel = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    return conv_weight * per_channel, (old - running_mean) * scale + bias
+
+
+# %% wrong: view, which fails on a weight in channels_last format
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    old = 0.0 if conv_bias is None else conv_bias
+    rows = conv_weight.view(len(scale), -1) * scale[:, None]
+    return rows.view(conv_weight.shape), (old - running_mean) * scale + bias

@@ -237,3 +237,17 @@ def group_norm(x, groups, weight, bias, eps=1e-5):
     rows = (rows - mean) / (variance + eps).sqrt()
     shape = (1, -1) + (1,) * (x.ndim - 2)
     return rows.reshape(x.shape) * weight.view(shape) + bias.view(shape)
+
+
+# %% wrong: view, which fails on images in channels_last format
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    normalized = normalize(x.view(len(x), groups, -1), (2,), eps).view(x.shape)
+    per_channel = (1, -1) + (1,) * (x.ndim - 2)
+    return normalized * weight.view(per_channel) + bias.view(per_channel)
+
+
+# %% wrong: squeeze, which drops the batch of a single example too
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    grouped = x.reshape(len(x), groups, -1)
+    normalized = normalize(grouped, (2,), eps).reshape(x.shape).squeeze()
+    return (normalized.transpose(1, -1) * weight + bias).transpose(1, -1)

@@ -207,3 +207,9 @@ def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
     result = (x - mean) / (variance + eps).sqrt() * weight + bias
     x.data.add_(1)
     return result
+
+
+# %% wrong: view, which fails on a transposed tensor
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    rows = x.view(-1, weight.numel())
+    return normalize(rows, (1,), eps).view(x.shape) * weight + bias

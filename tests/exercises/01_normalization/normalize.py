@@ -212,3 +212,15 @@ def normalize(x, axes, eps=1e-5):
 def normalize(x, axes, eps=1e-5):
     x.data -= x.data.mean(dim=axes, keepdim=True)
     return x / ((x * x).mean(dim=axes, keepdim=True) + eps).sqrt()
+
+
+# %% wrong: view, which fails on a transposed tensor
+def normalize(x, axes, eps=1e-5):
+    axes = sorted(axis % x.ndim for axis in axes)
+    if axes != list(range(axes[0], axes[-1] + 1)):
+        distance = x - x.mean(dim=axes, keepdim=True)
+        return distance / (distance.square().mean(dim=axes, keepdim=True) + eps).sqrt()
+    rows = x.view(*x.shape[: axes[0]], -1, *x.shape[axes[-1] + 1 :])
+    distance = rows - rows.mean(dim=axes[0], keepdim=True)
+    variance = distance.square().mean(dim=axes[0], keepdim=True)
+    return (distance / (variance + eps).sqrt()).view(x.shape)

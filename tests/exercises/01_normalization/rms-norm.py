@@ -239,3 +239,21 @@ def rms_norm(x, weight, eps=1e-6):
     wide = x.to(torch.promote_types(x.dtype, torch.float32)).clone()
     x.data.zero_()
     return (wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: the length of a float16 vector, which is inf for many large features
+def rms_norm(x, weight, eps=1e-6):
+    length = x.norm(dim=-1, keepdim=True).double()
+    scale = (length.square() / x.shape[-1] + eps).rsqrt()
+    return (x.double() * scale * weight).to(x.dtype)
+
+
+# %% wrong: no eps in the 16-bit formats
+def rms_norm(x, weight, eps=1e-6):
+    import torch
+
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    mean_square = wide.square().mean(dim=-1, keepdim=True)
+    if x.dtype in (torch.float32, torch.float64):
+        mean_square = mean_square + eps
+    return (wide * mean_square.rsqrt() * weight).to(x.dtype)
