@@ -326,7 +326,7 @@ The ReLU shares its tensor with the next layer. The GELU saves its input, so one
 """
 ### Count the saved bytes
 
-Write the counter that produced the results above. It works for any model.
+Write the counter that produced the results above.
 
 `count_saved(run, left_out) -> int`
 
@@ -621,7 +621,7 @@ block, the block runs **a second time** from that input and saves its activation
 show_drawing(
     "06/recompute",
     number="6.4",
-    caption="One training step of three blocks. The middle one is checkpointed: in the forward pass, it keeps only its input and the state of the random number generator. The backward pass restores both and runs the block again.",
+    caption="A training step of three blocks. In the forward pass, the checkpointed middle block keeps its input and the state of the random number generator. The backward pass restores both and runs the block again.",
     alt="Top row, the forward pass: blocks 1 and 3 save their activations, block 2 keeps its input and the generator's state. Bottom row, the backward pass, from right to left: "
     "block 3 backward; block 2 runs again from its input and saves its activations, then goes backward; block 1 backward.",
 )
@@ -1511,7 +1511,7 @@ check.score()
 """
 ## What recomputation costs
 
-The backward pass of a linear layer takes two matrix products, one for the gradient with respect to the input and one for that with respect to the weight. The forward pass takes one. So a step takes three products per layer, and four if the layer runs twice:
+The backward pass of a linear layer takes two matrix products, for the gradients with respect to the input and the weight. The forward pass takes one. So a step takes three products per layer, and four if the layer runs twice:
 a third more. If the weights are frozen, it takes three instead of two: 50% more.
 """
 
@@ -1636,7 +1636,7 @@ axes.set_ylabel("run")
 show(
     figure,
     number="6.9",
-    caption="Checkpointing changes the activations only. Parameters, gradients and Adam's state stay, and so do the log-probabilities that the loss saves. The parts are not all in memory at the same moment.",
+    caption="Checkpointing changes the activations only. Parameters, gradients, Adam's state and the log-probabilities that the loss saves stay the same. The parts are not all in memory at the same moment.",
     alt="Two stacked bars. Parameters about 5 MB, gradients 5 MB and Adam's state 10 MB are the same in both. Activations take about 42 MB without a checkpoint; with each block "
     "wrapped they take about 11 MB, and one block that runs again takes 8 MB.",
 )
@@ -1685,7 +1685,7 @@ axes.legend()
 show(
     figure,
     number="6.10",
-    caption="What attention with 4 heads of size 32 saves, its inputs not counted. Explicit attention saves bytes in proportion to the square of the length, the fused operation in proportion to the length.",
+    caption="What attention with 4 heads of size 32 saves, inputs not counted. The bytes grow with the square of the length for explicit attention, and in proportion to it for the fused operation.",
     alt="Saved MB against the number of tokens, both logarithmic. Explicit attention rises from 0.26 MB at 128 tokens to 16.8 MB at 1024, the fused operation from 0.07 to 0.54 MB.",
 )
 print(f"1024 tokens: explicit {explicit[-1]:.1f} MB, fused {fused[-1]:.2f} MB")
@@ -1733,7 +1733,7 @@ show(
 
 # %% [markdown]
 r"""
-Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation changes, because it uses the running statistics. The problem has been known since 2023 ([PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136)).
+Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation changes, because it uses the running statistics ([PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136)).
 
 A repair has to know which run is the second. For that, `checkpoint` takes `context_fn`, a function that returns two context managers, one for each run:
 """
