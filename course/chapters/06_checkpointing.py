@@ -128,7 +128,7 @@ predict(
     "06/measured-alone",
     "Each run is measured by itself. What does wrapping two `Linear` layers do to the peak?",
     OUTCOMES[0 if saving > 0.3 else 1 if saving > 0.05 else 2],
-    "Each wrapped `Linear` would have saved its input anyway, and `checkpoint` keeps exactly that input.",
+    'Both peaks are the same, so the order of the runs made the whole difference. Section "What to wrap" says why these two layers gain nothing.',
     choices=OUTCOMES,
 )
 
@@ -149,7 +149,7 @@ axes.grid(False, axis="x")
 show(
     figure,
     number="6.1",
-    caption="The same network, the same data, the same two measurements. Whichever run comes second needs twice the memory.",
+    caption="The same network, the same data, the same two measurements. Whichever run comes second seems to need about twice the memory.",
     alt="Two pairs of bars. If the run with checkpointing comes first, it peaks at 11.1 MB and the run without at 21.8 MB. "
     "If the run without checkpointing comes first, it peaks at 11.1 MB and the run with checkpointing at 21.8 MB.",
 )
@@ -184,18 +184,10 @@ So the second peak contains both runs. Here is each run by itself:
 # %%
 print(f"alone: {alone[True] / 1e6:.2f} MB with, {alone[False] / 1e6:.2f} MB without checkpointing")
 print(f"left over from the first run: {left_over / 1e6:.2f} MB")
-workspace = (2 * 4096 + 8 * 16) * 1024
-for name, peak in wrapped_first.items():
-    print(
-        f"{'checkpointed' if name else 'plain':<13}plus a cuBLAS workspace: {(peak + workspace) / 1e6:.2f} MB"
-    )
 
 # %% [markdown]
 r"""
-Wrapping these two layers makes no difference at all. The last two lines explain a pair of numbers from a set of training notes that names neither its author nor its machine: 19.67 MB with checkpointing, 30.34 MB
-without. Add the [workspace that PyTorch allocates for cuBLAS](https://docs.pytorch.org/docs/stable/notes/cuda.html#cublas-workspaces), two buffers of 4096 KiB and eight of 16 KiB, to our flawed measurement, and both numbers appear to the last digit. This proves nothing, but the notes' entire saving equals what our first run left behind.
-
-So measure each run by itself, and include the backward pass.
+Wrapping these two layers makes no difference at all. So measure each run by itself, and include the backward pass.
 
 ## What autograd saves
 
@@ -203,7 +195,7 @@ The chain rule needs numbers from the forward pass, and the operation decides wh
 During the backward pass, `unpack` receives that object and returns the tensor.
 
 Let `pack` return `tensor.detach()`, which shares the tensor's memory, rather than the tensor itself. Otherwise, a saved result and the operation that made it would refer to each other,
-and neither would ever be freed.
+and without a backward pass neither would be freed.
 """
 
 # %%
@@ -245,7 +237,7 @@ print("the first is y:", torch.equal(seen[0], y), "  the second is p:", torch.eq
 
 # %% [markdown]
 """
-So an operation saves nothing, its input, its result, or something of its own. The next cell tests fifteen operations.
+So an operation saves nothing, its input, its result, or something of its own.
 """
 
 # %% folded="Measure: what fifteen operations save"
@@ -334,14 +326,14 @@ The ReLU shares its tensor with the next layer. The GELU saves its input, so one
 """
 ### Count the saved bytes
 
-With a counter, you can ask of any model what the backward pass costs in memory. Write the one that produced the results above.
+Write the counter that produced the results above.
 
 `count_saved(run, left_out) -> int`
 
 - **In** `run`: a function without arguments. `left_out`: a list of tensors, such as a model's parameters.
 - **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once and with **all** of its bytes, even if the saved tensor is only a part of it. Storages of tensors in `left_out` do not count.
   A storage counts even if it is freed before `run` returns; its address may then be reused for another storage.
-- **Limits**: nothing that was saved may stay in memory afterwards. The counter of the helpers, `saved_bytes`, is not allowed.
+- **Limits**: nothing that was saved may stay in memory afterwards. The helpers' counter, `saved_bytes`, is not allowed.
 
 The function `storage_of` below returns a storage's address and its number of bytes. If `run` sends a float32 tensor of shape (32, 64) through `Linear(64, 8)`, `count_saved(run, parameters)` returns `8192`.
 
@@ -454,7 +446,7 @@ check.score()
 r"""
 ## Predict the saved bytes
 
-The rules give the bytes without running anything. A stack of layers for $r$ rows is a chain of float32 tensors; if the $k$-th has width $w_k$,
+The rules give the bytes without running anything. A stack of layers turns $r$ rows into a chain of float32 tensors. If the $k$-th has width $w_k$,
 
 $$\text{bytes} = 4\,r \sum_{k\ \text{saved}} w_k .$$
 """
@@ -517,8 +509,8 @@ A model that does not fit into memory cannot be measured there, but its memory c
 The check builds the stack and counts. `predict_saved([["Linear", 4, 2], ["Tanh"]], 10, 4)` returns `240`: the data and the result of the Tanh.
 
 <!-- hint: As you walk from layer to layer, which three things do you need to know about the current tensor? -->
-<!-- hint: Its width, whether it is saved already, and whether it requires a gradient. The last begins as False and becomes True after the first trainable layer. A layer marks the tensor in front of it, the one behind it, or none. -->
-<!-- hint: Keep a list of widths, one for each *new* tensor, and a set of the places in it that are saved; a set takes a place only once. `Identity` adds nothing to the list. Activation functions add to the set only if a gradient is required. A trainable `Linear` always adds the tensor in front of it. -->
+<!-- hint: Its width, whether it is saved already, and whether it requires a gradient. The last begins as False and becomes True after the first trainable layer. A layer marks its input, its result, or neither. -->
+<!-- hint: Keep a list of widths, one for each *new* tensor, and a set of the places in it that are saved; a set takes a place only once. `Identity` adds nothing to the list. Activation functions add to the set only if a gradient is required. A trainable `Linear` always adds its input. -->
 """
 
 
@@ -579,20 +571,26 @@ with check.property("an activation that saves its result shares it with the next
     predicts([["Linear", a, b], ["ReLU"], ["Linear", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
     predicts([["Linear", a, b], ["Sigmoid"]], rows, a, what="a Sigmoid at the end")
     predicts([["Linear", a, b], ["Sigmoid"], ["Linear", b, c]], rows, a, what="and in the middle")
+    predicts([["Linear", a, b], ["ReLU"], ["Tanh"]], rows, a, what="a Tanh after a ReLU")
 with check.property("an activation that saves its input keeps a tensor of its own", weight=2):
     predicts([["Linear", a, b], ["GELU"], ["Linear", b, c]], rows, a)
     predicts([["Linear", a, b], ["SiLU"]], rows, a, what="a SiLU at the end")
     predicts([["Linear", a, b], ["SiLU"], ["Linear", b, c]], rows, a, what="and in the middle")
-    predicts([["Linear", a, b], ["Tanh"], ["GELU"]], rows, a, what="a GELU behind a Tanh")
+    predicts([["Linear", a, b], ["Tanh"], ["GELU"]], rows, a, what="a GELU after a Tanh")
 with check.property("nothing is kept before the first trainable layer"):
     predicts([["ReLU"], ["GELU"], ["Shift"], ["Linear", a, b]], rows, a)
     predicts([["Frozen", a, b], ["GELU"], ["Linear", b, c]], rows, a, what="frozen at first")
+    predicts([["ReLU"], ["SiLU"]], rows, a, what="no linear layer at all")
 with check.property("a frozen layer keeps nothing, and passes the gradient on", weight=2):
     predicts([["Linear", a, b], ["Frozen", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
-    predicts([["Linear", a, b], ["Frozen", b, c], ["GELU"]], rows, a, what="nothing behind it")
+    predicts([["Linear", a, b], ["Frozen", b, c], ["GELU"]], rows, a, what="nothing after the GELU")
 with check.property("a shift makes a new tensor, an identity none"):
     predicts([["Linear", a, b], ["Tanh"], ["Identity"], ["Linear", b, c], ["ReLU"]], rows, a)
     predicts([["Linear", a, b], ["Tanh"], ["Shift"], ["Linear", b, c]], rows, a)
+    predicts([["Linear", a, b], ["Shift"], ["Linear", b, c]], rows, a)
+    predicts([["Linear", a, b], ["Identity"], ["Linear", b, c]], rows, a)
+    layers = [["Linear", a, b], ["Sigmoid"], ["Identity"], ["Identity"], ["Linear", b, c]]
+    predicts(layers, rows, a, what="two identities in a row")
 with check.property("more rows than any machine could hold"):
     layers, many = [["Linear", a, b], ["ReLU"], ["Linear", b, c]], 10**14
     got = check.call(predict_saved, layers, many, a)
@@ -615,15 +613,15 @@ check.score()
 """
 ## Keep the input, run again
 
-Checkpointing (`torch.utils.checkpoint`) is a trade for one **block**, a part of the network with an input and an output. The block runs without saving anything inside; only its input is kept. When the backward pass reaches the
-block, it runs **a second time** from that input, saves its activations, and the gradient passes through it as usual. The second run is called **recomputation**.
+Checkpointing (`torch.utils.checkpoint`) trades time for memory in one **block**, a part of the network with an input and an output. The block runs without saving anything inside; only its input is kept. When the backward pass reaches the
+block, the block runs **a second time** from that input and saves its activations; then the gradient passes through as usual. The second run is called **recomputation**.
 """
 
 # %% folded="Drawing: a training step with one checkpointed block"
 show_drawing(
     "06/recompute",
     number="6.4",
-    caption="One training step of three blocks, the middle one checkpointed. In the forward pass, it keeps its input and the state of the random number generator. The backward pass restores both and runs the block again.",
+    caption="A training step of three blocks. In the forward pass, the checkpointed middle block keeps its input and the state of the random number generator. The backward pass restores both and runs the block again.",
     alt="Top row, the forward pass: blocks 1 and 3 save their activations, block 2 keeps its input and the generator's state. Bottom row, the backward pass, from right to left: "
     "block 3 backward; block 2 runs again from its input and saves its activations, then goes backward; block 1 backward.",
 )
@@ -798,10 +796,10 @@ print("same mask:", kept_state[0] == kept_state[1], no_state[0] == no_state[1])
 
 # %% [markdown]
 """
-No warning appears, and the loss is right; only the gradient is wrong. OLMo-core had disabled the preservation, which did no harm until a model with dropout arrived: after 150 steps, runs with and without
+No warning appears, and the loss is right; only the gradient is wrong. OLMo-core had disabled `preserve_rng_state`, which did no harm until a model with dropout arrived: after 150 steps, runs with and without
 checkpointing had losses of 2.49 and 2.19 ([pull request 828](https://github.com/allenai/OLMo-core/pull/828)).
 
-`checkpoint` does not know about your own `torch.Generator`, nor about the generators of Python and NumPy. The next network takes one of two branches, drawn by Python's `random`:
+`checkpoint` does not know about your own `torch.Generator`, nor about the generators of Python and NumPy. The next function takes one of two branches, drawn by Python's `random`:
 """
 
 
@@ -831,7 +829,7 @@ predict(
 
 # %% [markdown]
 """
-`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors of another shape, dtype or device. In these examples, the saved tensors agree.
+`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors of another shape, dtype or device. In these examples, number, shape, dtype and device all agree.
 
 ## A backward pass of your own
 
@@ -876,7 +874,7 @@ Write both methods of `Checkpoint`.
 `own_checkpoint(run, *inputs) -> Tensor`
 
 - **In** `run`: a module or function that returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may be integers, and some may be results of other operations.
-- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass `run` runs **once more**, with the **same random numbers** of the CPU's generator. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
+- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass `run` runs **once more**, with the **same random numbers** of the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
 - The generator continues as if nothing had run twice.
 - If an input is changed in place between the passes, the gradient is that of the old values, or an error is raised.
 - **Limits**: no checkpoint function of torch; if one is used, nothing else counts.
@@ -884,8 +882,8 @@ Write both methods of `Checkpoint`.
 To see the second run, the check changes a number in a layer between the passes; only a recomputed gradient contains the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
 
 <!-- hint: What must `forward` store so that `backward` can start again from the same point? There are three things. -->
-<!-- hint: In `backward`: inputs that are detached from the graph behind them, the generator's old state, autograd on, `run` again. Then send the gradient through the new graph, to the weights as well as to the detached inputs, and give the generator its present state back. -->
-<!-- hint: Detach with `x.detach().requires_grad_(x.requires_grad)`. Use `torch.autograd.backward`, not `grad`: it reaches the weights. Afterwards return the `.grad` of each detached input, behind a None for `run`. -->
+<!-- hint: In `backward`: detach the inputs from the graph, restore the generator's old state, switch autograd on, and call `run` again. Then send the gradient through the new graph, to the weights as well as to the detached inputs, and put back the state that the generator had before. -->
+<!-- hint: Detach with `x.detach().requires_grad_(x.requires_grad)`. Use `torch.autograd.backward`, not `grad`: it reaches the weights. Then return None for `run`, followed by the `.grad` of each detached input. -->
 """
 
 
@@ -947,7 +945,7 @@ def gradients_of(compute, grad_output, *leaves):
 
 
 def dialed(position):
-    """Two layers and a dial behind them."""
+    """Two layers, and a dial after them."""
 
     def compute(x, first, first_bias, second, second_bias):
         hidden = torch.tanh(functional.linear(x, first, first_bias))
@@ -960,24 +958,27 @@ def bilinear(x, y, weight, bias):
     return functional.bilinear(x, y, weight, bias).sin().square() * 2.0
 
 
-def plain_dropout(x, seed, grad_output, steps=1):
-    """Take steps through two dropouts that run once.
+def plain_dropout(x, seed, grad_output, steps=1, uses=1):
+    """Take steps, each with some uses of two dropouts that run once.
 
     Returns:
-        the last output, the sum of the gradients, and two draws behind each step.
+        the last output, the sum of the gradients, and two draws after each step.
     """
 
     def dropped(x):
         return functional.dropout(torch.tanh(functional.dropout(x, 0.5)), 0.3)
 
+    def used(x):
+        return torch.stack([dropped(x) for _ in range(uses)])
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         slopes, drawn = [], []
         for _ in range(steps):
-            output, (slope,) = gradients_of(dropped, grad_output, x)
+            outputs, (slope,) = gradients_of(used, grad_output.expand(uses, *x.shape), x)
             slopes.append(slope)
             drawn += [torch.rand(3), torch.rand(3)]
-    return output, sum(slopes), drawn
+    return outputs[-1], sum(slopes), drawn
 
 
 def same_gradients(got, names, expected, atol=1e-5):
@@ -1072,6 +1073,20 @@ with check.property("the generator goes on as if nothing had run twice, in two s
     check.close(got["gradients"][0], slope, atol=1e-6, what=what)
     check.equal(
         got["drawn"], drawn, what="random numbers drawn after each forward and each backward pass"
+    )
+with check.property("two calls before one backward pass, each with its own random numbers"):
+    rows = check.draw.integer(10, 20)
+    x, grad_output = check.draw.normal(rows, 9), check.draw.normal(rows, 9)
+    seed = check.draw.integer(0, 1_000_000)
+    output, slope, drawn = plain_dropout(x, seed, grad_output, uses=2)
+    got = forward_and_backward(
+        two_dropouts, x, state={}, grad_output=grad_output, seed=seed, uses=2
+    )
+    check.close(got["output"], output, what="the output of the second call")
+    what = "the gradient with respect to the input of both calls"
+    check.close(got["gradients"][0], slope, atol=1e-6, what=what)
+    check.equal(
+        got["drawn"], drawn, what="random numbers drawn after the forward and the backward pass"
     )
 with check.property("nothing inside is kept until the backward pass"):
     inner, rows = check.draw.integer(350, 450), check.draw.integer(7, 20)
@@ -1176,7 +1191,7 @@ PyTorch's version also stores the generators of the GPUs and the autocast state 
 
 ## What to wrap
 
-A wrap frees what is saved **inside** a block and keeps the block's input. The transformer block below has the parts of a real one: attention and an MLP that is four times as wide, each with a LayerNorm in front and a residual connection around it.
+A wrap frees what is saved **inside** a block and keeps the block's input. The `Linear` layers of the opening example save nothing but their inputs, so wrapping them gained nothing. The transformer block below has the parts of a real one: attention, in which each token of a text takes a weighted mean over all tokens (chapter 08), and an MLP that is four times as wide inside as its input. Each has a LayerNorm before it and a residual connection around it.
 """
 
 
@@ -1234,7 +1249,7 @@ axes.grid(False, axis="y")
 show(
     figure,
     number="6.7",
-    caption="A wrapped `Linear` frees nothing. A transformer block saves fifteen tensors of its input's size, of which its checkpoint keeps one: the input.",
+    caption="A wrapped `Linear` frees nothing. A transformer block saves fifteen tensors of its input's size inside; its checkpoint keeps only the input.",
     alt="Four kinds of block. Saved inside, in tensors of the input's size: Linear 0, Linear and Tanh 1, the MLP 8, the transformer block 15. The input that a wrap keeps is 1 for each.",
 )
 
@@ -1295,7 +1310,7 @@ r"""
 ## Checkpoints under a budget
 
 Real layers are not equal. In a network for images, the first layers can have the largest activations. Let `inputs[i]` be the bytes of the input of block $i$ and `inside[i]` the bytes that it saves. A segment from block $s$ up to, but not including, block $e$ keeps
-`inputs[s]`. While the backward pass is in that segment, memory holds what the segment's blocks save and all inputs kept so far, including its own.
+`inputs[s]`. While the backward pass is in that segment, memory holds what the segment's blocks save, the segment's input, and those of all earlier segments.
 
 In the diagram, click or tap between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. How far is the square-root rule from the smallest possible peak in each chain?
 """
@@ -1337,14 +1352,14 @@ The machine sets the budget; the price is the number of blocks that run twice. F
 `choose_segments(inputs, inside, budget) -> list or None`
 
 - **In** `inputs`, `inside`: lists of positive ints as in `peak_bytes`, equally long, from 1 to 60 blocks. `budget`: an int.
-- **Out**: a list of Python ints, the places where segments begin, in increasing order from 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks before the last segment run twice, so the **last segment begins as early as possible**. If several choices are equally good, any of them is right. If none fits, None.
-- **Limits**: 10 seconds of computing for each call. For 60 blocks there are 2⁵⁹ choices, too many to try them all.
+- **Out**: a list of Python ints, the places where segments begin, in increasing order from 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks before the last segment run twice, so the **last segment must begin as early as possible**. If several choices are equally good, any of them is right. If none fits, None.
+- **Limits**: 10 seconds of computing for each call. For 60 blocks there are 2⁵⁹ choices, too many to try them all; dynamic programming needs about 2,000 steps.
 
 `choose_segments([1, 1, 1, 1], [1, 1, 1, 1], 4)` returns `[0, 2]`: two blocks run twice, and the peak is 4.
 
-<!-- hint: Suppose that a segment begins at block s, and everything in front of it fits. Of all choices for the blocks in front of s, which one leaves the most room for what follows? -->
-<!-- hint: This is dynamic programming. Only one number from the past matters: the bytes of the inputs kept so far. For each block, find the smallest such number with which a segment can begin there, and remember how it was reached. -->
-<!-- hint: Go through the blocks from the front. From a start s with `kept` bytes, a segment may end before block e if `kept + sum(inside[s:e])` is at most the budget; then `kept + inputs[e]` is a candidate for e. The answer is the first start from which the rest of the chain fits as the last segment. -->
+<!-- hint: Suppose that a segment begins at block s, and everything before it fits. Of all choices for the blocks before s, which one leaves the most room for what follows? -->
+<!-- hint: Dynamic programming solves the problem block by block. Only one number from the past matters: the bytes of the inputs kept so far. For each block, find the smallest such number with which a segment can begin there, and remember how it was reached. -->
+<!-- hint: Go through the blocks from the first to the last. From a start s with `kept` bytes, a segment may end before block e if `kept + sum(inside[s:e])` is at most the budget; then `kept + inputs[e]` is a candidate for e. The answer is the first start from which the rest of the chain fits as the last segment. -->
 """
 
 
@@ -1385,6 +1400,7 @@ def is_good(inputs, inside, budget, earliest, what=""):
     if earliest is None:
         check.equal(got, None, what=f"{where}nothing fits")
         return
+    check.true(got is not None, f"{where}None came back, but there is a choice that fits")
     is_list = isinstance(got, list | tuple) and all(type(start) is int for start in got)
     check.true(is_list and len(got) > 0, f"{where}expected a list of ints, got {got!r}")
     rising = all(a < b for a, b in pairwise(got))
@@ -1425,7 +1441,7 @@ with check.property("if all fits, nothing is wrapped"):
     )
 with check.property("as few blocks as possible run twice", weight=2):
     first = [3, 3, 2, 1, 1, 3, 2], [2, 4, 2, 2, 3, 3, 1]
-    # Three segments fit with five in front of the last one, four segments with four.
+    # Three segments fit if the last one begins at block 5, four segments if it begins at block 4.
     second = [1, 1, 4, 1, 1, 1], [3, 6, 3, 3, 1, 6]
     is_good_in_all(
         # Halves would fit as well, and so would the smallest peak: they run more blocks twice.
@@ -1495,7 +1511,7 @@ check.score()
 """
 ## What recomputation costs
 
-The backward pass of a linear layer takes two matrix products, one for the gradient with respect to the input and one for the weight. The forward pass takes one. So a step takes three products per layer, and four if the layer runs twice:
+The backward pass of a linear layer takes two matrix products, for the gradients with respect to the input and the weight. The forward pass takes one. So a step takes three products per layer, and four if the layer runs twice:
 a third more. If the weights are frozen, it takes three instead of two: 50% more.
 """
 
@@ -1551,7 +1567,7 @@ The Tanh and the wrap itself take time, too. Whether a larger batch makes up for
 
 ## A whole model in one table
 
-Activations are one of four things that training keeps in memory. The model below is a small language model: an embedding, four of the transformer blocks above, and an output layer for 2,000 tokens. It is trained with Adam on 8 texts of 128 tokens, in float32 except for the last line.
+Activations are one of four things that training keeps in memory. The model below is a small language model: an embedding, four of the transformer blocks above, and an output layer for 2,000 tokens. It is trained with Adam on 8 texts of 128 tokens in float32; only the last line printed below uses bfloat16 autocast.
 """
 
 
@@ -1613,21 +1629,21 @@ for place, wrap in enumerate((False, True)):
         left += size
 axes.set_yticks([0, 1], ["no checkpoint", "each block\nwrapped"])
 axes.invert_yaxis()
-axes.set(title="Memory of a training step", xlabel="MB", ylabel="", ylim=(1.5, -1.4))
+axes.set(title="What a training step has to hold", xlabel="MB", ylabel="", ylim=(1.5, -1.4))
 axes.legend(ncols=3, loc="upper center", fontsize=9)
 axes.grid(False, axis="y")
 axes.set_ylabel("run")
 show(
     figure,
     number="6.9",
-    caption="Checkpointing changes the activations only. Parameters, gradients and Adam's state stay, and so do the log-probabilities that the loss saves.",
+    caption="Checkpointing changes the activations only. Parameters, gradients, Adam's state and the log-probabilities that the loss saves stay the same. The parts are not all in memory at the same moment.",
     alt="Two stacked bars. Parameters about 5 MB, gradients 5 MB and Adam's state 10 MB are the same in both. Activations take about 42 MB without a checkpoint; with each block "
     "wrapped they take about 11 MB, and one block that runs again takes 8 MB.",
 )
 
 # %% [markdown]
 """
-Attention has a cost of its own. Written as a softmax of a matrix product, it saves its weights: one number per head for each pair of tokens. `scaled_dot_product_attention` computes the same result
+Attention has a cost of its own. Written as a softmax of a matrix product, it saves the attention weights: one number per head for each pair of tokens. (Each head runs attention on its own part of the width.) `scaled_dot_product_attention` computes the same result
 up to rounding, and computes the weights again in its backward pass.
 """
 
@@ -1669,7 +1685,7 @@ axes.legend()
 show(
     figure,
     number="6.10",
-    caption="Saved bytes of one attention, 4 heads of size 32, its inputs not counted. Explicit attention grows with the square of the length, the fused operation in proportion to it.",
+    caption="What attention with 4 heads of size 32 saves, inputs not counted. The bytes grow with the square of the length for explicit attention, and in proportion to it for the fused operation.",
     alt="Saved MB against the number of tokens, both logarithmic. Explicit attention rises from 0.26 MB at 128 tokens to 16.8 MB at 1024, the fused operation from 0.07 to 0.54 MB.",
 )
 print(f"1024 tokens: explicit {explicit[-1]:.1f} MB, fused {fused[-1]:.2f} MB")
@@ -1717,7 +1733,7 @@ show(
 
 # %% [markdown]
 r"""
-Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation changes, because it uses the running statistics. [PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136) was opened in 2023.
+Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation changes, because it uses the running statistics ([PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136)).
 
 A repair has to know which run is the second. For that, `checkpoint` takes `context_fn`, a function that returns two context managers, one for each run:
 """
@@ -1753,9 +1769,9 @@ A network with BatchNorm can use checkpointing if the second run does not change
 
 `checkpoint_once(block, x) -> Tensor`
 
-- **In** `block`: a module with any number of BatchNorms and perhaps other layers with buffers, at any depth, with any momentum, also None, in training or evaluation mode. `x`: a tensor, which may require no gradient.
-- **Out**: `block(x)`. In the backward pass the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all **buffers**, counters included, are as after a step without checkpointing, even if the block is used twice before the backward pass.
-- Modes and settings of the layers stay as they were. The next step must be correct, too.
+- **In** `block`: a module with any number of BatchNorms and perhaps dropout and InstanceNorms with running statistics, at any depth, with any momentum, including None, in training or evaluation mode. `x`: a tensor, with or without `requires_grad`.
+- **Out**: `block(x)`. In the backward pass the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all **buffers**, counters included, have the values of a step without checkpointing, even if the block is used twice before the backward pass.
+- The layers' modes and settings stay as they were, and so does `x`, including its `requires_grad`. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
 As before, the check changes a number in a layer between the passes. After `checkpoint_once(block, x).sum().backward()` with a fresh block, the counter `num_batches_tracked` of each BatchNorm is `1`, not `2`.
@@ -1807,30 +1823,40 @@ def draw_norm(name, features):
     }
 
 
-def plain_steps(block, state, x, grad_output, dial_positions, steps=1):
-    """Return the state after plain steps, the output, and the gradients that a second run gives."""
-    block.load_state_dict(state)
-    for _ in range(steps):
-        output = block(x).sin().square() * dial_positions[0]
-    after = {name: value.clone() for name, value in block.state_dict().items()}
-    block.load_state_dict(state)
-    leaf = x.clone().requires_grad_(True)
-    again = block(leaf).sin().square() * dial_positions[1]
-    slopes = torch.autograd.grad(again, [leaf, *block.parameters()], steps * grad_output)
+def plain_steps(block, state, x, grad_output, dial_positions, steps=1, *, fading=1.0, seed=0):
+    """Return the state after plain steps, the output, and the gradients that second runs give.
+
+    After each step, x is multiplied by ``fading``; the seed is the same for both runs.
+    """
+    data = [x * fading**step for step in range(steps)]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        block.load_state_dict(state)
+        for batch in data:
+            output = block(batch).sin().square() * dial_positions[0]
+        after = {name: value.clone() for name, value in block.state_dict().items()}
+        torch.manual_seed(seed)
+        block.load_state_dict(state)
+        slopes = []
+        for batch in data:
+            leaf = batch.clone().requires_grad_(True)
+            again = block(leaf).sin().square() * dial_positions[1]
+            leaves = [leaf, *block.parameters()]
+            slopes.append(torch.autograd.grad(again, leaves, grad_output))
+    by_input, *by_weight = (sum(each) for each in zip(*slopes, strict=True))
     names = [name for name, _ in block.named_parameters()]
-    return after, output.detach(), slopes[0], dict(zip(names, slopes[1:], strict=True))
+    return after, output.detach(), by_input, dict(zip(names, by_weight, strict=True))
 
 
-def same_step(got, expected, *, by_input=True):
+def same_step(got, expected, *, by_input=True, what=""):
     _, output, slope, slopes = expected
-    check.close(got["output"], output, rtol=1e-4, atol=1e-5, what="the output")
+    check.close(got["output"], output, rtol=1e-4, atol=1e-5, what=f"{what}the output")
+    gradient = f"{what}the gradient with respect to"
     if by_input:
-        check.close(
-            got["gradients"][0], slope, rtol=1e-3, atol=1e-4, what="the gradient with respect to x"
-        )
+        check.close(got["gradients"][0], slope, rtol=1e-3, atol=1e-4, what=f"{gradient} x")
     for name, value in slopes.items():
-        what = f"the gradient with respect to {name}"
-        check.close(got["parameters"][name], value, rtol=1e-3, atol=1e-3, what=what)
+        close = {"rtol": 1e-3, "atol": 1e-3}
+        check.close(got["parameters"][name], value, **close, what=f"{gradient} {name}")
 
 
 def same_buffers(got, expected):
@@ -1845,10 +1871,14 @@ def draw_rows(mean=0.0):
     return check.draw.normal(rows, 4, mean=mean), check.draw.normal(rows, 6)
 
 
-def linear_and_norm(momentum=0.1):
-    """Return a block, the same as a list for the probe, with a dial behind it, and a state."""
+def linear_and_norm(momentum=0.1, dropout=False):
+    """Return a block, the same as a list for the probe, with a dial after it, and a state."""
     block = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.BatchNorm1d(6, momentum=momentum))
-    layers = [["Linear", 4, 6], ["BatchNorm1d", 6, 1e-5, momentum], ["Dial"]]
+    layers = [["Linear", 4, 6], ["BatchNorm1d", 6, 1e-5, momentum]]
+    if dropout:
+        block.append(torch.nn.Dropout(0.5))
+        layers.append(["Dropout", 0.5])
+    layers.append(["Dial"])
     state = {"0.weight": check.draw.normal(6, 4), "0.bias": check.draw.normal(6)}
     return block, layers, state | draw_norm("1", 6)
 
@@ -1873,6 +1903,11 @@ with check.property("output and gradients are those of a block that runs again")
     expected = plain_steps(block, state, x, grad_output, positions)
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, dial_positions=positions)
     same_step(got, expected)
+    block, layers, state = linear_and_norm(dropout=True)
+    options = {"dial_positions": positions, "seed": check.draw.integer(0, 1_000_000)}
+    expected = plain_steps(block, state, x, grad_output, **options)
+    got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
+    same_step(got, expected, what="with dropout inside, ")
 with check.property("the running statistics move once", weight=2):
     block, layers, state = linear_and_norm()
     x, grad_output = draw_rows(mean=3.0)
@@ -1924,14 +1959,11 @@ with check.property("in eval mode the statistics are used and stay", weight=0.5)
 with check.property("pictures, and data that need no gradient", weight=0.5):
     block, layers, state = convolution_and_norm(momentum=0.3)
     x, grad_output = draw_pictures()
-    expected = plain_steps(block, state, x, grad_output, (1.0, 2.0))
+    # Between the steps, the data change in place: only those can that require no gradient.
+    options = {"dial_positions": (1.0, 2.0), "steps": 2, "fading": 0.5}
+    expected = plain_steps(block, state, x, grad_output, **options)
     got = in_norm_block(
-        layers,
-        x,
-        state=state,
-        grad_output=grad_output,
-        with_respect_to=(),
-        dial_positions=(1.0, 2.0),
+        layers, x, state=state, grad_output=grad_output, with_respect_to=(), **options
     )
     same_buffers(got, expected)
     same_step(got, expected, by_input=False)
@@ -1980,11 +2012,11 @@ Two updates with momentum $m'$ and the same batch equal one update with $1 - (1-
 ## Two kinds of checkpoint
 
 `use_reentrant` chooses between two implementations. The older, **reentrant** one is an autograd function whose `backward` calls `backward`. The newer one uses saved-tensor hooks:
-in the forward pass, `pack` discards each tensor and leaves a number in its place; in the backward pass, the first `unpack` runs the block again and returns the new tensors by number. They differ in four cases:
+in the forward pass, `pack` discards each tensor and leaves a number in its place; in the backward pass, the first `unpack` runs the block again, and each `unpack` returns the new tensor with its number. The two kinds differ in four cases:
 """
 
 
-# %% folded="Four questions to both kinds"
+# %% folded="Four questions for both kinds"
 def outcome(action):
     try:
         with warnings.catch_warnings():
@@ -2043,10 +2075,10 @@ for question, ask in QUESTIONS.items():
 """
 The first line is the dangerous one. An autograd function whose tensor arguments need no gradient has an output that needs none, so the wrapped
 block is **not trained at all**, while the rest of the network learns and the loss falls. PyTorch warns once ("None of the inputs have requires_grad=True"). This happened to
-[OpenCLIP](https://github.com/mlfoundations/open_clip/issues/573), and it happens when the layers in front are frozen
+[OpenCLIP](https://github.com/mlfoundations/open_clip/issues/573), and it also happens when all layers before the block are frozen
 ([transformers issue 21381](https://github.com/huggingface/transformers/issues/21381)).
 
-In the fourth line, only the newer kind compares the two runs. Write `use_reentrant=False` explicitly; PyTorch warns if the argument is missing.
+In the fourth line, only the newer kind notices that tensors are missing. Write `use_reentrant=False` explicitly; PyTorch warns if the argument is missing.
 
 ## Between all and nothing
 
@@ -2087,8 +2119,8 @@ for name, run in RUNS.items():
 
 # %% [markdown]
 """
-For attention, [Korthikanti and others (2022)](https://arxiv.org/abs/2205.05198) choose the
-opposite policy: they recompute the scores, which are large and cheap.
+For attention, [Korthikanti and others (2022)](https://arxiv.org/abs/2205.05198) recompute even
+matrix products: the scores are large, and cheap to recompute.
 
 `torch.compile` makes such a choice by itself. Its activation memory budget is a fraction: 1 keeps what the compiler would keep anyway, 0 checkpoints the whole compiled region
 ([PyTorch blog, 2025](https://pytorch.org/blog/activation-checkpointing-techniques/)).
@@ -2101,7 +2133,7 @@ if hasattr(functorch_config, "activation_memory_budget"):
     for budget in (1.0, 0.5, 0.0):
         torch._dynamo.reset()
         with functorch_config.patch(activation_memory_budget=budget):
-            # This backend divides the work between the passes as the default one, without generating code.
+            # This backend divides the work between the passes as the default one does, without generating code.
             compiled = torch.compile(wide, backend="aot_eager_decomp_partition")
             saved = saved_bytes(lambda run=compiled: run(x), except_for=[*wide.parameters(), x])
         print(f"budget {budget:.1f}: {saved.bytes / 1024:5.0f} KiB saved")
@@ -2155,7 +2187,7 @@ print(
 
 # %% [markdown]
 """
-Offloading returns every bit and costs the time of the transfer. A shorter format loses the bits permanently.
+Offloading returns every bit and costs the time of the transfer. A shorter format loses some bits permanently.
 On a GPU, the next cell reports the peak from `torch.cuda.max_memory_allocated`:
 """
 
@@ -2190,22 +2222,24 @@ recorded("segments-on-a-card")
 """
 ## Which method when
 
+The table's last column is for data-parallel training, in which each process (**rank**) trains on its share of the batch; DDP copies the model to every rank, and FSDP2 splits it.
+
 | method | use it when | price | in data-parallel training |
 | --- | --- | --- | --- |
 | smaller batch | training tolerates it | noisier gradient | the batch is that of all ranks together |
-| accumulation (chapter 05) | the batch size must stay | smaller matrix products, `.grad` stays | DDP: `no_sync()`. FSDP2: `set_requires_gradient_sync(False)`, and each rank holds whole gradients meanwhile |
-| fused attention | texts are long | weights computed again | no change |
+| accumulation (chapter 05) | the batch size must stay | smaller matrix products; `.grad` stays in memory | DDP: `no_sync()`. FSDP2: `set_requires_gradient_sync(False)`, and each rank holds whole gradients meanwhile |
+| fused attention | texts are long | attention weights computed again | no change |
 | bfloat16 autocast | activations dominate | 8 significant bits, casts | FSDP2: `MixedPrecisionPolicy` |
 | selective checkpointing | cheap operations save a lot | a little recomputation | FSDP2: wrap first, then `fully_shard` |
-| checkpointing | activations still dominate | up to a third more products | the same; DDP needs `use_reentrant=False`, or `static_graph=True` |
-| offloading | the transfer overlaps with computation | pinned memory | FSDP2's `CPUOffloadPolicy` moves parameters, not activations |
+| checkpointing | activations still dominate | up to a third more products, or half with frozen weights | the same; DDP needs `use_reentrant=False`, or `static_graph=True` |
+| offloading | the transfer overlaps with computation | pinned memory | FSDP2's `CPUOffloadPolicy` moves parameters, gradients and optimizer state, not activations |
 
-If parameters, gradients and Adam's state dominate, none of the methods in the first column helps: shard the state with FSDP2 or choose a smaller model. In data-parallel training, each process (**rank**) trains on its share of the batch; DDP copies the model to every rank, FSDP2 splits it. The last column follows the documentation of
+If parameters, gradients and Adam's state dominate, none of the methods in the first column helps: shard the state with FSDP2 or choose a smaller model. The last column follows the documentation of
 [DDP](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) and [FSDP2](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html); the order of wrapping follows [torchtitan](https://github.com/pytorch/torchtitan).
 
 ## Bug hunt: the half-trained network
 
-Each residual block adds a share of its result to its input; every block has its own share. The author added checkpointing to use less memory. The loss of the first step agrees with the old code to the last digit, and no warning appears. Yet training is worse:
+Each residual block adds a share of its result to its input; every block has its own share. The author added checkpointing to use less memory. The first step's loss agrees with that of the old code to the last digit, and no warning appears. Yet training is worse:
 """
 
 
@@ -2266,19 +2300,19 @@ show(
 """
 ### Repair the loop
 
-Find out in cells of your own which gradients are wrong; comparing `run_plain` and `FromTheWild()` block by block tells a lot. Then write the loop that uses as little memory and trains correctly.
+In cells of your own, find out which gradients are wrong: compare `run_plain` and `FromTheWild()` block by block. Then write a loop that uses no more memory and trains correctly.
 
 `run_blocks(blocks, x, shares) -> Tensor`
 
-- **In** `blocks`: one or more modules, which may contain dropout. `x`: a tensor, which may require no gradient. `shares`: a float32 tensor with one number for each block.
-- **Out**: what `run_plain` returns, with its gradients with respect to `x`, `shares` and all weights, wherever one is required. `x` and `shares` stay as they are; data that require no gradient require none afterwards.
+- **In** `blocks`: one or more modules, which may contain dropout. `x`: a tensor, with or without `requires_grad`. `shares`: a float32 tensor with one number for each block.
+- **Out**: what `run_plain` returns, with the same gradients for `x`, `shares` and all weights that require them. `x` and `shares` stay as they are, including their `requires_grad`.
 - **Each block is checkpointed by itself**: nothing inside is kept, and in the backward pass the block runs again from its own input and does the same as before.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
 The check changes a number in the blocks between the passes. With two blocks that double their input and shares 1 and 0.5, `run_blocks(blocks, torch.ones(1, 1), shares)` returns `6.0`: 1 + 2 = 3, then 3 + 0.5 · 6.
 
 <!-- hint: When does the body of `shared` run, and how often? What do its names refer to each time? -->
-<!-- hint: It runs a second time when the loop has long ended. Attributes, like all names in a function, are looked up when it runs. The second run has to get the block and the share of its own turn of the loop. -->
+<!-- hint: It runs a second time when the loop has long ended. Attributes, like all names in a function, are looked up when it runs. The second run needs the block and the share from the turn in which the first one happened. -->
 <!-- hint: Give `checkpoint` something that reads nothing that the loop changes: the block itself is the function to wrap, and the share can be multiplied outside. -->
 """
 
@@ -2376,7 +2410,14 @@ def goes_through(count, width, inner, positions, *, needed=True, dropout=False):
     check.close(got["output"], output, rtol=1e-4, atol=1e-4, what="the output")
     if needed:
         what = "the gradient with respect to x"
-        check.close(got["gradients"][0], by_x, rtol=1e-3, atol=1e-3, what=what)
+        _, of_first_run, *_ = block_by_block(
+            state, x, shares, grad_output, (positions[0], positions[0]), masks
+        )
+        found, close = got["gradients"][0], {"rtol": 1e-3, "atol": 1e-3}
+        if positions[0] != positions[1] and isinstance(found, torch.Tensor):
+            is_old = torch.allclose(found, of_first_run, **close)
+            check.true(not is_old, f"{what} is that of the first run: no block runs again")
+        check.close(found, by_x, **close, what=what)
     # Where the dials are turned, it depends on whether a share is multiplied inside or outside.
     if needed and positions[0] == positions[1]:
         what = "the gradient with respect to shares"
@@ -2411,7 +2452,7 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-`shared` reads `self.block` and `self.share` when it **runs**. The first run happens in its own turn of the loop, so the loss is right. The second run happens in the
+`shared` reads `self.block` and `self.share` when it **runs**. Each block's first run happens in that block's turn of the loop, so the loss is right. The second run happens in the
 backward pass, after the loop has ended, when both attributes belong to the **last** block. Every block is recomputed as if it were the last one. The shapes fit, so no error is raised, and only the last
 block's gradient is right.
 
@@ -2443,8 +2484,8 @@ r"""
 ## Recap
 
 1. Autograd saves inputs of some operations and results of others; a storage counts once, and parameters are in memory anyway.
-2. A checkpoint keeps a block's input and runs the block again in the backward pass. It frees what is saved inside, so a single layer gains nothing.
-3. The peak is the kept inputs plus what one segment saves; for equal blocks that each save as much as their input, $\sqrt n$ equal segments are best.
+2. A checkpoint keeps a block's input and runs the block again in the backward pass. It frees what is saved inside, so a single `Linear` gains nothing.
+3. The peak is the kept inputs plus what one segment saves; for equal blocks that each save as much as their input, $\sqrt n$ is the best number of equal segments.
 4. The price is a second forward pass of all but the last segment: up to a third more products, or 50% more if the weights are frozen.
 5. The second run must repeat the first: same random numbers, same code and state, and no second update of running statistics.
 

@@ -367,3 +367,42 @@ def checkpoint_once(block, x):
         return torch.func.functional_call(block, copies, (x,))
 
     return checkpoint(run, x, use_reentrant=False)
+
+
+# %% wrong: lets the second run draw masks of its own
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        preserve_rng_state=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% wrong: makes the caller's data require a gradient
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    return checkpoint(
+        block,
+        x.requires_grad_(),
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
