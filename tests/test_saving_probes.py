@@ -241,6 +241,14 @@ def test_a_function_can_be_used_again_before_the_way_back() -> None:
     assert len(got["drawn"]) == 2
 
 
+def test_each_call_can_have_a_network_of_its_own() -> None:
+    given = {"state": STATE, "grad_output": SLOPES, "uses": 2}
+    once = probes.forward_and_backward(wrapped, LAYERS, X, **given | {"uses": 1})
+    got = probes.forward_and_backward(wrapped, LAYERS, X, **given, own_networks=True)
+    assert torch.allclose(got["gradients"][0], 2 * once["gradients"][0])
+    assert torch.allclose(got["parameters"]["0.weight"], once["parameters"]["0.weight"])
+
+
 def test_data_that_need_no_gradient_fade_in_place() -> None:
     def asking(made: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
         return made(x.requires_grad_(True))

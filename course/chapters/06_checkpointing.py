@@ -1074,7 +1074,13 @@ with check.property("the generator goes on as if nothing had run twice, in two s
     check.equal(
         got["drawn"], drawn, what="random numbers drawn after each forward and each backward pass"
     )
-with check.property("two calls before one backward pass, each with its own random numbers"):
+with check.property("two calls before one backward pass, each with its own block and numbers"):
+    rows, turned = check.draw.integer(7, 20), check.draw.number(2.0, 3.0)
+    state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), 0.1 * draw_slopes(rows)
+    _, (by_input, *slopes) = gradients_of(dialed(turned), grad_output, x, *state.values())
+    options = {"dial_positions": (1.0, turned), "uses": 2, "own_networks": True}
+    got = forward_and_backward(two_layers, x, state=state, grad_output=grad_output, **options)
+    same_gradients(got, state, (2 * by_input, *slopes), atol=1e-4)
     rows = check.draw.integer(10, 20)
     x, grad_output = check.draw.normal(rows, 9), check.draw.normal(rows, 9)
     seed = check.draw.integer(0, 1_000_000)

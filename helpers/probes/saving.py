@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +71,7 @@ def forward_and_backward(
     training: bool = True,
     steps: int = 1,
     uses: int = 1,
+    own_networks: bool = False,
     fading: float | None = None,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and run the backward pass of what it returned.
@@ -91,16 +94,19 @@ def forward_and_backward(
         training: the network's mode.
         steps: how often this is done; gradients add up.
         uses: how often the function is called before each backward pass, which covers all calls.
+        own_networks: whether each of these calls gets a network of its own, equal to the first.
         fading: what the inputs that require no gradient are multiplied by after each step, in
             place, which only those allow that still require none.
 
     Returns:
         ``{"output", "gradients", "parameters", "state", "drawn"}``: the last output, the gradients
-        with respect to the inputs of ``with_respect_to`` and to the parameters, by name, the state
-        dict afterwards, and random numbers drawn after each forward and each backward pass.
+        with respect to the inputs of ``with_respect_to`` and to the (first) network's parameters,
+        by name, its state dict afterwards, and random numbers drawn after each forward and each
+        backward pass.
     """
     made = _build(layers).train(training)
     made.load_state_dict(state)
+    networks = [made, *(copy.deepcopy(made) if own_networks else made for _ in range(uses - 1))]
     leaves = {
         place: inputs[place].detach().clone().requires_grad_(True) for place in with_respect_to
     }
@@ -111,10 +117,10 @@ def forward_and_backward(
             given = list(inputs)
             for place, leaf in leaves.items():
                 given[place] = leaf if as_leaves else leaf * 1
-            _turn(made, dial_positions[0])
-            outputs = [function(made, *given) for _ in range(uses)]
+            _turn(networks, dial_positions[0])
+            outputs = [function(network, *given) for network in networks]
             drawn.append(torch.rand(3))
-            _turn(made, dial_positions[1])
+            _turn(networks, dial_positions[1])
             torch.autograd.backward(outputs, [grad_output] * uses)
             drawn.append(torch.rand(3))
             if fading is not None:
@@ -188,8 +194,8 @@ class _Dial(torch.nn.Module):
         return x.sin().square() * self.position
 
 
-def _turn(made: torch.nn.Module, position: float) -> None:
-    for part in made.modules():
+def _turn(networks: list[torch.nn.Module], position: float) -> None:
+    for part in itertools.chain.from_iterable(network.modules() for network in networks):
         if isinstance(part, _Dial):
             part.position = torch.tensor(position)
 
