@@ -3,7 +3,7 @@
 # 03 · Autocast
 
 A 16-bit number takes half the memory of a 32-bit number, and hardware built for 16-bit arithmetic multiplies such numbers faster. PyTorch converts a whole model with one call, `model.half()`,
-but a model converted this way may not train. Autocast, the subject of this chapter, converts single operations instead.
+but a model converted this way may not train. Autocast, the subject of this chapter, chooses a format for each operation instead.
 
 **中文**: 本章讲自动混合精度：按算子选择精度的 autocast、三种类型策略、嵌套与禁用区域、float32 主权重、混合精度训练步，以及它何时不划算。
 """
@@ -109,7 +109,7 @@ axes.legend()
 show(
     figure,
     number="3.1",
-    caption="The model converted to float16 has one finite loss; all later ones are nan. The run with autocast multiplies its matrices in float16, too, and follows the float32 run.",
+    caption="The model converted to float16 has one finite loss; all later ones are nan. The run with autocast also multiplies its matrices in float16, but follows the float32 run.",
     alt="Loss against training step. Autocast with float16 and float32 fall together, on one curve. "
     "The all-float16 model has a single point at step 1 and nan from step 2 on.",
 )
@@ -163,7 +163,7 @@ In float16, $10^{-8}$ is 0. A weight attached to a pixel that is blank in every 
 so Adam divides a nonzero number by 0 and gets inf. PyTorch ([issue 147437](https://github.com/pytorch/pytorch/issues/147437)) still behaves this way,
 as does optax for a gradient of 0 ([issue 1754](https://github.com/google-deepmind/optax/issues/1754)).
 
-A larger $\epsilon$ removes the nan, but not the problem of a small update, here 0.00001 for a weight of 0.1:
+A larger $\epsilon$ removes the nan, but small updates remain a problem, such as 0.00001 for a weight of 0.1:
 """
 
 # %%
@@ -191,7 +191,7 @@ show_drawing(
 
 # %% [markdown]
 """
-What runs under `torch.autocast` forms an **autocast region**, or **region** for short. The decorator above begins one, and so does a `with` statement:
+Code that runs under `torch.autocast` forms an **autocast region**, or **region** for short. Each call of the decorated function above runs in one, and so does the body of a `with` statement:
 """
 
 # %%
@@ -222,7 +222,7 @@ with torch.autocast(device, dtype=torch.float16):
 
 # %% [markdown]
 """
-In an addition, the wider dtype wins, as it does outside a region (**type promotion**). Beside float tensors with dimensions, a float tensor without dimensions widens nothing. The products are float16; outside a region, the last one raises an error.
+In an addition, the wider dtype wins, as it does outside a region (**type promotion**). A float tensor without dimensions does not widen float tensors that have them. The products are float16.
 
 What autocast does to an operation is its **policy**:
 
@@ -372,7 +372,7 @@ show(
 
 # %% [markdown]
 r"""
-A matrix product can be *lower* because the hardware can add it up in float32 and round to 16 bits at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms are float32 on CUDA only, so the same model
+A matrix product can be *lower* because the hardware can accumulate it in float32 and round to 16 bits at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms are float32 on CUDA only, so the same model
 can round in different places on a CPU and on a GPU. The full lists are in the documentation (["Autocast Op Reference"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 
 A sum can leave the range of float16, and it can need more precision than its terms have:
@@ -388,7 +388,7 @@ print("the same, in float32:          ", ones[:1001].bfloat16().float().sum().it
 """
 ## Follow the dtypes
 
-Each box below is an operation of a small network, and each arrow carries the dtype of a tensor; the text on the right lists the casts that autocast makes. The weights and the target of the loss are float32.
+Each box below is an operation of a small network, and each arrow is labeled with the dtype of a tensor; the text on the right lists the casts that autocast makes. The weights and the target of the loss are float32.
 
 Select a device and a dtype, pick what to draw, and drag across the cells to the left of the boxes, or tab to a cell and press Enter.
 
@@ -403,7 +403,7 @@ explore_autocast()
 """
 <details><summary>Answers</summary>
 
-`layer_norm` and `softmax` change; `gelu` follows, because it returns the dtype that it gets. With a region around the linear layers only, the loss is float32 by type promotion with its target.
+`layer_norm` and `softmax` change; `gelu` follows, because it returns the dtype that it receives. With a region around the linear layers only, the loss is float32 by type promotion with its target.
 </details>
 
 ## Bfloat16 first
@@ -420,10 +420,9 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 
 # %% [markdown]
 """
-So name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling. Kalamkar et al. (2019) trained networks from several domains in
-bfloat16, in as many iterations as in float32 and with the same hyperparameters. The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Take float16, with the loss scaling of chapter 04, if a computation needs that precision, or if the GPU has no fast bfloat16.
+Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling, and float32's hyperparameters still work (Kalamkar et al., 2019). The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Take float16, with the loss scaling of chapter 04, if a computation needs that precision, or if the GPU has no fast bfloat16.
 
-A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores, the circuits for matrix products, for float16 but for no other float format. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
+A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores (circuits for matrix products) that handle float16 but no other float format. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
 `torch.autocast` takes the kind of device as a string: `x.device.type` for a tensor `x`, or [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html)`.current_accelerator().type` for an accelerator of any vendor.
 """
 
@@ -553,7 +552,7 @@ with torch.autocast(device, dtype=torch.bfloat16):
 """
 ## The cache of casts
 
-Autocast's **cast cache** holds the 16-bit copies of float32 *leaf* tensors that require a gradient, which in a training loop are the weights of *lower* operations. The copies live until the outermost region ends. `cache_enabled=False` switches the cache off:
+Autocast's **cast cache** holds the 16-bit copies of float32 *leaf* tensors that require a gradient: in a training loop, the weights of *lower* operations. The copies live until the outermost region ends. `cache_enabled=False` switches the cache off:
 """
 
 
@@ -620,7 +619,7 @@ print("after the end of the region:  ", products[2])
 
 # %% [markdown]
 """
-If a whole training loop runs inside one region, every forward pass reuses the 16-bit copies made in step 1. That kept the loss flat in Flow-Factory, a library that trains image generators
+If a whole training loop runs inside one region, every forward pass reuses the 16-bit copies made in step 1. This kept the loss flat in Flow-Factory, a library that trains image generators
 ([pull request 186](https://github.com/X-GenGroup/Flow-Factory/pull/186)). Enter a new region for each forward pass.
 """
 
@@ -644,7 +643,7 @@ print("no region:                ", name_of((matrix @ matrix).dtype))
 
 # %% [markdown]
 """
-So a model can enter a region in its own `forward` and still be called in another of the same dtype. With another dtype, the inner region needs `cache_enabled=False`: otherwise, a weight that both regions use comes out of the cache in the wrong dtype, and the product raises an error.
+So a model can enter a region in its own `forward` and still be called in another region of the same dtype. If the dtypes differ, the inner region needs `cache_enabled=False`: otherwise, a weight that both regions use comes out of the cache in the wrong dtype.
 Autocast state is per thread, so threads that you start do not inherit the region.
 
 Next, a bfloat16 product meets a float32 matrix in a disabled region:
@@ -915,7 +914,7 @@ check.score()
 ## A region of your own
 
 A **torch function mode** intercepts every call to a torch function, above the dispatcher, so you can write an autocast layer in Python. The class below passes the function and its
-arguments to a method `run`, which a subclass defines and which returns the result of the call. During `run` the mode is off, so calling `func` is not intercepted.
+arguments to a method `run`, which a subclass defines and which returns the result of the call. During `run`, the mode is off, so the call of `func` is not intercepted.
 """
 
 # %% tags=["needed"]
@@ -956,9 +955,9 @@ Write the method `run`, so that `with ToyAutocast(policies, lower):` behaves lik
 `run(self, func, args, kwargs)`
 
 - **In** `self.policies`: a dict from names of functions (`func.__name__`, such as `"matmul"`) to `"lower"`, `"float32"` or `"widest"`. `self.lower`: a 16-bit dtype.
-- **What is cast**: float32, float16 and bfloat16 tensors of any shape, `Parameter`s and tensors without dimensions among them, in `args` and `kwargs`, also inside a list or a tuple there. All other arguments, float64 and integer tensors included, stay unchanged. Gradients flow through the casts.
-- **Out**: what `func` returns for the cast arguments. `"lower"` casts to `self.lower`, `"float32"` to float32, and `"widest"` to float32 if one of these tensors is float32. Functions that are not in the dict get their arguments unchanged.
-- **Limits**: no `torch.autocast`, and no change to lists that the caller passes in. You need not handle a cache, nested lists, `out=`, or float16 mixed with bfloat16 under `"widest"`.
+- **What is cast**: float32, float16 and bfloat16 tensors of any shape in `args` and `kwargs`, including `Parameter`s, tensors without dimensions, and those in a list or a tuple. All other arguments, float64 and integer tensors included, stay unchanged. Gradients flow through the casts.
+- **Out**: what `func` returns for the cast arguments. `"lower"` casts to `self.lower`, `"float32"` to float32, and `"widest"` to float32 if one of these tensors is float32 (unlike in type promotion, one without dimensions counts). Functions that are not in the dict get their arguments unchanged.
+- **Limits**: no `torch.autocast`, and no change to lists that the caller passes in. You need not handle a cache, nested lists, `out=`, `dtype=`, or float16 mixed with bfloat16 under `"widest"`.
 
 With `ToyAutocast({"matmul": "lower"}, torch.bfloat16)`, the product `x @ w` of two float32 tensors has the dtype `torch.bfloat16`.
 
@@ -1252,7 +1251,7 @@ show(
 
 # %% [markdown]
 """
-PyTorch gives no warning, although its documentation says that backward passes under autocast "are not recommended".
+PyTorch gives no warning, although its documentation does not recommend backward passes under autocast.
 
 **The optimizer outside.** If the weights change while the region is still open, its cache becomes stale. And the update gains nothing from a region, because weights and gradients are float32.
 
@@ -1600,7 +1599,7 @@ with torch.autocast(device, dtype=torch.bfloat16):
 
 # %% [markdown]
 r"""
-The last line gives the reason: the policy *lower* casts float32 arguments, too, wherever they come from. A `.float()` after the product cannot restore what was lost.
+The last line gives the reason: the policy *lower* casts float32 arguments, wherever they come from. A `.float()` after the product cannot restore what was lost.
 
 The cosines lie just below 1, where neighboring bfloat16 numbers are 1/256 apart: rounding the result adds an error of up to 1/512, rounding the factors somewhat less. Divided by $T = 0.005$, 1/512 becomes an error of 0.4 in $s_{ij}$. The plain loss also rounds the quotient; near 200, bfloat16 numbers are 1 apart.
 """
@@ -1624,7 +1623,7 @@ axes.legend()
 show(
     figure,
     number="3.7",
-    caption="At the smallest temperature, the plain loss in the region is off by about 10 percent. Casts to float32 around the product reduce the error but do not remove it.",
+    caption="At the smallest temperature, 0.0047, the plain loss in the region is off by about 10 percent; the error jumps from one temperature to the next. Casts to float32 around the product reduce the error but do not remove it.",
     alt="Relative error of the loss against the temperature, both axes logarithmic. The plain loss's "
     "error grows, with some dips, as the temperature falls. With float everywhere it grows too, but is smaller at most temperatures. "
     "Outside the region the error is far smaller at all temperatures.",
@@ -1863,9 +1862,9 @@ for size in (170.0, 180.0):
 
 # %% [markdown]
 r"""
-At 180, the largest square exceeds 65,504, the largest number of float16, so the root is inf and $x / \infty$ is **0**. No nan appears, but output and gradient are all zeros.
+At 180, the largest square exceeds 65,504, the largest number of float16, so the mean is inf, its `rsqrt` is **0**, and so is every product with $x$. No nan appears, but output and gradient are all zeros.
 
-A **float32 island** is a part of the network that computes in float32 inside a 16-bit region. Without a matrix product, casts are enough: the normalization layer of
+A **float32 island** is a part of the network that computes in float32 inside a 16-bit region. If no matrix product is involved, casts are enough: the normalization layer of
 [Llama in transformers](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py) casts its input up and its result back down.
 """
 
@@ -1873,7 +1872,7 @@ A **float32 island** is a part of the network that computes in float32 inside a 
 """
 ### A float32 island
 
-A library layer that needs float32 should not have to be rewritten. Complete a module that wraps any other and runs it in float32.
+A library layer that needs float32 should not have to be rewritten. Complete a module that wraps any other module and runs it in float32.
 
 `Float32Island(inner)`, with the method `forward(self, *inputs)`
 
@@ -2156,7 +2155,7 @@ axes.legend()
 show(
     figure,
     number="3.10",
-    caption="Both runs take the same course.",
+    caption="The two losses fall together.",
     alt="Mean squared error against training step, logarithmic. Both curves start at the same value and "
     "fall together to a small fraction of it.",
 )
@@ -2195,7 +2194,7 @@ predict(
     "03/bytes-of-a-step",
     "Weights, copies, gradients, Adam's means and activations: what percentage of the float32 run's memory does the bfloat16 run need?",
     100 * bytes_mixed / bytes_float32,
-    "The activations are nearly everything here, and autocast halves them. What belongs to the weights does not shrink.",
+    "The activations are nearly everything here, and autocast halves them. Weights, gradients and Adam's means do not shrink.",
     between=(0, 200),
     unit="%",
 )
@@ -2269,7 +2268,7 @@ def times_faster(lower, longest=0.2):
 torch.set_num_threads(1)
 faster = {name_of(lower): times_faster(lower) for lower in (torch.bfloat16, torch.float16)}
 torch.set_num_threads(threads)
-print(f"torch {torch.__version__} on {machine}: float32 takes, against a region,")
+print(f"torch {torch.__version__} on {machine}: time in float32 / time in a region")
 for name, ratios in faster.items():
     for size in (min(ratios), max(ratios)):
         print(f"{name:>8}, product of size {size:>4}: {ratios[size]}")
@@ -2338,7 +2337,7 @@ def make_step(make_model, compute_loss, mixed):
 
 
 torch.set_num_threads(1)
-print(f"torch {torch.__version__} on {machine}: float32 takes, against bfloat16,")
+print(f"torch {torch.__version__} on {machine}: time in float32 / time in bfloat16")
 many = [torch.randn(2, 2**24, device=device).to(d) for d in (torch.float32, torch.bfloat16)]
 for name, operation in {
     "copy": lambda x, out: out.copy_(x),
@@ -2376,7 +2375,7 @@ Micikevicius et al. (section 1) report that GPUs of their time did 2 to 8 times 
 
 # %% [markdown]
 """
-## Bug hunt: the positions that fell together
+## Bug hunt: the positions that collided
 
 A transformer's attention compares the tokens (roughly, the words) of a text. With rotary embeddings (Su et al., 2021), it first rotates each token's vectors; each angle is the token's position times a frequency. The function below computes all angles of a text. Its author tested it in float32 and on short texts. In a bfloat16 region, on long texts, the model mixed up neighboring tokens.
 """
@@ -2573,7 +2572,7 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-`tensordot` computes a matrix product, and its policy *lower* casts both factors to bfloat16, even positions that were just cast to float32. From 1024 to 2048, neighboring bfloat16 numbers are 8 apart, so about eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug.
+`tensordot` computes a matrix product, and its policy *lower* casts both factors to bfloat16, even positions that were just cast to float32. Neighboring bfloat16 numbers are 4 apart from 512 to 1024 and 8 apart from there to 2048, so about four to eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug.
 
 Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)). In 2026, an image model of diffusers whose positions begin at 65,536, where bfloat16 numbers are 512 apart, drew a single flat color in a bfloat16 region
 ([issue 13920](https://github.com/huggingface/diffusers/issues/13920)).
@@ -2622,7 +2621,7 @@ Every forward pass uses the cached 16-bit copies of the first step's weights.
 
 <details><summary>3. A model has a billion weights, and its batch is one short text. How much memory does autocast save?</summary>
 
-None: it costs memory, because the 16-bit copies of the weights need more than halving the few activations saves.
+None: it costs memory, because the 16-bit copies of the weights take more memory than the halved activations save.
 </details>
 
 ### References
