@@ -1006,13 +1006,14 @@ class ToyAutocast(FunctionMode):
         self.lower = lower
 
     def run(self, func, args, kwargs):
+        import types
+
         import torch
         from torch.utils._pytree import tree_leaves, tree_map
 
         given = (args, kwargs)
-        name = func.__name__
-        known = getattr(torch, name, None), getattr(functional, name, None)
-        policy = self.policies.get(name) if func in known else None
+        is_method = isinstance(func, types.MethodDescriptorType)
+        policy = None if is_method else self.policies.get(func.__name__)
 
         def fits(leaf):
             is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
