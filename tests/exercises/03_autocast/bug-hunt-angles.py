@@ -199,3 +199,28 @@ def position_angles(positions, frequencies):
 # %% wrong: turns the positions into a column where they are
 def position_angles(positions, frequencies):
     return positions.unsqueeze_(1).float() * frequencies.unsqueeze(0)
+
+
+# %% wrong: one row for each different position
+def position_angles(positions, frequencies):
+    rows = {position: position * frequencies for position in positions.float().tolist()}
+    return torch.stack(list(rows.values()))
+
+
+# %% wrong: a table that ends just below a million
+def position_angles(positions, frequencies):
+    return positions.float().clamp(max=999_999.0)[:, None] * frequencies
+
+
+# %% wrong: whole positions in a region
+def position_angles(positions, frequencies):
+    if torch.is_autocast_enabled("cpu"):
+        positions = positions.long()
+    return positions[:, None] * frequencies
+
+
+# %% wrong: frequencies are a constant where positions are floats
+def position_angles(positions, frequencies):
+    if positions.is_floating_point():
+        frequencies = frequencies.detach()
+    return positions.float()[:, None] * frequencies

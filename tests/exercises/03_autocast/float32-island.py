@@ -466,3 +466,34 @@ class Float32Island(torch.nn.Module):
         cast = [x.float() if x.is_floating_point() else x.long() for x in inputs]
         with torch.autocast(inputs[0].device.type, enabled=False):
             return self.inner(*cast)
+
+
+# %% wrong: takes int64 and booleans for all that is no float
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        kept = (torch.int64, torch.bool)
+        cast = [x if x.dtype in kept else x.float() for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% wrong: detaches all inputs but the first
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        first, *others = (x.float() if x.is_floating_point() else x for x in inputs)
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(first, *(x.detach() for x in others))

@@ -351,3 +351,43 @@ def matching_loss(a, b, temperature):
         units_b = functional.normalize(b.float(), dim=1)
         logits = units_a @ units_b.T / temperature
         return functional.cross_entropy(logits, torch.arange(len(a))).item()
+
+
+# %% wrong: a floor under the norms of the second argument only
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a = functional.normalize(a.float(), dim=1)
+        b = functional.normalize(b.float(), dim=1, eps=0.02)
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: scales by the largest entry first, with a floor under what short rows become
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = (x.float() / x.float().abs().max() for x in (a, b))
+        a, b = (functional.normalize(x, dim=1, eps=1e-3) for x in (a, b))
+        return functional.cross_entropy(a @ b.T / temperature, torch.arange(len(a)))
+
+
+# %% wrong: keeps the cosines away from 1
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        cosines = (a @ b.T).clamp(-0.9999, 0.9999)
+        return functional.cross_entropy(cosines / temperature, torch.arange(len(a)))
+
+
+# %% wrong: drops axes of size 1
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        scores = a.squeeze() @ b.squeeze().T / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: a temperature that is never above 1
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
+        scores = a @ b.T / min(temperature, 1.0)
+        return functional.cross_entropy(scores, torch.arange(len(a)))

@@ -175,6 +175,7 @@ def train_step(model, optimizer, loss_function, inputs, targets):
 
     with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
         loss = loss_function(model(inputs), targets)
+    optimizer.zero_grad()
     weights = [w for w in model.parameters() if w.requires_grad]
     for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
         weight.grad = slope
@@ -415,6 +416,72 @@ def train_step(model, optimizer, loss_function, inputs, targets):
 
     model.requires_grad_(True)
     optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% right: with the optimizer's class as a type hint
+def train_step(model, optimizer: torch.optim.Optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: keeps the stored gradients of frozen weights
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    for weight in model.parameters():
+        if weight.requires_grad:
+            weight.grad = None
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: a region for floating-point inputs only
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    is_float = inputs.is_floating_point()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16, enabled=is_float):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: puts modules without trainable weights into evaluation mode, dropout among them
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    for part in model.modules():
+        if all(not weight.requires_grad for weight in part.parameters()):
+            part.eval()
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: makes the inputs require a gradient
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    optimizer.zero_grad()
+    if inputs.is_floating_point():
+        inputs.requires_grad_()
     with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
         loss = loss_function(model(inputs), targets)
     loss.backward()

@@ -528,3 +528,48 @@ def predict_dtypes(program, dtypes, policies):
             results[step["to"]] = result
             known.setdefault(step["to"], result)
     return results
+
+
+# %% wrong: remembers how deep disabled regions were, and never forgets one
+def predict_dtypes(program, dtypes, policies):
+    rank = {"float16": 0, "bfloat16": 0, "float32": 1, "float64": 2}
+    known, results, lowers, disabled = dict(dtypes), {}, [], set()
+    for step in program:
+        if step["do"] == "enter":
+            lower = step["lower"]
+            lowers.append(lower or (lowers[-1] if lowers else None))
+            if lower is None:
+                disabled.add(len(lowers))
+        elif step["do"] == "leave":
+            lowers.pop()
+        else:
+            a, b = (known[name] for name in step["of"])
+            result = "float32" if a != b and rank[a] == rank[b] else max(a, b, key=rank.get)
+            if lowers and len(lowers) not in disabled and not a == b == "float64":
+                policy = policies[step["do"]]
+                result = {"lower": lowers[-1], "float32": "float32", "widest": result}[policy]
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: a disabled region inside a disabled one ends both
+def predict_dtypes(program, dtypes, policies):
+    rank = {"float16": 0, "bfloat16": 0, "float32": 1, "float64": 2}
+    known, results, lowers, disabled_at = dict(dtypes), {}, [], None
+    for step in program:
+        if step["do"] == "enter":
+            lowers.append(step["lower"])
+            disabled_at = len(lowers) if step["lower"] is None else None
+        elif step["do"] == "leave":
+            if disabled_at == len(lowers):
+                disabled_at = None
+            lowers.pop()
+        else:
+            a, b = (known[name] for name in step["of"])
+            result = "float32" if a != b and rank[a] == rank[b] else max(a, b, key=rank.get)
+            lower = next((low for low in reversed(lowers) if low), None)
+            if lower and disabled_at is None and not a == b == "float64":
+                policy = policies[step["do"]]
+                result = {"lower": lower, "float32": "float32", "widest": result}[policy]
+            known[step["to"]] = results[step["to"]] = result
+    return results

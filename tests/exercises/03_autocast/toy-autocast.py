@@ -996,3 +996,142 @@ class ToyAutocast(FunctionMode):
             args = tuple(walk(x, lambda t: t.to(target)) for x in args)
             kwargs = walk(kwargs, lambda t: t.to(target))
         return func(*args, **kwargs)
+
+
+# %% wrong: knows functions of torch, but neither methods nor operators
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        is_method = str(func).startswith("<method")
+        policy = None if is_method else self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: takes an in-place variant for the function
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__.strip("_"))
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: casts tensors without dimensions under "widest" only
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64 and (policy == "widest" or leaf.dim())
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: casts all but int64 and float64, so that int32 indices become floats
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__)
+
+        def fits(leaf):
+            is_tensor = isinstance(leaf, torch.Tensor)
+            return is_tensor and leaf.dtype not in (torch.int64, torch.float64)
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
+
+
+# %% wrong: "lower" leaves 16-bit tensors alone where none is float32
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+        from torch.utils._pytree import tree_leaves, tree_map
+
+        given = (args, kwargs)
+        policy = self.policies.get(func.__name__)
+        dtypes = [leaf.dtype for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)]
+        if policy == "lower" and torch.float32 not in dtypes:
+            return func(*args, **kwargs)
+
+        def fits(leaf):
+            is_float = isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+            return is_float and leaf.dtype != torch.float64
+
+        wide = any(fits(leaf) and leaf.dtype == torch.float32 for leaf in tree_leaves(given))
+        target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if policy == "widest" and wide:
+            target = torch.float32
+        if target is not None:
+            given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
+        return func(*given[0], **given[1])
