@@ -1552,12 +1552,15 @@ def step_by_hand(generator, discriminator, noise, real, silent):
     )
 
 
-def as_module(layers, state, training, frozen):
+def as_module(layers, state, training, in_eval, frozen):
     network = nn.Sequential(*(getattr(nn, name)(*sizes) for name, *sizes in layers))
     network.load_state_dict(state)
     for name, weight in network.named_parameters():
         weight.requires_grad_(name not in frozen)
-    return network.train(training)
+    network.train(training)
+    for name in in_eval:
+        network.get_submodule(name).eval()
+    return network
 
 
 def plays(
@@ -1567,6 +1570,7 @@ def plays(
     momentum=0.0,
     decay=0.0,
     training=True,
+    in_eval=(),
     dropout=(),
     frozen=(),
     silent=False,
@@ -1592,6 +1596,7 @@ def plays(
         momentum=momentum,
         weight_decay=decay,
         training=training,
+        in_eval=list(in_eval),
         frozen=list(frozen),
         then=then,
         seed=seed,
@@ -1609,11 +1614,12 @@ def plays(
                 check.close(seen[name][key], player.state[key], rtol=1e-3, atol=1e-4, what=what)
     for name, (inputs, slope) in zip(PLAYERS, then, strict=True):
         before, after = got["states"][-1][name], got["then"][name]["state"]
-        network = as_module(layers[name], before, training, frozen)
+        network = as_module(layers[name], before, training, in_eval, frozen)
         output = check.with_seed(seed, network, inputs)
         (output * slope).sum().backward()
-        mode = "training" if training else "evaluation"
-        what = f"the output of the {name}, which was in {mode} mode before, for new inputs"
+        mode = f"{'training' if training else 'evaluation'} mode"
+        mode += ", its dropout in evaluation mode," if in_eval else ""
+        what = f"the output of the {name}, which was in {mode} before, for new inputs"
         check.close(got["then"][name]["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
         for key, weight in network.named_parameters():
             moved = not torch.equal(after[key], before[key])
@@ -1639,10 +1645,10 @@ with check.property("frozen parameters do not move, and stay frozen"):
     plays(2, [0.3, 0.4], momentum=0.5, frozen=["0.weight"])
     plays(1, [0.3, 0.4], frozen=["0.bias", "2.bias"])
     plays(2, [0.3, 0.4], left_over=5.0, decay=0.1, frozen=["0.bias"])
-with check.property("both networks can be trained afterward, in the mode they had before"):
+with check.property("both networks can be trained afterward, in the modes they had before"):
     # With rates of 0 nobody moves, whatever dropout leaves out.
-    for training in (True, False):
-        plays(1, [0.0, 0.0], training=training, dropout=[["Dropout", 0.5]])
+    for training, in_eval in ((True, []), (False, []), (True, ["3"])):
+        plays(1, [0.0, 0.0], training=training, in_eval=in_eval, dropout=[["Dropout", 0.5]])
     # In training mode this generator makes zeros alone, in evaluation mode it does not.
     plays(1, [0.4, 0.3], silent=True)
 # Hidden tests run here when your work is graded.

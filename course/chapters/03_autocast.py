@@ -1514,7 +1514,7 @@ with check.property("a model of indices and a product in the loss are computed i
         loss_matrix=torch.tensor([1.0, 1.003]).repeat(4, 1),  # in bfloat16 every entry is 1
     )
     check.close(got["losses"], [math.log(2)], rtol=1e-5, what="the loss")
-with check.property("the model runs once, in the mode that it is in"):
+with check.property("the model runs once, every module in the mode that it is in"):
     # Each training pass of a batch norm moves its means by a tenth, and an evaluation by nothing.
     x, y = check.draw.integers(8, 3, low=2, high=9).float(), check.draw.integers(8, low=0, high=3)
     state = {
@@ -1536,6 +1536,15 @@ with check.property("the model runs once, in the mode that it is in"):
             expected = share * x.double().mean(dim=0).float() if training else torch.zeros(3)
             what = f"the means of a batch norm after step {step + 1}, in {mode}"
             check.close(means, expected, rtol=1e-3, what=what)
+    got = run_steps(
+        layers=[["BatchNorm1d", 3]],
+        batches=[(x, y)],
+        state={name.replace("body", "body.0"): value for name, value in state.items()},
+        learning_rate=0.01,
+        in_eval=["body.0"],
+    )
+    what = "the means of a batch norm in evaluation mode, inside a model in training mode"
+    check.equal(got["states"][0]["body.0.running_mean"], torch.zeros(3), what=what)
     # This dropout zeroes all inputs in training and none in evaluation.
     x, classes = -check.draw.integers(6, 3, low=2, high=9).float(), torch.zeros(6).long()
     weight = torch.cat([torch.ones(1, 3), torch.zeros(1, 3)])

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from helpers.probes.networks import build
+from helpers.probes.networks import build, set_modes
 from helpers.probes.testimony import testimony
 from helpers.probes.watched_saving import saving_watched
 
@@ -51,7 +51,7 @@ def accumulated(
         name; and what the network makes of ``afterwards``, or None.
     """
     network = _load(model, state_dict, old_gradients)
-    _set_modes(network, training, in_eval)
+    set_modes(network, training, in_eval)
     _watch(network)  # as forward_passes does: so no call can be distinguished from another
     output = function(network, *_loss_function(loss_function), micro_batches)
     left = _left_behind(network, output) | {"modes": _modes(network)}
@@ -256,7 +256,7 @@ def after_batches(
         parent, _, child = place.rpartition(".")
         network.get_submodule(parent).add_module(child, network.get_submodule(name))
     network.load_state_dict(state_dict)
-    _set_modes(network, training, in_eval)
+    set_modes(network, training, in_eval)
     function(network, count)
     outputs = [_call(network, batch) for batch in batches]
     return {
@@ -269,12 +269,6 @@ def after_batches(
             if isinstance(layer, _WITH_MOMENTUM)
         },
     }
-
-
-def _set_modes(network: torch.nn.Module, training: bool, in_eval: tuple[str, ...]) -> None:
-    network.train(training)
-    for name in in_eval:
-        network.get_submodule(name).eval()
 
 
 def _modes(network: torch.nn.Module) -> dict[str, bool]:

@@ -70,6 +70,13 @@ def network_then_trained(
         return {"output": output, "arguments": list(args), **one_step(made, inputs, slope, None)}
 
 
+def set_modes(network: torch.nn.Module, training: bool, in_eval: Sequence[str] = ()) -> None:
+    """Set the network's mode, and that of the layers named in ``in_eval`` to evaluation."""
+    network.train(training)
+    for name in in_eval:
+        network.get_submodule(name).eval()
+
+
 def one_step(
     made: torch.nn.Module, inputs: torch.Tensor, slope: torch.Tensor, seed: int | None
 ) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from helpers.probes.networks import build, one_step
+from helpers.probes.networks import build, one_step, set_modes
 from helpers.probes.testimony import testimony
 from helpers.probes.watched_saving import saving_watched
 
@@ -22,6 +22,7 @@ def training_steps(
     learning_rate: float,
     float32_layers: list | None = None,
     training: bool = True,
+    in_eval: Sequence[str] = (),
     left_over: float | None = None,
     loss_matrix: torch.Tensor | None = None,
 ) -> dict[str, Any]:
@@ -38,6 +39,7 @@ def training_steps(
         float32_layers: layers behind the others that leave every autocast region; their
             parameters' names begin with ``head.``.
         training: the network's mode.
+        in_eval: the names of layers that are in evaluation mode all the same.
         left_over: every entry of the gradients before the first step; there are none if None.
         loss_matrix: what the loss function multiplies the outputs by before anything else.
 
@@ -47,7 +49,7 @@ def training_steps(
     """
     model = _Network(layers, float32_layers)
     model.load_state_dict(state)
-    model.train(training)
+    set_modes(model, training, in_eval)
     _leave_over(model.parameters(), left_over)
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
 
@@ -74,6 +76,7 @@ def adversarial_steps(
     momentum: float = 0.0,
     weight_decay: float = 0.0,
     training: bool = True,
+    in_eval: Sequence[str] = (),
     frozen: Sequence[str] = (),
     then: list[tuple[torch.Tensor, torch.Tensor]],
     seed: int,
@@ -94,6 +97,7 @@ def adversarial_steps(
         momentum: of both optimizers.
         weight_decay: likewise.
         training: the networks' mode.
+        in_eval: the names of layers of both that are in evaluation mode all the same.
         frozen: names of parameters that require no gradient, in whichever network has them.
         then: for each of the two, inputs and the gradient of the output, for the last step.
         seed: of the global generator in the last step, for dropout.
@@ -105,7 +109,8 @@ def adversarial_steps(
     networks = {"generator": build(generator), "discriminator": build(discriminator)}
     optimizers = []
     for network, state, rate in zip(networks.values(), states, learning_rates, strict=True):
-        network.train(training).load_state_dict(state)
+        network.load_state_dict(state)
+        set_modes(network, training, in_eval)
         for name, weight in network.named_parameters():
             weight.requires_grad_(name not in frozen)
         groups = [{"params": [weight]} for weight in network.parameters()]

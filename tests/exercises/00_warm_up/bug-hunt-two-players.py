@@ -450,3 +450,21 @@ def adversarial_step(
     discriminator_optimizer.zero_grad()
     discriminator_loss(discriminator(real), discriminator(made)).backward()
     discriminator_optimizer.step()
+
+
+# %% wrong: plays in training mode, and gives back the networks' modes but not their layers'
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    modes = generator.training, discriminator.training
+    generator.train()
+    discriminator.train()
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+    generator.train(modes[0])
+    discriminator.train(modes[1])

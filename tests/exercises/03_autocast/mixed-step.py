@@ -487,3 +487,16 @@ def train_step(model, optimizer, loss_function, inputs, targets):
     loss.backward()
     optimizer.step()
     return loss.item()
+
+
+# %% wrong: puts every layer into the model's own mode
+def train_step(model, optimizer, loss_function, inputs, targets):
+    import torch
+
+    model.train(model.training)
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
