@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from helpers.probes.calls import gradients_of
 from helpers.probes.networks import build
 
 
@@ -45,9 +46,7 @@ def in_autocast(
     slope = None
     if with_respect_to is not None:
         grad_output = torch.ones_like(output) if grad_output is None else grad_output
-        (slope,) = torch.autograd.grad(
-            output, arguments[with_respect_to], grad_outputs=grad_output, allow_unused=True
-        )
+        (slope,) = gradients_of(output, [arguments[with_respect_to]], grad_output)
     return {"output": output.detach(), "gradient": slope, "product": product}
 
 
