@@ -450,6 +450,51 @@ def test_a_function_with_a_loop_that_only_compares_is_left_alone() -> None:
     assert find_loop([Cell(naive + "def f(x): return naive(x)", "")], ["f"])
 
 
+GATHER = "def f(x, y):\n    return x[torch.arange(len(x))[:, None], y]\n"
+HONEST_TRIES = {
+    "the card's example": "print(f(torch.tensor([[1, 2]]), torch.tensor([[0]])))",
+    "compared with torch": "assert torch.equal(f(x, y), x.gather(1, y))",
+    "in a loop": "for k in range(3):\n    x = torch.rand(3, 4)\n    print(torch.equal(f(x, y), x))",
+    "with a walrus": "f(x := torch.zeros(2, 3), torch.zeros(2, 1, dtype=torch.long))",
+    "compiled": "fast = torch.compile(f)\nprint(fast(x, y))",
+    "mapped": "print(torch.func.vmap(f)(x, y))",
+    "tested by torch": "torch.testing.assert_close(f(x, y), x)",
+    "with numpy": "np.testing.assert_allclose(f(x, y), np.zeros(3))",
+    "in a function": "def try_it():\n    for k in range(2):\n        x = torch.rand(3, 4)\n"
+        "        assert torch.equal(f(x, y), x)\ntry_it()",
+    "beside a slow one": "def slow(x, y):\n    out = []\n    for row, k in zip(x, y):\n"
+        "        out.append(row[k])\n    return torch.stack(out)\nx = torch.rand(3, 4)\n"
+        "assert torch.equal(slow(x, y), f(x, y))",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", HONEST_TRIES.values(), ids=HONEST_TRIES.keys())
+def test_who_tries_an_answer_out_below_it_uses_no_loop(code: str) -> None:
+    """What torch is given there, the answer does not get from torch."""
+    assert find_loop([Cell(GATHER + code, "")], ["f"]) is None
+    assert find_loop([Cell(GATHER, ""), Cell(code, "")], ["f"]) is None
+
+
+@pytest.mark.parametrize("with_math", ["print(math.sqrt(f(2)))", "import math\nmath.floor(f(2))"])
+def test_a_module_of_python_keeps_nothing_either(with_math: str) -> None:
+    assert find_loop([Cell("def f(x): return math.sin(x)\n" + with_math, "")], ["f"]) is None
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "torch.own = f",
+        "torch = []\ntorch.append(f)",
+        "class torch:\n    own = f\n    def tensor(self, x): pass\ntorch.tensor(f)",
+        "nn.modules.module.register_module_forward_hook(f)",
+        "torch.keep(f)",
+    ],
+)
+def test_what_a_module_is_given_to_keep_leads_back(hidden: str) -> None:
+    code = "def f(x, y): return torch.own(x[1:], y) + nn.Identity()(x)\n"
+    assert "recursion" in loop(code + hidden)
+
+
 def test_what_is_assigned_to_is_not_used() -> None:
     """Rules ask for what does the work, and that has to be read from somewhere."""
     assert not named("x.data = y\nx.softmax = y\ndel x.softmax", patterns=("data", "softmax"))

@@ -15,13 +15,17 @@ from dataclasses import dataclass, field
 from helpers.reading.doubts import Place
 from helpers.reading.nodes import walk
 from helpers.reading.scopes import all_arguments, find_locals
-from helpers.reading.uses import Uses, find_uses_in
+from helpers.reading.trust import known_modules
+from helpers.reading.uses import Call, Uses, find_uses_in
+from helpers.reading.words import words
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)
 _BINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign)
 _VERSION = "#"  # "f#2" is the second version of "f"
 _STATEMENT = "="  # "=7" is what the seventh statement mentions
+# What a library makes of a function, it gives to whoever calls, and keeps nothing of it.
+_WRAPPING = words("compile grad hessian jacfwd jacrev jvp value_and_grad vjp vmap")
 
 
 def find_recursion(trees: Sequence[ast.Module]) -> list[list[Place]]:
@@ -81,6 +85,7 @@ class _Versions:
 
     Attributes:
         uses: of the statements at the cells' tops, by the ``id`` of their nodes.
+        modules: the names that stand for modules that keep nothing of the student's.
         all: each name's, where it has more than one.
         keys: of those that a statement binds alone, by its node's ``id``.
         places: where each is bound: cell, line and column.
@@ -102,6 +107,7 @@ class _Versions:
                     if name not in uses.firm or not isinstance(statement, _BINDING):
                         unknown.add(name)
                 unknown |= {n for function in uses.functions.values() for n in function.changed}
+        self.modules = known_modules(self.uses.values())
         self._bound: dict[int, list[tuple[str, str]]] = defaultdict(list)
         for name, statements in binders.items():
             if len(statements) > 1 and name not in unknown:
@@ -183,7 +189,8 @@ def _add_statements(
             continue
         before = [(node, _meant(node, later, versions), later) for node, later in _loads(statement)]
         versions.pass_by(statement)
-        held = uses.bound.keys() | uses.changed | {c.name for c in uses.calls if c.method}
+        kept = {c.name for c in uses.calls if c.method and not _keeps_nothing(c, versions, names)}
+        held = uses.bound.keys() | uses.changed | kept
         holders = {versions.current(name) for name in held}
         if not holders:
             continue
@@ -212,6 +219,13 @@ def _add_global(
             for name in targets if mentioned else ():
                 graph.holders.add(name)
                 graph.add(name, group, place, node.lineno, node.col_offset)
+
+
+def _keeps_nothing(call: Call, versions: _Versions, names: set[str]) -> bool:
+    """Return whether a module's function keeps no function of the student's."""
+    if call.name not in versions.modules or call.method.startswith("register"):
+        return False
+    return call.method in _WRAPPING or names.isdisjoint(call.handed)
 
 
 def _meant(node: ast.Name, later: bool, versions: _Versions) -> str:

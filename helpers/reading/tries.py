@@ -19,13 +19,19 @@ from helpers.reading.doubts import dotted
 from helpers.reading.nodes import walk
 from helpers.reading.reach import find_changers
 from helpers.reading.scopes import all_arguments
-from helpers.reading.trust import OF_ARRAYS, Trust, returns_numbers
+from helpers.reading.trust import (
+    OF_ARRAYS,
+    OF_CLASSES,
+    OF_TESTS,
+    Trust,
+    known_libraries,
+    known_modules,
+    returns_numbers,
+)
 from helpers.reading.uses import Uses, find_uses_in
 from helpers.reading.words import words
 
 _OF_TENSORS = OF_ARRAYS - {"np"}  # an array may hold functions
-_OF_CLASSES = words("nn torch.nn")
-_OF_TESTS = words("np.testing numpy.testing torch.testing")
 FILLING = words("add append extend insert update")
 _HARMLESS_DECORATORS = words("""
     classmethod enable_grad inference_mode no_grad parametrize property staticmethod
@@ -56,7 +62,7 @@ def find_tries(
     tries = [one for place, one in enumerate(statements) if place not in needed]
     if trust is None or not needed or not tries:
         return set()
-    flow = _Flow(sources, trust, _known_libraries(uses))
+    flow = _Flow(sources, trust, known_libraries(uses))
     bound = {name for place in needed for name in uses[place].bound}
     used = {n for place in needed for n in uses[place].at_once | uses[place].later}
     flow.read(tries, bound | used)
@@ -69,7 +75,10 @@ def find_tries(
 
 
 def _find_needed(uses: Sequence[Uses], wanted: Iterable[str]) -> set[int]:
-    """Return the places of the statements that the wanted names use; none if nothing binds one."""
+    """Return the places of the statements that the wanted names use; none if nothing binds one.
+
+    A module's function changes nothing of the module, which the answer may use as well.
+    """
     by_name: dict[str, list[int]] = defaultdict(list)
     for place, of_statement in enumerate(uses):
         for name in of_statement.bound:
@@ -77,8 +86,10 @@ def _find_needed(uses: Sequence[Uses], wanted: Iterable[str]) -> set[int]:
     waiting = list(wanted)
     if not any(name in by_name for name in waiting):
         return set()
+    modules = known_modules(uses)
     for name, places in find_changers(uses, range(len(uses)), set(waiting)).items():
-        by_name[name] += places
+        is_module = name in modules
+        by_name[name] += [n for n in places if not is_module or name in uses[n].changed]
     needed = {place for place, of_statement in enumerate(uses) if of_statement.imports_all}
     seen: set[str] = set()
     while waiting:
@@ -91,17 +102,6 @@ def _find_needed(uses: Sequence[Uses], wanted: Iterable[str]) -> set[int]:
                 needed.add(place)
                 waiting += uses[place].at_once | uses[place].later | uses[place].changed
     return needed
-
-
-def _known_libraries(uses: Sequence[Uses]) -> set[str]:
-    """Return the first names of libraries that stand for nothing of the student's own."""
-    own = {
-        name
-        for of_statement in uses
-        for name, how in of_statement.bound.items()
-        if not all(h.startswith(("import torch", "import numpy")) for h in how)
-    }
-    return {path.split(".")[0] for path in OF_ARRAYS | _OF_TESTS | _OF_CLASSES} - own
 
 
 @dataclass
@@ -315,9 +315,9 @@ class _Flow:
                 if not self._is_of_library(called):
                     return False
                 library = dotted(value)
-                is_class = library in _OF_CLASSES and name[:1].isupper()
+                is_class = library in OF_CLASSES and name[:1].isupper()
                 is_array = returns_numbers(called, _OF_TENSORS)
-                return is_class or is_array or library in _OF_TESTS
+                return is_class or is_array or library in OF_TESTS
         return False
 
     def _is_filled_here(self, value: ast.AST, method: str) -> bool:

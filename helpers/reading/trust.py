@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from helpers.reading.doubts import dotted
 from helpers.reading.nodes import walk
+from helpers.reading.uses import Uses
 from helpers.reading.words import words
 
 # To show and to compare results; what these are given they do not keep.
@@ -18,6 +19,9 @@ _COMPARING = words("""
 """)
 # What holds functions that return an array; those of them that return something else.
 OF_ARRAYS = words("F functional nn.functional np torch torch.nn.functional")
+OF_CLASSES = words("nn torch.nn")
+_OF_NUMBERS = words("math random time")
+OF_TESTS = words("np.testing numpy.testing torch.testing")
 _OTHERS = words("autocast compile enable_grad inference_mode no_grad set_grad_enabled vmap")
 
 
@@ -47,6 +51,29 @@ def find_trust(trees: Sequence[ast.Module]) -> Trust | None:
 
 def _is_changed(node: ast.Attribute) -> bool:
     return not isinstance(node.ctx, ast.Load)
+
+
+def known_libraries(uses: Iterable[Uses]) -> set[str]:
+    """Return the first names of libraries that stand for nothing of the student's own."""
+    own = {
+        name
+        for of_statement in uses
+        for name, how in of_statement.bound.items()
+        if not all(h.startswith(("import torch", "import numpy")) for h in how)
+    }
+    return {path.split(".")[0] for path in OF_ARRAYS | OF_TESTS | OF_CLASSES} - own
+
+
+def known_modules(uses: Iterable[Uses]) -> set[str]:
+    """Return the names that stand for modules whose functions keep nothing that they are given."""
+    uses = list(uses)
+    own = {
+        name
+        for of_statement in uses
+        for name, how in of_statement.bound.items()
+        if not all(h.startswith(f"import {name}") for h in how)
+    }
+    return known_libraries(uses) | (_OF_NUMBERS - own)
 
 
 def returns_numbers(called: ast.AST, libraries: Set[str] = OF_ARRAYS) -> bool:
