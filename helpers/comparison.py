@@ -128,7 +128,8 @@ def _worst_element(
 ) -> Difference:
     # A nan or an inf where none belongs says more than the largest gap between two numbers.
     gap = torch.zeros(got.shape, dtype=torch.float64, device="cpu")
-    gap[wrong] = (got[wrong].to(torch.complex128) - expected[wrong].to(torch.complex128)).abs()
+    # Not every torch picks elements of an 8-bit format.
+    gap[wrong] = (got.to(torch.complex128) - expected.to(torch.complex128))[wrong].abs()
     gap[wrong & ~torch.isfinite(gap)] = torch.inf
     index = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), got.shape))
     place = f"{where}[{', '.join(map(str, index))}]" if index else where

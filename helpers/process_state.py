@@ -70,7 +70,10 @@ def _put_back_modes(before: _Modes) -> None:
     for mode in before.stack:
         overrides._push_mode(mode)
     _device.CURRENT_DEVICE = before.device
-    torch._GLOBAL_DEVICE_CONTEXT.device_context = before.default
+    if before.default is not None:
+        torch._GLOBAL_DEVICE_CONTEXT.device_context = before.default
+    elif hasattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context"):
+        del torch._GLOBAL_DEVICE_CONTEXT.device_context  # torch 2.4 takes None for a device
 
 
 def _leave_operator_modes(before: int) -> None:

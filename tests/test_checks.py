@@ -220,6 +220,12 @@ def test_settings_that_a_student_changes_are_put_back() -> None:
     assert settings() == before
 
 
+needs_modes_told = pytest.mark.skipif(
+    not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"),
+    reason="torch 2.4 does not tell which modes and hooks are set",
+)
+
+
 class AddsOne(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
@@ -241,9 +247,12 @@ class RunsNothing(TorchDispatchMode):
         lambda: torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False),
         lambda: torch.no_grad(),
         lambda: AddsOne(),
-        lambda: RunsNothing(),
-        lambda: torch.autograd.graph.saved_tensors_hooks(lambda x: 1 / 0, lambda x: x),
-        lambda: torch.autograd.graph.save_on_cpu(),
+        pytest.param(lambda: RunsNothing(), marks=needs_modes_told),
+        pytest.param(
+            lambda: torch.autograd.graph.saved_tensors_hooks(lambda x: 1 / 0, lambda x: x),
+            marks=needs_modes_told,
+        ),
+        pytest.param(lambda: torch.autograd.graph.save_on_cpu(), marks=needs_modes_told),
     ],
     ids=["autocast", "no cache", "no_grad", "functions", "operators", "saving", "save_on_cpu"],
 )
@@ -577,7 +586,7 @@ def test_what_was_fed_in_goes_by_the_names_it_has_where_it_ends_up() -> None:
 
     told = report_of(probes.fold, step, [1.0, 0.5], [2.0])
     assert "state = [1.0, 0.5]" in told
-    assert "items = [2]" in told
+    assert "items = [2.0]" in told
     told = report_of(probes.network, tune, [["Linear", 2, 3]], 0.25)
     assert "layers = [['Linear', 2, 3]]" in told
     assert "rate = 0.25" in told

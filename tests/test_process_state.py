@@ -174,6 +174,10 @@ def test_modes_of_the_test_itself_reach_through_to_the_students_code() -> None:
     assert torch.ones(1).item() == 1.0
 
 
+@pytest.mark.skipif(
+    not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"),
+    reason="torch 2.4 does not tell which hooks are set",
+)
 def test_modes_that_a_cell_has_entered_are_left_and_a_default_device_stays() -> None:
     def refuse(tensor: torch.Tensor) -> None:
         raise AssertionError("the hook is still there")
