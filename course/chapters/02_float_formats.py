@@ -77,7 +77,7 @@ r"""
 >
 > **Time**: 80 minutes to read and run, 165 for the eight exercises.
 >
-> **Prerequisites**: tensors, dtypes, autograd and optimizers (chapter 00); powers of two.
+> **Prerequisites**: tensors, dtypes, autograd and optimizers (chapter 00); powers of two, bit shifts and masks.
 """
 
 # %% [markdown]
@@ -139,8 +139,8 @@ show_drawing(
     "02/fields",
     number="2.3",
     caption="The sixteen bits of 13 in float16, which has 5 exponent bits and 10 fraction bits.",
-    alt="Sixteen boxes with the bits of 13 in float16: the sign 0, the exponent 10010 and the fraction 1010000000. Arrows lead to their meanings, plus, 18 minus 15 is 3, "
-    "and 1 plus 640 over 1024 is 1.625, and from these to plus 1.625 times 2 to the 3, which is 13.",
+    alt="Sixteen boxes with the bits of 13 in float16: the sign 0, the exponent 10010 and the fraction 1010000000. Arrows lead to what the fields mean: plus; 18 minus 15 = 3; "
+    "1 plus 640/1024 = 1.625. Arrows from these lead to plus 1.625 times 2 to the 3, which is 13.",
 )
 
 
@@ -171,7 +171,7 @@ print((1 + 614 / 2**10) * 2.0 ** (11 - 15), "=", torch.tensor(0.1, dtype=torch.f
 
 # %% [markdown]
 r"""
-No binary format contains 0.1, because one tenth has infinitely many digits in base two. The format stores the nearest number that it has.
+No binary format contains 0.1, because one tenth has infinitely many digits in base two. float16 stores the nearest number that it contains.
 
 Two values of the exponent field are special (IEEE 754-2019, section 3.4):
 
@@ -263,7 +263,7 @@ with check.property("reads all 256 patterns of float8 e5m2, 5 exponent bits and 
     bits = torch.arange(256)
     got = check.call(decode_bits, bits, 5, 2)
     check.close(got, read_by_torch(bits, torch.float8_e5m2), atol=0.0)
-with check.property("zeros and infinities have their sign"):
+with check.property("zeros and infinities keep their sign"):
     bits = torch.tensor([0b1_00000_0000000000, 0b0_00000_0000000000, 0b1_11111_0000000000])
     got = check.call(decode_bits, bits, 5, 10)
     check.close(got, torch.tensor([-0.0, 0.0, -math.inf], dtype=torch.float64))
@@ -302,7 +302,7 @@ with check.property("every exponent width: 1, the ends of the range, inf and nan
         expected = torch.tensor([*landmarks.values()], dtype=torch.float64)
         what = f"{exponent_bits} exponent bits, {fraction_bits} fraction bits"
         check.close(got, expected, rtol=1e-14, atol=0.0, what=what)
-with check.property("8 exponent bits and 23 fraction bits, as float32 has"):
+with check.property("8 exponent bits and 23 fraction bits, as in float32"):
     bits = torch.tensor([1, 2**23 - 1, 2**23 + 1, 0x3F800001, 0x7F7FFFFF, 0x80000001, 0xFF800000])
     signed = torch.where(bits >= 2**31, bits - 2**32, bits).to(torch.int32)
     got = check.call(decode_bits, bits, 8, 23)
@@ -314,9 +314,7 @@ with check.property("bits does not change"):
     check.close(seen["output"], read_by_torch(bits, torch.float16), atol=0.0)
     check.equal(seen["arguments"][0], bits, what="bits after the call")
 
-with check.property(
-    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
-):
+with check.property("a single number; empty, transposed and three-dimensional tensors", weight=0.5):
     for bits in (
         torch.tensor(0b1_10010_1010000000),
         torch.zeros(0, 3, dtype=torch.int64),
@@ -349,7 +347,7 @@ with check.property("reads all 65,536 patterns of fp16 and of bf16"):
         check.close(got, expected, rtol=1e-14, atol=0.0, what=f"{dtype}")
         numbers = ~expected.isnan()
         check.true(same_signs(got[numbers], expected[numbers]), "some signs are wrong")
-with check.property("reads other formats, every pattern of them", weight=3):
+with check.property("reads every pattern of other formats", weight=3):
     for exponent_bits, fraction_bits in ((2, 3), (3, 4), (6, 9), (7, 1)):
         width = 1 + exponent_bits + fraction_bits
         bits = torch.arange(2**width).reshape(2, -1)
@@ -379,7 +377,7 @@ check.score()
 r"""
 ## What two widths decide
 
-For a format that follows the rules above, the widths $e$ and $m$ determine everything: the largest number has the largest ordinary exponent and a fraction of ones, and the smallest subnormal number has only its last bit set. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
+For a format that follows the rules above, the widths $e$ and $m$ determine everything: the largest number has the largest ordinary exponent and a fraction of all ones, and the smallest subnormal number has only its last bit set. The distance from 1 to the next number, the **machine epsilon**, is $2^{-m}$.
 """
 
 # %% tags=["needed"] folded="Seven formats, and their limits computed from the two widths"
@@ -450,7 +448,7 @@ show(
 # %% [markdown]
 r"""
 - **bfloat16** ("bf16") is float32 without its last 16 bits, so it has the same exponents, but only two to three decimal digits. float16 is also called "fp16".
-- **Each format has two smallest positive numbers.** In float16, the smallest *normal* one is 6.10e-5, the smallest *subnormal* one 5.96e-8.
+- **Each format has two lower limits.** In float16, the smallest *normal* number is 6.10e-5, the smallest *subnormal* number 5.96e-8.
 - **tf32** is not a dtype: some NVIDIA GPUs can read the float32 factors of a matrix product in this 19-bit format ([NVIDIA A100 whitepaper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), "TF32").
 - **float8 e4m3** breaks the all-ones rule, because reserving one exponent out of 16 for infinity and nan is expensive. In PyTorch's `float8_e4m3fn`, `fn` means "finite" and "nan": no infinity, and one nan per sign, with all other bits set.
   The other patterns whose exponent is all ones are ordinary numbers, up to 448 ([Micikevicius et al. 2022](https://arxiv.org/abs/2209.05433), section 3). Under the rule, the largest number would be 240.
@@ -482,8 +480,8 @@ show(
     figure,
     number="2.5",
     caption="The spacing doubles at each power of two. Near zero it stops shrinking.",
-    alt="Two number lines with a stroke for every number of a toy format. The upper one reaches to 14; "
-    "the distance between strokes doubles at each power of two. The lower one shows that below a quarter, "
+    alt="Two number lines with a tick for every number of a toy format. The upper one reaches to 14; "
+    "the distance between ticks doubles at each power of two. The lower one shows that below a quarter, "
     "the subnormal numbers are as far apart as the smallest normal ones.",
 )
 
@@ -540,20 +538,20 @@ print("ldexp gives the numbers back:", torch.equal(torch.ldexp(mantissa, exponen
 r"""
 ### The unit in the last place
 
-Errors counted in ulps can be compared between formats, but Python's `math.ulp` handles only float64. Write a version for tensors.
+Errors counted in ulps can be compared across formats, but Python's `math.ulp` handles only float64. Write a version for tensors.
 
 `ulp(x) -> Tensor`
 
 - **In** `x`: a tensor of any shape, contiguous or not, of dtype float64, float32, float16 or bfloat16.
-- **Out**: the ulp at each number in the tensor's own format, as a tensor of the same shape and dtype. The sign does not matter. At 0 and at every subnormal number, the ulp is the smallest subnormal number;
-  at the largest number, it is that of the neighbor below. The ulp of infinity is inf, that of nan is nan.
+- **Out**: the ulp of each number in the tensor's own format, as a tensor of the same shape and dtype. The sign does not matter. For 0 and every subnormal number, the ulp is the smallest subnormal number;
+  for the largest number, it is the distance to the neighbor below. The ulp of infinity is inf, that of nan is nan.
 - **Limits**: `x` does not change.
 
 `ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([9.7656e-04, 1.9531e-03, 5.9605e-08])` in float16, which are $2^{-10}$, $2^{-9}$ and $2^{-24}$.
 
 <!-- hint: The ulp is a power of two. What is its exponent, for a number with the exponent k? And below which exponent does it stop shrinking? -->
-<!-- hint: `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. `torch.frexp` wants float32 or float64. -->
-<!-- hint: In float64, the exponent from frexp, less one, gives 2 to the k. Clamp it to at least `smallest_normal`. Multiply by `eps`, convert to the dtype of x, and put in inf and nan with `torch.where`. -->
+<!-- hint: `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. Use `torch.frexp` in float64. -->
+<!-- hint: In float64, compute 2 to the k; k is the exponent from frexp minus one. Clamp it to at least `smallest_normal`. Multiply by `eps`, convert to the dtype of x, and insert inf and nan with `torch.where`. -->
 """
 
 
@@ -571,7 +569,7 @@ def ulp(x):
 
 # %% test="ulp"
 check = Check("ulp")
-with check.property("float64: what Python's math.ulp says"):
+with check.property("float64: the same results as Python's math.ulp"):
     x = check.draw.normal(3, 5, std=1000.0, dtype=torch.float64)
     expected = [[math.ulp(value) for value in row] for row in x.tolist()]
     got = check.call(ulp, x)
@@ -636,9 +634,7 @@ with check.property("x does not change"):
         seen = check.call(probes.after_call, ulp, x)
         check.equal(seen["arguments"][0], x, what=f"x after the call, {dtype}")
 
-with check.property(
-    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
-):
+with check.property("a single number; empty, transposed and three-dimensional tensors", weight=0.5):
     for x in (
         torch.tensor(-6.5),
         torch.zeros(0, 3),
@@ -727,11 +723,11 @@ axes.legend(loc=(0.02, 0.42))
 show(
     figure,
     number="2.7",
-    caption="The largest of 4,000 rounding errors at each power of two. Over a format's normal numbers the line is flat. Through the subnormal numbers it climbs to a relative error of 1 (0 on this axis).",
+    caption="The largest of 4,000 rounding errors at each power of two. Over a format's normal numbers the line is flat. To the left, through the subnormal numbers, it climbs to a relative error of 1 (0 on this axis).",
     alt="The largest relative rounding error against the absolute value of the number, both as powers of two. Within its "
     "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, just below minus 3 for e5m2. "
     "For float16 it climbs to 0 from 2 to the minus 14 down to 2 to the minus 25, stays at 0 "
-    "below that, and ends at 2 to the 14: among the numbers from 2 to the 15 on, some overflow. bfloat16 stays flat.",
+    "below that, and ends at 2 to the 14: from 2 to the 15 on, some numbers overflow. bfloat16 stays flat.",
 )
 
 # %% [markdown]
@@ -761,7 +757,7 @@ Addition, multiplication, division and conversion replace the exact result with 
 show_drawing(
     "02/ties",
     number="2.8",
-    caption="In float16 the numbers from 2048 on are 2 apart. Ties go down as well as up, always to the number whose last bit is 0.",
+    caption="In float16 the numbers from 2048 to 4096 are 2 apart. Ties go down as well as up, always to the number whose last bit is 0.",
     alt="A number line with 2048, 2050, 2052 and 2054, whose last two fraction bits are 00, 01, 10 and 11. Arrows show where ties go: 2049 to 2048, 2051 to 2052, and 2053 to 2052.",
 )
 
@@ -789,7 +785,7 @@ r"""
 Just above a tie, b changes a; just below, it does not. A tie changes a only if the last bit of a is 1; afterward that bit is 0. At a tie, b is half an ulp of a, or a quarter if a is a power of two and b has the opposite sign, because the numbers below a are twice as dense.
 </details>
 
-Rounding works as if the numbers continued beyond the largest; a result that would round to one of these becomes infinity. A result of at most half the smallest subnormal number becomes 0:
+Rounding works as if the numbers continued beyond the largest; a result that would round beyond it becomes infinity. A result of at most half the smallest subnormal number becomes 0:
 """
 
 # %%
@@ -820,7 +816,7 @@ print(f"torch {torch.__version__}:", large.to(torch.float8_e4m3fn).float().tolis
 r"""
 464 is a tie between 448 and 480 (which would be the next number) and goes to 448. Only 500 is too large.
 
-`torch.round` rounds to integers, ties to even. Divide by a step before and multiply by it afterward, and you round to a **fixed-point** format, whose numbers are the multiples of that step:
+`torch.round` rounds to integers, ties to even. To round to a **fixed-point** format, whose numbers are the multiples of a step, divide by the step before and multiply by it afterward:
 """
 
 # %%
@@ -839,14 +835,14 @@ To try a format before any hardware supports it, researchers compute in float32 
 
 - **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: a Python float, the format's largest number (448 for e4m3), which the widths do not always determine.
 - **Out**: a tensor of the same shape and dtype, with each number replaced by the nearest number of the format, subnormal ones included, ties to even.
-  A number that would round to more than `largest` becomes infinity, even for e4m3, which has no infinity. Infinity and nan stay. Every number keeps its sign, even if it becomes zero.
+  A number that would round to more than `largest` becomes infinity, even for e4m3, which has no infinity. Infinity and nan stay as they are. Every number keeps its sign, even if it becomes zero.
 - **Limits**: `x` does not change. All of PyTorch is allowed.
 
 `round_to(torch.tensor([1.1, -9.0, 0.09375, 15.0]), 3, 2, 14.0)` returns `tensor([1.0, -8.0, 0.125, inf])`.
 
 <!-- hint: From each power of two to the next, a float format is fixed point, with the ulp as its step. How do you round to a multiple of a step? -->
 <!-- hint: The step is the ulp in the *target* format: two to the power k minus m, with k the exponent of the number, but not below the format's lowest exponent, 1 minus the bias. In float64, the division by a step is exact. -->
-<!-- hint: k is `torch.frexp(x.double()).exponent - 1`, clamped from below. Divide by the step, `torch.round`, multiply. Where the size exceeds `largest`, put an infinity with the sign of x (`torch.copysign`). Put back what was not finite. -->
+<!-- hint: k is `torch.frexp(x.double()).exponent - 1`, clamped from below. Divide by the step, `torch.round`, multiply. Where the absolute value exceeds `largest`, insert an infinity with the sign of x (`torch.copysign`). Restore the entries that were not finite. -->
 """
 
 
@@ -925,7 +921,7 @@ with check.property("3 exponent bits, 2 fraction bits, up to 14", weight=3):
     expected = torch.tensor([10.0, 10.0, math.inf, math.inf, -math.inf])
     check.equal(check.call(round_to, x, 3, 2, 10.0), expected, what="up to 10")
 with check.property(
-    "each number is rounded once, float64 ones too, and numbers of the format stay"
+    "every number, in float64 too, is rounded only once; numbers of the format stay as they are"
 ):
     tie = 1 + 2.0**-11  # of fp16
     near_ties = [tie + 2.0**-40, tie - 2.0**-40, tie + 2.0**-10 - 2.0**-40]
@@ -974,9 +970,7 @@ with check.property("x does not change"):
     check.equal(seen["arguments"][0], x, what="x after the call")
     seen = check.call(probes.after_call, round_to, x.double(), *KINDS[torch.float16])
     check.equal(seen["arguments"][0], x.double(), what="x after the call, float64")
-with check.property(
-    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
-):
+with check.property("a single number; empty, transposed and three-dimensional tensors", weight=0.5):
     for x in (
         torch.tensor(-1.3),
         torch.zeros(0, 3),
@@ -1126,7 +1120,7 @@ def require_border(got, dtype):
     )
 
 
-with check.property("fp16: it overflows, and the float32 number before it does not"):
+with check.property("fp16: the answer overflows, and the float32 number before it does not"):
     require_border(check.call(first_overflow, 10, 65504.0), torch.float16)
 with check.property("bf16, whose largest number is near float32's own"):
     require_border(check.call(first_overflow, 7, torch.finfo(torch.bfloat16).max), torch.bfloat16)
@@ -1217,7 +1211,7 @@ predict(
     between=(0, 1000),
 )
 
-# %% folded="Figure 2.9: the sums on the way"
+# %% folded="Figure 2.9: the running totals"
 figure, axes = new_figure(height=3.0)
 for (name, totals), color, style in zip(
     SUMS.items(), ("black", "blue", "vermilion"), (":", "-", "-"), strict=True
@@ -1229,7 +1223,7 @@ show(
     figure,
     number="2.9",
     caption="Both 16-bit totals go wrong before they stop: between 64 and 256, for example, each tenth adds 0.125 to the float16 total.",
-    alt="The total against the number of additions. float32 rises along a straight line to 999.903. float16 rises, steeper than float32 above 64, and stops at 256. bfloat16 stops at 32.",
+    alt="The total against the number of additions. float32 rises along a straight line to 999.903. float16 rises, more steeply than float32 above 64, and stops at 256. bfloat16 stops at 32.",
 )
 
 # %% [markdown]
@@ -1247,9 +1241,9 @@ print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one by one, as abo
 
 # %% [markdown]
 r"""
-When numbers arrive one at a time, as a weight's updates do, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$ and the sum does not overflow, the exact sum $a + b$ minus the rounded one is itself a number of the format, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest**, and include it in the next addition. Then the only error comes from rounding the sum of the next number and the rest.
+When numbers arrive one at a time, as a weight's updates do, **compensated summation** helps (Kahan 1965). If $|a| \ge |b|$ and the sum does not overflow, the exact sum $a + b$ minus the rounded one is itself a number of the format, and a few additions and subtractions in that format compute it exactly (Dekker 1971). Keep this difference, the **rest** (elsewhere "compensation"), and include it in the next addition. Then the only error comes from rounding the sum of the next number and the rest.
 
-For example, add 1.5 to a float16 total of 2048, where the ulp is 2. The total becomes 2050, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ instead. This is a tie that goes to 2052, so the rest is −1, and total plus rest is 2051, the exact sum.
+For example, add 1.5 to a float16 total of 2048, where the ulp is 2. The total becomes 2050, so the rest is −0.5. If the next number is 1.5 again, add $1.5 - 0.5 = 1$ instead. The sum 2051 is a tie and goes to 2052, so the rest is −1, and total plus rest is again the exact sum.
 """
 
 # %% folded="Figure 2.10: a total and its rest"
@@ -1266,7 +1260,7 @@ axes.legend()
 show(
     figure,
     number="2.10",
-    caption="The total moves in steps of 2. The rest leads from the total to the exact sum, up or down.",
+    caption="The total moves in steps of 2. The rest is the distance from the total to the exact sum, up or down.",
     alt="The sum against the number of additions, from 2048 to 2066. The exact sum is a dotted line, the float16 total a staircase with steps of 2 around it. "
     "At each addition a short bar, the rest, connects the two.",
 )
@@ -1328,7 +1322,9 @@ with check.property("total + rest is the sum, to more digits than the total has"
     exact = summed_exactly(start, values)
     check.close(total, exact.float(), rtol=2e-7, what="the total")
     check.close(total.double() + rest.double(), exact, rtol=1e-10, atol=0.0, what="total + rest")
-with check.property("a bfloat16 weight takes updates far smaller than its ulp, and stays bfloat16"):
+with check.property(
+    "a bfloat16 weight accumulates updates far smaller than its ulp, and stays bfloat16"
+):
     start = check.draw.uniform(6, low=1.0, high=1.9, dtype=torch.bfloat16)
     values = [torch.full((6,), 2.0**-11, dtype=torch.bfloat16)] * 400
     states = check.call(probes.fold, kahan_add, [start, torch.zeros_like(start)], values)
@@ -1390,7 +1386,7 @@ check.score()
 r"""
 ## Stochastic rounding
 
-When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** rounds it up with probability $\frac14$ and down with $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors, so the expected value is exact.
+When you round to nearest, an update of a quarter of an ulp is lost every time. **Stochastic rounding** rounds the sum up with probability $\frac14$ and down with $\frac34$. In general, the probability of going up is the distance from the lower neighbor divided by the distance between the neighbors, so the expected value is exact.
 """
 
 # %% folded="Figure 2.11: updates of a quarter of an ulp"
@@ -1409,7 +1405,7 @@ show(
     figure,
     number="2.11",
     caption="Simulated updates. Rounded to nearest, the weight never moves. Rounded stochastically, weights stray from the exact line at random.",
-    alt="The change of weights in ulps against the number of updates. Rounded to nearest it stays 0. With stochastic rounding, three weights follow the exact line up to 100, within some fifteen ulps.",
+    alt="The change of weights in ulps against the number of updates. Rounded to nearest, it stays at 0. With stochastic rounding, three weights follow the exact line up to 100, within some fifteen ulps.",
 )
 
 # %%
@@ -1432,7 +1428,7 @@ An optimizer that rounds stochastically can keep its weights in 16 bits. Write i
 
 - **In** `x`: a float32 tensor of any shape, contiguous or not, with absolute values from $2^{-100}$ to $2^{100}$. `fraction_bits`: 1 to 20. `noise`: a float32 tensor of the same shape, uniformly distributed, at least 0 and less than 1.
 - **Out**: a float32 tensor of the same shape. Each number becomes one of its neighbors with `fraction_bits` fraction bits; the exponent is not limited. A number that lies 30% of the way up from its lower neighbor to its upper one (toward $+\infty$) becomes the upper one for 30% of all noise values: the lowest 30% or the highest, as you prefer.
-  A number that has no more than `fraction_bits` fraction bits stays, whatever the noise.
+  A number that has no more than `fraction_bits` fraction bits stays as it is, whatever the noise.
 - **Limits**: the same noise gives the same result. `x` and `noise` do not change.
 
 With 2 fraction bits, 1.3 lies between 1.25 and 1.5, 20% of the way up. `round_stochastically(torch.tensor([1.3, 1.3]), 2, torch.tensor([0.5, 0.7]))` returns `tensor([1.25, 1.25])`.
@@ -1471,13 +1467,11 @@ def require_neighbors(got, x, fraction_bits, noises=1000):
     multiples = scaled * 2**fraction_bits
     check.true(
         torch.equal(multiples, multiples.round()),
-        "a number came back that has more fraction bits",
+        "a returned number has more fraction bits",
     )
     size = torch.exp2(torch.frexp(x).exponent.double() - 1 - fraction_bits)[:, None]
     gap = (got.double() - x.double()[:, None]).abs() / size
-    check.true(
-        bool((gap < 1).all()), f"a number came back that is {gap.max().item():.3g} steps away"
-    )
+    check.true(bool((gap < 1).all()), f"a returned number is {gap.max().item():.3g} steps away")
 
 
 def require_unbiased(got, x, fraction_bits):
@@ -1489,7 +1483,9 @@ def require_unbiased(got, x, fraction_bits):
     )
 
 
-with check.property("positive numbers become a neighbor, and on average the number itself"):
+with check.property(
+    "positive numbers: the result is a neighbor, and the mean is the number itself"
+):
     x = check.draw.uniform(6, low=1.0, high=60.0)
     x[:2] = torch.tensor([1.37, 51.3])
     got = round_often(x, 7)
@@ -1497,14 +1493,14 @@ with check.property("positive numbers become a neighbor, and on average the numb
     require_neighbors(got, x, 7)
     require_unbiased(got, x, 7)
 with check.property(
-    "negative numbers become a neighbor, and on average the number itself", weight=2
+    "negative numbers: the result is a neighbor, and the mean is the number itself", weight=2
 ):
     x = -check.draw.uniform(5, low=1.0, high=60.0)
     x[:2] = torch.tensor([-1.37, -51.3])
     got = round_often(x, 7)
     require_neighbors(got, x, 7)
     require_unbiased(got, x, 7)
-with check.property("a number that needs no rounding stays, whatever the noise"):
+with check.property("a number that needs no rounding stays as it is, whatever the noise"):
     x = check.draw.normal(8, std=50.0).bfloat16().float()
     x[2], x[3] = 4.0, -8.0
     wide = x[:, None].expand(8, 5).contiguous()
@@ -1566,9 +1562,7 @@ with check.property(
     check.true(
         changes.max().item() <= 1, told.format(x[changes.argmax()].item(), changes.max().item())
     )
-with check.property(
-    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
-):
+with check.property("a single number; empty, transposed and three-dimensional tensors", weight=0.5):
     for x in (
         torch.tensor(-1.25),
         torch.zeros(0, 3),
@@ -1612,7 +1606,7 @@ check.score()
 r"""
 ## Training with 16-bit weights
 
-To show the problem that the remedies solve, the next two cells train a small linear classifier on handwritten digits with `torch.optim.SGD`. The cross-entropy loss is always computed in float32; the two runs differ only in the dtype of the weights and their gradients.
+To show the problem that the remedies solve, the next two cells train a small linear classifier on handwritten digits with `torch.optim.SGD`. The cross-entropy loss is always computed in float32; the two runs differ only in length and in the dtype of the weights and their gradients.
 """
 
 # %% folded="Train: a linear classifier whose weights are stored in a given dtype"
@@ -1664,13 +1658,13 @@ for losses, unchanged, color, style, name in (
     right.plot([100 * share for share in unchanged], style, color=COLORS[color])
 left.set(title="Loss", xlabel="training step", ylabel="cross entropy", ylim=(0, 2.5))
 right.set(title="Weights left unchanged", xlabel="training step")
-right.set_ylabel("percent, pixels that are lit")
+right.set_ylabel("percent (lit pixels)")
 left.legend()
 show(
     figure,
     number="2.12",
     caption="The two runs begin alike. As the gradients shrink, more and more bfloat16 weights stay where they are, and the loss stops falling.",
-    alt="Two plots against the training step. Left, the loss: the float32 run falls to below 0.5, the bfloat16 run becomes flat near 0.9. "
+    alt="Two plots against the training step. Left, the loss: the float32 run falls to below 0.5, the bfloat16 run levels off near 0.9. "
     "Right, the percentage of weights that a step leaves unchanged: near 0 in float32; in bfloat16 it rises from 30 to nearly 100.",
 )
 
@@ -1689,7 +1683,7 @@ show_drawing(
     "02/master-weights",
     number="2.13",
     caption="One training step. The weight is 16 bits wide wherever the model uses it; only the optimizer sees the master weight.",
-    alt="A cycle of three boxes. A bfloat16 weight of 2 bytes leads, by the forward and backward pass, to a bfloat16 gradient of 2 bytes. The gradient is converted to float32, multiplied by the learning rate and subtracted from a "
+    alt="A cycle of three boxes. A bfloat16 weight of 2 bytes leads, through the forward and backward passes, to a bfloat16 gradient of 2 bytes. The gradient is converted to float32, multiplied by the learning rate and subtracted from a "
     "float32 master weight of 4 bytes. Rounding the master weight gives the new bfloat16 weight.",
 )
 
@@ -1700,7 +1694,7 @@ print("bytes per weight, bfloat16 with master:", size[torch.bfloat16] + size[tor
 
 # %% [markdown]
 r"""
-With master weights, training in **mixed precision**, that is, in more than one format, needs more memory for the weights than training in float32. But mixed precision can halve the memory for activations and the amount of data sent between devices (chapter 03). Micikevicius et al. combine master weights with loss scaling (chapter 04) and with matrix products that accumulate in float32.
+With master weights, training in **mixed precision**, that is, in more than one format, needs more memory for the weights than training in float32. But mixed precision can halve the memory for activations (chapter 03) and the amount of data sent between devices.
 """
 
 # %% [markdown] exercise="master-weights" points=5 minutes=25 difficulty=2
@@ -1715,7 +1709,7 @@ Write an optimizer that lets this model keep learning.
 - **Out**: each parameter has a float32 master, which starts at the parameter's value. `step()` subtracts the learning rate times `.grad` from the master, with learning rate, gradient and product all in float32, and writes the rounded master into the parameter, in place.
 - **Limits**: `step()` skips a parameter whose `.grad` is None. Gradients do not change, and the parameters still require them. PyTorch's own optimizers are allowed inside.
 
-With one bfloat16 weight of 1.0, `learning_rate` 0.25 and the gradient −0.0078125 in every step, the weight is 1.0 after 1 and 2 steps, and `1.0078125` after 3.
+With one bfloat16 weight of 1.0, `learning_rate` 0.25 and the gradient −0.0078125 in every step, the weight is 1.0 after one step and after two, and `1.0078125` after three.
 
 <!-- hint: What must the object remember from one step to the next that the 16-bit parameter cannot hold? -->
 <!-- hint: Make a list of the parameters and a list of float32 clones in `__init__`. In `step`, go through both together. The decorator above `step` allows changing a tensor that requires gradients in place. -->
@@ -1736,7 +1730,7 @@ class MasterSGD:
 
     @torch.no_grad()
     def step(self):
-        """Update the masters, and write their rounding into the parameters."""
+        """Update the masters, and write the rounded masters into the parameters."""
         ### BEGIN SOLUTION
         for parameter, master in zip(self.parameters, self.masters, strict=True):
             if parameter.grad is not None:
@@ -1844,7 +1838,7 @@ with check.property("gradients do not change, and the parameters still require t
         check.true(
             left is None or left.dtype != given[0].dtype or not torch.equal(left, given[0]),
             "a backward pass after step() adds nothing to .grad: the parameters no longer require "
-            "gradients, or step() leaves torch's gradients switched off",
+            "gradients, or step() leaves gradient tracking switched off",
         )
         sums = [s if g is None else g + s for g, s in zip(given, slopes, strict=True)]
         check.equal(state["gradients"], sums, what=".grad after one more backward pass")
@@ -1881,7 +1875,7 @@ figure, axes = new_figure(height=3.0)
 axes.plot(losses_float32, color=COLORS["black"], linestyle=":", zorder=3, label="float32 weights")
 axes.plot(losses_bfloat16[:800], color=COLORS["vermilion"], label="bfloat16 weights")
 caption = "With bfloat16 weights alone, the loss stops falling too early."
-told = "Loss against training step. With float32 weights it falls all the way. With bfloat16 weights it becomes flat well above."
+told = "Loss against training step. With float32 weights it keeps falling. With bfloat16 weights it levels off well above that."
 try:
     losses_master, _ = train_digits(torch.bfloat16, MasterSGD)
     axes.plot(losses_master, color=COLORS["blue"], label="bfloat16 weights, float32 masters")
@@ -1939,7 +1933,7 @@ except NotImplementedError:
 
 # %% [markdown]
 r"""
-- **Master weights** leave a single error of at most half an ulp, and any optimizer can update them.
+- **Master weights** leave an error of hardly more than half an ulp, and any optimizer can update them.
 - **Compensated summation** leaves nearly the same error for less memory, but the optimizer must be written for it.
 - **Stochastic rounding** needs no extra memory, but leaves noise that grows with the square root of the number of updates.
 
@@ -1977,7 +1971,7 @@ print(f"survivors that belong to the right class: {100 * share:.0f}%")
 
 # %% [markdown]
 r"""
-Each image has one negative entry, that of the correct class. The nine positive entries that balance it are lost, and every negative one becomes −1/512. A **scale** for each tensor moves its largest entry to the largest number of the format. The product is computed in float32, and then the scales are divided out:
+Each image has one negative entry, that of the correct class. The nine positive entries that balance it are lost, and every negative one becomes −1/512. A **scale** for each tensor moves its largest absolute value to the largest number of the format. The product is computed in float32, and then the scales are divided out:
 
 $$s_A = \frac{448}{\max |A|} \qquad A B \approx \frac{1}{s_A s_B}\, \text{e4m3}(s_A A)\; \text{e4m3}(s_B B)$$
 """
@@ -2088,14 +2082,14 @@ show(
     number="2.16",
     caption="With one scale for the tensor, a large outlier ruins all the other numbers. With MXFP8 it affects only its own block.",
     alt="Relative error of the ordinary numbers, logarithmic, against log2 of the outlier from 2 to 22. e4m3 with one scale starts at 0.03 and climbs to 1 from about 14 on. "
-    "MXFP8 starts at 0.03 and stays below 0.1. NVFP4 starts at about 0.1, stays there to 16 and climbs to 1 after that.",
+    "MXFP8 starts at 0.03 and stays below 0.1. NVFP4 starts at about 0.1, stays there up to 16 and climbs to 1 after that.",
 )
 
 # %% [markdown]
 r"""
-e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are e4m3 numbers relative to the outlier, and they become 0 in blocks whose values are too small.
+e4m3 is itself a floating-point format, so moderate outliers do it no harm. NVFP4 has larger errors from the start, because a number has only 4 bits. It also fails for large outliers: its block scales are stored in e4m3, relative to a scale that the outlier sets, and become 0 in blocks of small values.
 
-## Where a format pays
+## Where a format pays off
 
 A billion numbers take this much memory:
 """
@@ -2142,7 +2136,7 @@ del matrix, vector, small_matrix, small_vector
 r"""
 ## Bug hunt: from float32 to bfloat16
 
-A logger stores losses as bfloat16 to save space. It takes the 32 bits of a float32 number as an integer, adds an amount that carries into the upper bits exactly when the number must be rounded up, and shifts the lower bits out.
+A logger stores losses as bfloat16 to save space. It reads the 32 bits of a float32 number as an integer, adds an amount that carries into the upper bits exactly when the number must be rounded up, and shifts the lower bits out.
 """
 
 
@@ -2186,7 +2180,7 @@ print("in the log:", pack_quickly(losses, 7).to(torch.int16).view(torch.bfloat16
 r"""
 ### Bug hunt: from float32 to bfloat16
 
-Find out what becomes of the last loss, `0x7fffffff`, and of a loss with the bits `0x7f800001`. Then replace the function.
+Find out what becomes of the last loss, `0x7fffffff`. Then replace the function.
 
 `pack_bits(x, fraction_bits) -> Tensor`
 
@@ -2196,7 +2190,7 @@ Find out what becomes of the last loss, `0x7fffffff`, and of a loss with the bit
 
 `pack_bits(torch.tensor([1.0, -1.5]), 7)` returns `tensor([16256, 49088])`, that is, `0x3f80` and `0xbfc0`.
 
-<!-- hint: Write down the 32 bits of the lost value. What does the addition do to them? And which bits of 0x7f800001 are left after the shift? -->
+<!-- hint: Write down the 32 bits of the lost value. What does the addition do to them? And which bits of 0x7f800001, another such value, are left after the shift? -->
 <!-- hint: A nan needs no rounding. Decide by `x.isnan()`, not by the bits after the addition. -->
 <!-- hint: In a nan of the new format, all exponent bits and at least one fraction bit are ones. Make one such integer, and choose between it and the rounded pattern with `torch.where`. -->
 """
@@ -2261,7 +2255,7 @@ with check.property(
 with check.property("the last loss in the log, 0x7f800001, and similar bits", weight=2):
     special = [0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0xFF800001, 0x7FFF8000]
     require_same_values(check.call(pack_bits, from_patterns(*special), 7), special, 7)
-with check.property("other widths of the fraction, and all of these values", weight=2):
+with check.property("other fraction widths, with all of these values", weight=2):
     x = torch.tensor([1.0, 1.0625, 1.1875, -3.3, math.inf, -math.inf, 3.4e38])
     got = check.call(pack_bits, x, 3)
     expected = [0x3F8, 0x3F8, 0x3FA, 0xC05, 0x7F8, 0xFF8, 0x7F8]
@@ -2281,9 +2275,7 @@ with check.property("x does not change", weight=0.5):
     after = seen["arguments"][0].view(torch.int32)
     check.equal(after, x.view(torch.int32), what="the bits of x after the call")
 
-with check.property(
-    "a single number, an empty tensor, a transposed one, and three dimensions", weight=0.5
-):
+with check.property("a single number; empty, transposed and three-dimensional tensors", weight=0.5):
     for x in (
         torch.tensor(-3.3),
         torch.zeros(0, 3),
@@ -2302,7 +2294,7 @@ def packed_by_hand(pattern, fraction_bits):
     return kept + (rest > middle or (rest == middle and kept % 2 == 1))
 
 
-with check.property("other numbers of fraction bits, many numbers", weight=2):
+with check.property("other fraction widths, with many numbers", weight=2):
     for fraction_bits in (1, 3, 10, 22):
         patterns = check.draw.integers(200, low=0, high=0x7F800000).tolist()
         patterns += [p + 2**31 for p in patterns[:50]] + [
@@ -2364,16 +2356,16 @@ r"""
 r"""
 ## Recap
 
-1. The $e$ exponent bits of a float decide its range, the $m$ fraction bits its number of digits.
+1. The $e$ exponent bits of a float determine its range, the $m$ fraction bits its number of digits.
 2. The ulp doubles at each power of two, so the bound on the relative error is the same for all normal numbers.
 3. Rounding picks the nearest number, and at a tie the one whose last bit is 0.
-4. An update smaller than half an ulp (a quarter, when a power of two decreases) is lost; so is a tie if the weight's last bit is 0.
+4. An update smaller than half an ulp (a quarter, when a power of two decreases) is lost; so is one that leads to a tie, if the weight's last bit is 0.
 5. Three remedies help: keeping the rest (Kahan), rounding stochastically, and holding the total in a wider format (master weights).
 6. Formats of 8 and 4 bits need scales. A scale per block limits what an outlier can ruin.
 
 ### Test yourself
 
-<details><summary>1. A gradient is multiplied by 1024 before it is stored in float16. What is gained if it is 0.01, and if it is 1e-7?</summary>
+<details><summary>1. A gradient is multiplied by 1024 before it is stored in float16. How does this help a gradient of 0.01, and one of 1e-7?</summary>
 
 0.01 gains nothing: it is normal before and after. 1e-7 is subnormal and would have an error of 19%; scaled, it is normal.
 </details>
@@ -2385,7 +2377,7 @@ r"""
 
 <details><summary>3. How many bytes do 1,024 numbers need in MXFP8, and how many in NVFP4?</summary>
 
-MXFP8: 1,024 bytes and 32 scales of one byte, 1,056. NVFP4: 512 bytes, 64 scales of one byte and 4 bytes for the tensor, 580.
+MXFP8: 1,024 bytes plus 32 one-byte scales, 1,056 in all. NVFP4: 512 bytes, 64 one-byte scales and 4 bytes for the tensor's scale, 580 in all.
 </details>
 
 ### References

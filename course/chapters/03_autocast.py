@@ -110,7 +110,7 @@ show(
     figure,
     number="3.1",
     caption="The model converted to float16 has one finite loss; all later ones are nan. The run with autocast also multiplies its matrices in float16, but follows the float32 run.",
-    alt="Loss against training step. Autocast with float16 and float32 fall together, on one curve. "
+    alt="Loss against training step. The losses with autocast and in float32 fall together, on one curve. "
     "The all-float16 model has a single point at step 1 and nan from step 2 on.",
 )
 
@@ -133,7 +133,7 @@ show(
 r"""
 ## A network in half precision
 
-The three runs differ only in the number format. Adam divides $m$, a running mean of the gradient, by $\sqrt v+\epsilon$,
+The three runs differ only in the number format. Apart from a bias correction, Adam divides $m$, a running mean of the gradient, by $\sqrt v+\epsilon$,
 where $v$ is a running mean of the squared gradient and the small $\epsilon$, by default $10^{-8}$, prevents division by zero.
 """
 
@@ -163,7 +163,7 @@ In float16, $10^{-8}$ is 0. A weight attached to a pixel that is blank in every 
 so Adam divides a nonzero number by 0 and gets inf. PyTorch ([issue 147437](https://github.com/pytorch/pytorch/issues/147437)) still behaves this way,
 as does optax for a gradient of 0 ([issue 1754](https://github.com/google-deepmind/optax/issues/1754)).
 
-A larger $\epsilon$ removes the nan, but small updates remain a problem, such as 0.00001 for a weight of 0.1:
+A larger $\epsilon$ removes the nan, but small updates, such as 0.00001 for a weight of 0.1, remain a problem:
 """
 
 # %%
@@ -174,7 +174,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
 
 # %% [markdown]
 """
-In 16 bits, the update is lost. For matrix products, 16 bits suffice, as the autocast run shows: **operations differ in how much precision they need**.
+In 16 bits, the update is lost. For this model's matrix products, 16 bits suffice, as the autocast run shows: **operations differ in how much precision they need**.
 
 Micikevicius et al. (2018, section 3) turned this observation into a recipe, **mixed precision**. The optimizer updates **master weights** in float32. Matrix products use 16-bit copies of the weights and accumulate in float32. The loss is scaled so that small
 gradients survive (chapter 04).
@@ -186,7 +186,7 @@ show_drawing(
     number="3.2",
     caption="One step of mixed-precision training. Weights, gradients and optimizer state are float32; the working copies of the weights and most products are 16-bit.",
     alt="A cycle of boxes. On the left are the float32 weights, optimizer and gradients; on the right, computed in each step, 16-bit copies of the weights, "
-    "the forward pass, a float32 loss, the backward pass. Casts lead from weights to copies, and from the backward pass to the float32 gradients, which the optimizer reads to update the weights.",
+    "the forward pass, a float32 loss and the backward pass. Casts lead from weights to copies, and from the backward pass to the float32 gradients, which the optimizer reads to update the weights.",
 )
 
 # %% [markdown]
@@ -234,7 +234,7 @@ What autocast does to an operation is its **policy**:
 
 With mixed dtypes, an operation that autocast does not touch follows its own rules: on a CPU, `add` returns the wider dtype, and `dot` raises an error.
 
-One run on float32 arguments and one on 16-bit arguments reveal the policy. (They cannot tell an untouched operation from one that is cast to the widest dtype.) First, a softmax of a product, on the CPU:
+One run on float32 arguments and one on 16-bit arguments reveal the policy. (They cannot tell untouched arguments from arguments cast to the widest dtype.) First, a softmax of a product, on the CPU:
 """
 
 # %%
@@ -281,7 +281,7 @@ OPERATIONS = TAKE_TWO | TAKE_ONE
 
 
 def result_dtype(operation, dtype, on):
-    """Return the dtype of what ``operation`` makes of tensors of ``dtype`` on a kind of device."""
+    """Return the dtype of the result of ``operation`` on tensors of ``dtype``, on a kind of device."""
     count = 2 if operation in TAKE_TWO else 1
     given = [torch.rand(4, 4, device=on).to(dtype) for _ in range(count)]
     return OPERATIONS[operation](*given).dtype
@@ -363,16 +363,16 @@ axes.set(
 show(
     figure,
     number="3.3",
-    caption="Matrix products, convolution and attention are lower on both; the losses, cdist and prod are float32 on both. Most of the others differ.",
-    alt="A table of 21 operations and two kinds of device. matmul, linear, conv1d and attention are "
-    "lower on both. cdist, mse_loss, cross_entropy and prod are float32 on both. add, mul, relu, gelu "
-    "and mean are widest on both. exp, log, square, sum, cumsum, softmax, layer_norm and vector_norm "
-    "are widest on the CPU and float32 on CUDA.",
+    caption="On both, matrix products, convolution and attention have the policy lower; the losses, cdist and prod have float32. Most of the others differ.",
+    alt="A table of the policies of 21 operations on two kinds of device. The policy of matmul, linear, conv1d and attention is "
+    "lower on both; that of cdist, mse_loss, cross_entropy and prod, float32 on both; that of add, mul, relu, gelu "
+    "and mean, widest on both. For exp, log, square, sum, cumsum, softmax, layer_norm and vector_norm, "
+    "it is widest on the CPU and float32 on CUDA.",
 )
 
 # %% [markdown]
 r"""
-A matrix product can be *lower* because the hardware can accumulate it in float32 and round to 16 bits at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms are float32 on CUDA only, so the same model
+A matrix product can be *lower* because the hardware can accumulate it in float32 and round to 16 bits at the end (Micikevicius et al., section 3.3). Sums, powers, exponentials and norms have the policy *float32* on CUDA only, so the same model
 can round in different places on a CPU and on a GPU. The full lists are in the documentation (["Autocast Op Reference"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 
 A sum can leave the range of float16, and it can need more precision than its terms have:
@@ -420,7 +420,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 
 # %% [markdown]
 """
-Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling, and float32's hyperparameters still work (Kalamkar et al., 2019). The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Take float16, with the loss scaling of chapter 04, if a computation needs that precision, or if the GPU has no fast bfloat16.
+Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling, and float32's hyperparameters still work (Kalamkar et al., 2019). The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Use float16, with the loss scaling of chapter 04, if a computation needs that precision or if the GPU lacks fast bfloat16 arithmetic.
 
 A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores (circuits for matrix products) that handle float16 but no other float format. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
 `torch.autocast` takes the kind of device as a string: `x.device.type` for a tensor `x`, or [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html)`.current_accelerator().type` for an accelerator of any vendor.
@@ -488,7 +488,7 @@ show_drawing(
     number="3.4",
     caption="The same product outside and inside a region. Autograd is below autocast, so it records the casts like any other operation.",
     alt="Two columns of boxes. Outside a region, x @ w skips the autocast layer, is recorded by autograd and runs in float32. Inside a bfloat16 region, the "
-    "autocast layer looks up the policy, casts x and w to bfloat16 and calls again; autograd records casts and product, and the kernels run.",
+    "autocast layer looks up the policy, casts x and w to bfloat16 and dispatches the call again; autograd records casts and product, and the kernels run.",
 )
 
 # %% [markdown]
@@ -526,7 +526,7 @@ print(*forward.heard, sep="\n")
 
 # %% [markdown]
 """
-`_to_copy` is a cast, and `mm` is the product. The second product needs one cast fewer: autocast casts `x` again, but has kept its copy of `weight`.
+`_to_copy` is a cast, and `mm` is the product. The second product needs one fewer cast: autocast casts `x` again, but has kept its copy of `weight`.
 
 Autocast leaves some calls alone: in-place variants, calls with `out=` or an explicit `dtype=`, and operations on float64 tensors (["Op Eligibility"](https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference)).
 """
@@ -702,7 +702,7 @@ Determine the dtype of each result without running the program.
 
 - **In** `program`: a list of steps. `{"do": "enter", "lower": "float16"}` begins a region, a disabled one if `lower` is None; `{"do": "leave"}` ends the innermost. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` stores the result of an operation on `x` and `w` as `y`.
 - **In** `dtypes`: a dict from the inputs' names to `"float64"`, `"float32"`, `"bfloat16"` or `"float16"`. `policies`: a dict from every operation to `"lower"`, `"float32"` or `"widest"`.
-- **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its new dtype counts from then on.
+- **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its new dtype applies from then on.
 - **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. After any casts, the wider dtype wins; float16 and bfloat16 together give float32. Float64 is mixed with other dtypes only under `"widest"`.
 
 With float32 inputs and the policy `"lower"` for `matmul`, the three steps enter, matmul and leave as written above give `{"y": "float16"}`.
@@ -790,7 +790,7 @@ with check.property("nothing is cast before a region or after it"):
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
     check.equal(got, dict.fromkeys("adik", "float32") | dict.fromkeys("bfcej", "bfloat16"))
 with check.property(
-    "a disabled region inside casts nothing, and the outer one comes back", weight=2
+    "a disabled region inside casts nothing, and the outer one applies again", weight=2
 ):
     program = [
         enter("bfloat16"),
@@ -961,7 +961,7 @@ A mode that only reports shows what arrives in `run`; `x.is_floating_point()` te
 # %%
 class Report(FunctionMode):
     def run(self, func, args, kwargs):
-        print(f"{func.__name__:<8} {len(args)} positional arguments, keywords {kwargs}")
+        print(f"{func.__name__:<8} positional arguments: {len(args)}, keywords: {kwargs}")
         return func(*args, **kwargs)
 
 
@@ -1313,12 +1313,10 @@ show(
 """
 PyTorch gives no warning, although its documentation does not recommend backward passes under autocast.
 
-**The optimizer outside.** If the weights change while the region is still open, its cache becomes stale. And the update gains nothing from a region, because weights and gradients are float32.
-
-With float16, the step also needs the loss scaling of chapter 04.
+**The optimizer outside.** If the weights change while the region is still open, its cache becomes stale. And the updates of SGD and Adam gain nothing from a region, because they contain no *lower* operations.
 """
 
-# %% [markdown] exercise="mixed-step" points=4 minutes=15 difficulty=1
+# %% [markdown] exercise="mixed-step" points=4 minutes=15 difficulty=2
 """
 ### A mixed-precision training step
 
@@ -1326,14 +1324,14 @@ A region that holds one line too many costs precision, and no error message says
 
 `train_step(model, optimizer, loss_function, inputs, targets) -> float`
 
-- **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: updates the model's weights. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. Discard all stored gradients, including those of frozen weights.
-- **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step, and the weights are still float32.
+- **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: updates the model's weights. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products.
+- **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step, and the weights are still float32. Discard all gradients stored before the call, including those of frozen weights.
 - **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may run in a disabled region, so leave `inputs` as they are; the gradients of such parts must have float32 precision.
-- **Limits**: exactly one forward pass. Leave all modules' modes and the frozen weights as they are. Make no optimizer of your own, and do not use the given one's `state`, `defaults` or `param_groups`.
+- **Limits**: exactly one forward pass. Leave all modules' modes and the frozen weights as they are. Create no optimizer of your own, and do not use the given one's `state`, `defaults` or `param_groups`.
 
 If the loss is 2.0 at first and 1.5 after one step, two calls on the same batch return `2.0` and `1.5`.
 
-<!-- hint: Five things happen: old gradients go, forward, loss, backward, step. Which of them belong inside the region? -->
+<!-- hint: Five things happen: clearing old gradients, forward, loss, backward, step. Which of them belong inside the region? -->
 <!-- hint: Only two do. The backward pass gets its dtypes from the forward pass, and the optimizer works on float32 weights, so both belong outside. -->
 <!-- hint: `torch.autocast` takes the type of the device and `dtype=`; put the model and the loss function in its block, and nothing else. Clear the old gradients before `backward`. `.item()` turns a tensor without dimensions into a float. -->
 """
@@ -1491,7 +1489,9 @@ with check.property("a float32 first layer receives the inputs as they are"):
     scores = x.double() @ weight.double().T + state["head.0.bias"].double()
     expected = functional.cross_entropy(scores, y).item()
     check.close(got["losses"], [expected], rtol=1e-3, what="the loss")
-with check.property("a model of indices and a product in the loss are computed in the region"):
+with check.property(
+    "a model that takes indices and a product in the loss are computed in the region"
+):
     # In float32 class 1 has a score that is larger by 4.8; in bfloat16 both weights are 1.
     ids = check.draw.permutation(5)[:3]
     got = run_steps(
@@ -1504,7 +1504,9 @@ with check.property("a model of indices and a product in the loss are computed i
         },
         learning_rate=0.01,
     )
-    check.close(got["losses"], [math.log(2)], rtol=1e-5, what="the loss of a model of indices")
+    check.close(
+        got["losses"], [math.log(2)], rtol=1e-5, what="the loss of a model that takes indices"
+    )
     state = {"body.weight": check.draw.normal(4, 3), "body.bias": torch.full((4,), 400.0)}
     got = run_steps(
         layers=["Linear", 3, 4],
@@ -1514,7 +1516,7 @@ with check.property("a model of indices and a product in the loss are computed i
         loss_matrix=torch.tensor([1.0, 1.003]).repeat(4, 1),  # in bfloat16 every entry is 1
     )
     check.close(got["losses"], [math.log(2)], rtol=1e-5, what="the loss")
-with check.property("the model runs once, every module in the mode that it is in"):
+with check.property("the model runs once, and every module stays in its mode"):
     # Each training pass of a batch norm moves its means by a tenth, and an evaluation by nothing.
     x, y = check.draw.integers(8, 3, low=2, high=9).float(), check.draw.integers(8, low=0, high=3)
     state = {
@@ -1594,7 +1596,7 @@ with check.property("the model does not run twice, in either mode"):
     check.true(
         not ((norms - 1).abs() < 0.03).any().item(),
         "an embedding with max_norm=1 has rows of norm 1 after the step: either the model ran a "
-        "second time, or it was not the given optimizer's step, which makes them longer",
+        "second time, or the given optimizer did not make the step, which lengthens them",
     )
 with check.property("the given optimizer makes the step, and frozen weights stay as they are"):
     state = {
@@ -1721,7 +1723,7 @@ axes.legend()
 show(
     figure,
     number="3.7",
-    caption="At the smallest temperature, 0.0047, the plain loss in the region is off by about 10 percent; the error jumps from one temperature to the next. Casts to float32 around the product reduce the error but do not remove it.",
+    caption="At the smallest temperature, 0.0047, the plain loss in the region is off by about 10 percent; the error fluctuates from one temperature to the next. Casts to float32 around the product reduce the error but do not remove it.",
     alt="Relative error of the loss against the temperature, both axes logarithmic. The plain loss's "
     "error grows, with some dips, as the temperature falls. With float everywhere it grows too, but is smaller at most temperatures. "
     "Outside the region the error is far smaller at all temperatures.",
@@ -1731,7 +1733,7 @@ show(
 r"""
 ### A loss that is safe under autocast
 
-A training loop calls its loss inside a region, so the loss of the formula above has to protect itself.
+A training loop calls its loss inside a region, so this loss must itself ensure that it is computed in float32.
 
 `matching_loss(a, b, temperature) -> Tensor`
 
@@ -1742,8 +1744,8 @@ A training loop calls its loss inside a region, so the loss of the formula above
 With `a = b = torch.eye(2)` and the temperature 1.0, `matching_loss(a, b, 1.0)` returns `0.3133` (rounded).
 
 <!-- hint: Which operation of the three lines has the policy "lower"? What keeps autocast from casting its arguments, and what must be true of the arguments then? -->
-<!-- hint: A disabled region inside the function, and in it every tensor from outside is cast up before anything is computed with it. The norm belongs inside as well: in float16 the square of 300 is inf. -->
-<!-- hint: In a block of `torch.autocast(..., enabled=False)` for the type of `a`'s device: `a.float()` and `b.float()` into `functional.normalize(..., dim=1)`, their product over the temperature into `functional.cross_entropy` with the classes 0, 1, 2, ... -->
+<!-- hint: Enter a disabled region inside the function, and cast every tensor from outside up before you compute anything with it. The norm belongs inside as well: in float16 the square of 300 is inf. -->
+<!-- hint: In a block of `torch.autocast(..., enabled=False)` for the type of `a`'s device, pass `a.float()` and `b.float()` to `functional.normalize(..., dim=1)`, and the product of the results, divided by the temperature, to `functional.cross_entropy` with the classes 0, 1, 2, ... -->
 """
 
 
@@ -1807,17 +1809,21 @@ def draw_views(rows, features):
 
 
 def draw_factors():
-    """Two matrices: their product tells in which dtype it is computed."""
+    """Two matrices: their product shows in which dtype it was computed."""
     rows, columns = check.draw.integer(2, 6), check.draw.integer(7, 12)
     return check.draw.normal(rows, 6, equal_sizes=True), check.draw.normal(6, columns)
 
 
+def region_of(lower):
+    return f"in a {lower} region" if lower else "outside a region"
+
+
 def same_region(product, factors, lower):
-    """Require the product that a region computes in ``lower``, and float32 has outside one."""
+    """Require the product computed in ``lower``, or in float32 outside a region."""
     dtype = torch.float32 if lower is None else getattr(torch, lower)
     left, right = (factor.to(dtype).double() for factor in factors)
     atol = 4 * torch.finfo(dtype).eps * (left.abs() @ right.abs()).max().item()
-    what = f"a product after the call, region {lower}"
+    what = f"a product after the call, {region_of(lower)}"
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
@@ -1827,7 +1833,7 @@ def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
     with gradient_asked("ab"[with_respect_to or 0]):
         got = check.call(probes.in_autocast, matching_loss, a, b, temperature, **options)
     loss, slopes = true_loss_and_gradients(a, b, temperature)
-    region = f"in a {lower} region" if lower else "outside a region"
+    region = region_of(lower)
     check.close(got["output"], loss, rtol=rtol, what=f"the loss {region}")
     if with_respect_to is None:
         same_region(got["product"], factors, lower)
@@ -1893,7 +1899,7 @@ with check.property("the call leaves the autocast state unchanged"):
 with check.property("large float16 entries beside float32 ones, in a float16 region"):
     a, b = draw_views(13, 8)
     keeps_digits((1000.0 * a).half(), b, 0.02, "float16", with_respect_to=1)
-with check.property("float32 beside bfloat16, and the gradient by either"):
+with check.property("float32 beside bfloat16, and the gradient with respect to either"):
     a, b = draw_views(9, 7)
     keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", with_respect_to=0)
     keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", with_respect_to=1)
@@ -1917,7 +1923,7 @@ def root_mean_square_norm(x):
     return x * ((x * x).mean() + 1e-6).rsqrt()
 
 
-# %% folded="Figure 3.8: a norm in three formats"
+# %% folded="Figure 3.8: a normalization in three formats"
 def draw_norm(size):
     sizes = [2.0 ** (k / 4) for k in range(-8, 57)]
     figure, (left, right) = new_figure(1, 2, width_ratios=(1.4, 1))
@@ -1932,9 +1938,7 @@ def draw_norm(size):
         ]
         left.semilogx(sizes, lengths, style, color=COLORS[color], label=name_of(dtype))
     left.axvline(size, color=COLORS["black"], linewidth=0.8)
-    left.set(
-        title="Size of the result", xlabel="size of the activations", ylabel="root mean square"
-    )
+    left.set(title="Size of the result", xlabel="size of x", ylabel="root mean square")
     left.set_ylim(-0.1, 1.6)
     left.legend(loc="upper left")
     places = torch.arange(6)
@@ -1951,13 +1955,13 @@ def draw_norm(size):
 
 play(
     draw_norm,
-    label="size of the activations",
+    label="size of x",
     values=[0.5, 1, 10, 50, 100, 150, 170, 180, 200, 250, 300, 1000, 10000],
     start=0.5,
     number="3.8",
-    caption="In float16, the norm returns zeros as soon as the square of the largest entry overflows. The other two formats have the range for it.",
+    caption="In float16, the normalization returns zeros as soon as the square of the largest entry overflows. The other two formats can hold the square.",
     alt="Left: the size of a normalized vector against that of its input. In float32 and bfloat16 it is 1 "
-    "throughout. In float16 it is 1 and falls to 0 at about 171. Right: the six results in both formats, which "
+    "throughout. In float16 it is 1 and falls to 0 at about 171. Right: the six results in float32 and float16, which "
     "agree at small sizes; beyond 171 all six are 0 in float16.",
 )
 
@@ -1988,11 +1992,11 @@ A library layer that needs float32 should not have to be rewritten. Complete a m
 
 - **In** `inner`: a module with float32 weights. `inputs`: one or more tensors; floating-point ones are float32, bfloat16 or float16, and reach `inner` as float32. Integers and booleans (masks) reach it in their own dtype.
 - **Out**: what `inner` would return outside any region: a float32 tensor with float32 precision. The call leaves the autocast state unchanged.
-- Gradients with respect to the weights of `inner` are those of a float32 computation; each floating-point input receives a gradient in its own dtype. Run `inner` exactly once, in the mode that it is in.
+- Gradients with respect to the weights of `inner` are those of a float32 computation; each floating-point input receives a gradient in its own dtype. Run `inner` exactly once, without changing its mode.
 
 In a bfloat16 region, `Float32Island(torch.nn.Linear(4, 2))(x).dtype` is `torch.float32`, even if `x` is bfloat16.
 
-<!-- hint: Two things lie between the inputs and the weights that can turn a float32 product into a 16-bit one. Which of them does `.float()` stop? -->
+<!-- hint: Two things can turn a product of the inputs and the weights into a 16-bit one. Which of them does `.float()` stop? -->
 <!-- hint: You need both a disabled region and a cast of whatever comes from outside. Integers are indices or masks: would an embedding accept a float? -->
 <!-- hint: Call `.float()` on each input for which `is_floating_point()` is true, leave the others as they are, and call `self.inner` in a block of `torch.autocast(..., enabled=False)` for the type of the inputs' device. -->
 """
@@ -2026,17 +2030,21 @@ def draw_linear(inputs, outputs):
 
 
 def draw_factors():
-    """Two matrices: their product tells in which dtype it is computed."""
+    """Two matrices: their product shows in which dtype it was computed."""
     rows, columns = check.draw.integer(2, 6), check.draw.integer(7, 12)
     return check.draw.normal(rows, 6, equal_sizes=True), check.draw.normal(6, columns)
 
 
+def region_of(lower):
+    return f"in a {lower} region" if lower else "outside a region"
+
+
 def same_region(product, factors, lower):
-    """Require the product that a region computes in ``lower``, and float32 has outside one."""
+    """Require the product computed in ``lower``, or in float32 outside a region."""
     dtype = torch.float32 if lower is None else getattr(torch, lower)
     left, right = (factor.to(dtype).double() for factor in factors)
     atol = 4 * torch.finfo(dtype).eps * (left.abs() @ right.abs()).max().item()
-    what = f"a product after the call, region {lower}"
+    what = f"a product after the call, {region_of(lower)}"
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
@@ -2067,7 +2075,7 @@ def on_island(layers, state, *inputs, lower="bfloat16", factors=None, training=T
         )
 
 
-with check.property("outside a region it returns what the module inside returns"):
+with check.property("outside a region it returns what the inner module returns"):
     state, x = draw_linear(5, 3), check.draw.normal(4, 5)
     got = on_island(["Linear", 5, 3], state, x, lower=None)
     expected = functional.linear(x.double(), state["weight"].double(), state["bias"].double())
@@ -2084,7 +2092,9 @@ with check.property("in a region, float32 inputs keep their precision", weight=3
     expected = functional.linear(x.double(), state["weight"].double(), state["bias"].double())
     for lower in ("bfloat16", "float16"):
         got = on_island(["Linear", 6, 4], state, x, lower=lower)
-        check.close(got["output"], expected.float(), atol=3e-3, what=f"the output, region {lower}")
+        check.close(
+            got["output"], expected.float(), atol=3e-3, what=f"the output {region_of(lower)}"
+        )
 with check.property("16-bit inputs are cast up", weight=3):
     state = draw_linear(7, 2)
     for dtype, lower in (
@@ -2096,7 +2106,10 @@ with check.property("16-bit inputs are cast up", weight=3):
         expected = functional.linear(x.double(), state["weight"].double(), state["bias"].double())
         got = on_island(["Linear", 7, 2], state, x, lower=lower)
         check.close(
-            got["output"], expected.float(), atol=1e-5, what=f"{name_of(dtype)}, region {lower}"
+            got["output"],
+            expected.float(),
+            atol=1e-5,
+            what=f"the output for {name_of(dtype)} {region_of(lower)}",
         )
 with check.property("each of several inputs is cast up"):
     state = {"weight": check.draw.normal(4, 3, 5), "bias": check.draw.normal(4)}
@@ -2123,7 +2136,7 @@ with check.property("gradients reach the weights inside and the inputs", weight=
     by_y = torch.einsum("ni,kij->nj", x.double(), weight.double()).float()
     check.close(got["by_inputs"][0], by_x, atol=3e-2, what="the gradient of the first of two")
     check.close(got["by_inputs"][1], by_y, atol=1e-4, what="the gradient of the second of two")
-with check.property("integers reach the module inside as they are"):
+with check.property("integers reach the inner module as they are"):
     state, ids = {"weight": check.draw.normal(9, 4)}, check.draw.integers(6, low=0, high=9)
     got = on_island(["Embedding", 9, 4], state, ids)
     check.equal(got["output"], state["weight"][ids], what="rows of an embedding")
@@ -2136,7 +2149,7 @@ with check.property("integers reach the module inside as they are"):
     rows = state["weight"][ids].double() * shares.double().unsqueeze(1)
     expected = torch.stack([rows[:2].sum(dim=0), rows[2:].sum(dim=0)]).float()
     check.close(got["output"], expected, atol=1e-5, what="integers, integers and floats")
-with check.property("booleans reach the module inside as they are"):
+with check.property("booleans reach the inner module as they are"):
     given = ["TransformerEncoderLayer", 4, 1, 6, 0.0]
     made = torch.nn.TransformerEncoderLayer(*given[1:])
     state = {
@@ -2147,7 +2160,7 @@ with check.property("booleans reach the module inside as they are"):
     x, mask = check.draw.normal(5, 4), torch.ones(5, 5, dtype=torch.bool).triu(1)
     got = on_island(given, state, x, mask)
     check.close(got["output"], made(x, mask).detach(), atol=1e-4, what="attention with a mask")
-with check.property("the module inside runs once, in the mode that it is in"):
+with check.property("the inner module runs once and stays in its mode"):
     # Each training pass of a batch norm moves its means by a tenth, and an evaluation by nothing.
     x, scale = check.draw.normal(8, 3, mean=5.0), check.draw.uniform(3, low=0.5, high=2.0)
     state = {"running_mean": check.draw.normal(3), "running_var": torch.ones(3)}
@@ -2167,7 +2180,9 @@ with check.property("the call leaves the autocast state unchanged"):
         state, x, factors = draw_linear(size, 2), check.draw.normal(9, size), draw_factors()
         got = on_island(["Linear", size, 2], state, x, lower=lower, factors=factors)
         expected = functional.linear(x.double(), state["weight"].double(), state["bias"].double())
-        check.close(got["output"], expected.float(), atol=1e-5, what=f"the output, region {lower}")
+        check.close(
+            got["output"], expected.float(), atol=1e-5, what=f"the output {region_of(lower)}"
+        )
         same_region(got["product"], factors, lower)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2313,7 +2328,7 @@ predict(
     "03/bytes-of-a-step",
     "Weights, copies, gradients, Adam's means and activations: what percentage of the float32 run's memory does the bfloat16 run need?",
     100 * bytes_mixed / bytes_float32,
-    "The activations are nearly everything here, and autocast halves them. Weights, gradients and Adam's means do not shrink.",
+    "The activations take up nearly all the memory here, and autocast halves them. Weights, gradients and Adam's means do not shrink.",
     between=(0, 200),
     unit="%",
 )
@@ -2341,7 +2356,7 @@ show(
     figure,
     number="3.11",
     caption="This network has few weights and many activations, so mixed precision nearly halves its memory.",
-    alt="Two bars of bytes. In float32 about 1.9 MiB, nearly all of it activations. Mixed about 1.0 MiB: "
+    alt="Two bars. Float32 needs about 1.9 MiB, nearly all of it for activations. Mixed precision needs about 1.0 MiB: "
     "the activations are halved, the weights and the optimizer are as large as before, and a thin slice of "
     "16-bit copies is added.",
 )
@@ -2350,7 +2365,7 @@ show(
 r"""
 Mixed precision saves most when activations dominate, as with large batches or long texts. Half is the best case; operations in float32 keep float32 activations. The 16-bit copies come in addition to the float32 weights, whose memory does not shrink.
 
-It can also cost memory. With $n$ weights and activations of $A$ bytes, the columns add up to $16n + A$ for float32 and, if all weights are copied and all activations halved, to $18n + A/2$. The second is smaller only if $A > 4n$: the activations must need more memory than the weights.
+It can also cost memory. With $n$ weights and activations of $A$ bytes, the table's columns add up to $16n + A$ for float32 and, if all weights are copied and all activations halved, to $18n + A/2$. The second is smaller only if $A > 4n$: the activations must need more memory than the weights.
 
 ## What it costs, and when it does not pay
 
@@ -2369,7 +2384,7 @@ def product_in_region(left, right, lower):
 
 
 def times_faster(lower, longest=0.2):
-    """Return by size how many times faster a product is; from 512 on, while it takes no longer."""
+    """Return by size how many times faster a product is, up to the size that takes too long."""
     found, seconds, last = {}, 0.0, 1
     for size in (8, 32, 128, 256, 512, 768, 2048, 4096):
         if size > 256 and seconds * (size / last) ** 3 > longest:
@@ -2415,18 +2430,18 @@ show(
     number="3.12",
     caption="Below the dotted line, the region makes the product slower. The smallest products lose; whether large ones gain depends on the processor and the format.",
     alt="Ratio of the time of a float32 product to that of the same product in a region, against "
-    "the size of the matrices, for bfloat16 and float16, measured on the machine that ran this. The ratio is below one for small matrices; for "
+    "the size of the matrices, for bfloat16 and float16. The ratio is below one for small matrices; for "
     "large ones, whether it rises or falls further depends on the processor and the format.",
 )
 
 # %% [markdown]
 """
-For small products, the casts cost more than the faster product saves; on a GPU, where launching a kernel can take longer than the product, look at 2048 and 4096. Large products can gain if the processor has instructions for the format (for bfloat16, AVX-512 BF16 or AMX on x86; tensor cores on a GPU); without such instructions, they can even be slower.
+For small products, the casts cost more than the faster product saves. On a GPU, launching a kernel can take longer than the product: compare sizes 2048 and 4096. Large products can gain if the processor has instructions for the format (for bfloat16, AVX-512 BF16 or AMX on x86; tensor cores on a GPU); without such instructions, they can even be slower.
 
 ### The whole step, and memory bandwidth
 
 Operations such as ReLU do so little arithmetic that memory bandwidth can limit them. On 16-bit input, they have half as many bytes to move. The next cell
-measures three such operations, and whole training steps of the painter and of a wider network.
+times three such operations, and forward passes and training steps of the painter and a wider network.
 """
 
 
@@ -2535,7 +2550,11 @@ figure, axes = new_figure(height=2.8)
 # The fastest frequency is 1, so its angles are the positions themselves.
 axes.plot(positions, positions, color=COLORS["blue"], label="position × frequency")
 axes.step(
-    positions, angles[:, 0], where="mid", color=COLORS["vermilion"], label="what the function gave"
+    positions,
+    angles[:, 0],
+    where="mid",
+    color=COLORS["vermilion"],
+    label="what the function returned",
 )
 axes.set(title="The fastest angle", xlabel="position in the text", ylabel="angle (radians)")
 axes.legend()
@@ -2544,7 +2563,7 @@ show(
     number="3.13",
     caption="The fastest frequency is 1, so the angle should equal the position. The function returns a staircase.",
     alt="Angle against position from 1000 to 1040. The true angle is a straight line of slope one. What the "
-    "function gave is a staircase.",
+    "function returned is a staircase.",
 )
 
 # %% [markdown] exercise="bug-hunt-angles" points=3 minutes=15 difficulty=1
@@ -2556,13 +2575,13 @@ Find out, in cells of your own, where the angles go wrong and why short texts hi
 `position_angles(positions, frequencies) -> Tensor`
 
 - **In** `positions`: int64 or float32, of shape (n,), from 0 to a million, in any order; float32 positions may have a fraction. `frequencies`: float32, of either sign, of shape (m,).
-- **Out**: a float32 tensor of shape (n, m), each position times each frequency, exact to float32's rounding, in a region and outside. Gradients flow to the frequencies.
+- **Out**: a float32 tensor of shape (n, m), each position times each frequency, accurate to float32 rounding, in a region and outside. Gradients flow to the frequencies.
 - The call changes neither its arguments nor the autocast state.
 
 In a bfloat16 region, `position_angles(torch.tensor([1000, 1001]), torch.ones(1))` returns `[[1000.0], [1001.0]]`.
 
 <!-- hint: Look at the dtype of what the function returned inside the region. Which line gives that dtype, and which policy does its operation have? -->
-<!-- hint: There are two ways out: take the operation out of the region, or write the same numbers with an operation that has another policy. -->
+<!-- hint: There are two ways out: take the operation out of the region, or compute the same numbers with an operation that has another policy. -->
 <!-- hint: A column times a row needs no matrix product: the element-wise product of shapes (n, 1) and (1, m) broadcasts to (n, m), and its policy is "widest". -->
 """
 
@@ -2584,17 +2603,21 @@ def exact_angles(positions, frequencies):
 
 
 def draw_factors():
-    """Two matrices: their product tells in which dtype it is computed."""
+    """Two matrices: their product shows in which dtype it was computed."""
     rows, columns = check.draw.integer(2, 6), check.draw.integer(7, 12)
     return check.draw.normal(rows, 6, equal_sizes=True), check.draw.normal(6, columns)
 
 
+def region_of(lower):
+    return f"in a {lower} region" if lower else "outside a region"
+
+
 def same_region(product, factors, lower):
-    """Require the product that a region computes in ``lower``, and float32 has outside one."""
+    """Require the product computed in ``lower``, or in float32 outside a region."""
     dtype = torch.float32 if lower is None else getattr(torch, lower)
     left, right = (factor.to(dtype).double() for factor in factors)
     atol = 4 * torch.finfo(dtype).eps * (left.abs() @ right.abs()).max().item()
-    what = f"a product after the call, region {lower}"
+    what = f"a product after the call, {region_of(lower)}"
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
@@ -2627,7 +2650,7 @@ def angles_in_region(
             grad_output=grad_output,
         )
     expected = exact_angles(positions, frequencies)
-    check.close(got["output"], expected, rtol=1e-6, what=f"the angles, region {lower}")
+    check.close(got["output"], expected, rtol=1e-6, what=f"the angles {region_of(lower)}")
     return got, factors
 
 
@@ -2679,7 +2702,7 @@ with check.property(
         options = {"with_respect_to": 1, "grad_output": weights}
         got, factors = angles_in_region(positions, frequencies, lower, **options)
         expected = (positions.double() @ weights.double()).float()
-        check.close(got["gradient"], expected, rtol=1e-4, what=f"the gradient, region {lower}")
+        check.close(got["gradient"], expected, rtol=1e-4, what=f"the gradient {region_of(lower)}")
         same_region(got["product"], factors, lower)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2728,7 +2751,7 @@ Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull requ
 """
 ## Recap
 
-1. After `.half()`, small squares and even Adam's ε round to 0, and small updates are lost. Autocast keeps the weights in float32 and chooses a dtype only for the operations on its lists.
+1. After `.half()`, small squares and even Adam's ε round to 0, and small updates are lost. Autocast leaves the weights in float32 and chooses a dtype only for the operations on its lists.
 2. An operation's policy is lower, float32 or widest, and depends on the kind of device.
 3. Autocast keeps 16-bit copies of weights until the outermost region ends, even if a weight changes.
 4. The forward pass and the loss belong inside the region, the backward pass and the optimizer outside.
