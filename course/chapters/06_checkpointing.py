@@ -2,8 +2,8 @@
 """
 # 06 · Activation checkpointing
 
-A training script wraps two layers of its network with `torch.utils.checkpoint` to save memory. It measures the peak first with the wrap and then without it: checkpointing seems to halve the memory.
-In the opposite order, the same measurement says that checkpointing *doubles* it.
+A training script wraps two layers of its network with `torch.utils.checkpoint` to save memory. It measures peak memory first with checkpointing and then without: checkpointing seems to halve it.
+Measured in the opposite order, checkpointing seems to *double* it.
 
 **中文**: 本章讲激活检查点：autograd 为反向传播保存了什么、怎样按字节计数与预测、重计算与分段、√n 规则，以及 dropout、批归一化和随机数在重计算中的陷阱。
 """
@@ -46,7 +46,7 @@ from helpers import (
 # With tensors as small as these, threads wait longer than they compute.
 torch.set_num_threads(1)
 
-# The first call loads parts of torch that take seconds: better here than in a check.
+# The first call loads parts of torch, which takes seconds: better here than in a check.
 _ = checkpoint(torch.sin, torch.zeros(1), use_reentrant=False)
 
 
@@ -87,7 +87,7 @@ class LiveBytes(TorchDispatchMode):
         return max(self.curve)
 
 
-# %% folded="A classifier of four linear layers, two of them wrapped on request"
+# %% folded="A classifier of four linear layers, two of them optionally checkpointed"
 def make_classifier():
     layers = []
     for inputs, outputs in ((1024, 512), (512, 256), (256, 128)):
@@ -119,7 +119,7 @@ def measure(order):
 
 wrapped_first, plain_first = measure((True, False)), measure((False, True))
 
-# %% folded="Predict: the measurement without leftovers"
+# %% folded="Predict: each run by itself"
 alone = {wrap: measure((wrap,))[wrap] for wrap in (True, False)}
 left_over = wrapped_first[False] - alone[False]
 saving = 1 - alone[True] / alone[False]
@@ -128,7 +128,7 @@ predict(
     "06/measured-alone",
     "Each run is measured by itself. What does wrapping two `Linear` layers do to the peak?",
     OUTCOMES[0 if saving > 0.3 else 1 if saving > 0.05 else 2],
-    'Both peaks are the same, so the order of the runs made the whole difference. Section "What to wrap" says why these two layers gain nothing.',
+    'Both peaks are the same, so the order of the runs made the whole difference. The section "What to wrap" explains why checkpointing these two layers gains nothing.',
     choices=OUTCOMES,
 )
 
@@ -142,14 +142,16 @@ for offset, wrap, color, label in (
     places = [k + offset for k in range(2)]
     bars = axes.bar(places, peaks, width=0.36, color=COLORS[color], label=label)
     axes.bar_label(bars, fmt="%.1f")
-axes.set_xticks(range(2), ["checkpointing first", "without it first"])
-axes.set(title="Peak of a forward pass", xlabel="order of the two runs", ylabel="MB", ylim=(0, 30))
+axes.set_xticks(range(2), ["first with, then without", "first without, then with"])
+axes.set(
+    title="Peak memory of a forward pass", xlabel="order of the two runs", ylabel="MB", ylim=(0, 30)
+)
 axes.legend(ncols=2, loc="upper center")
 axes.grid(False, axis="x")
 show(
     figure,
     number="6.1",
-    caption="The same network, the same data, the same two measurements. Whichever run comes second seems to need about twice the memory.",
+    caption="The same two measurements in opposite orders: whichever run comes second seems to need about twice the memory.",
     alt="Two pairs of bars. If the run with checkpointing comes first, it peaks at 11.1 MB and the run without at 21.8 MB. "
     "If the run without checkpointing comes first, it peaks at 11.1 MB and the run with checkpointing at 21.8 MB.",
 )
@@ -159,7 +161,7 @@ show(
 > **After this chapter, you will be able to**
 >
 > - count the bytes that autograd saves for the backward pass, and predict them before anything runs;
-> - say what checkpointing a block saves, what it costs, and when it saves nothing;
+> - explain what checkpointing a block saves, what it costs, and when it saves nothing;
 > - choose which layers to checkpoint under a memory budget;
 > - write a checkpoint function, and list what must be the same when a block runs twice;
 > - choose between checkpointing, a smaller batch, accumulation, offloading and 16-bit formats.
@@ -171,14 +173,14 @@ show(
 
 # %% [markdown]
 """
-## The second run is the larger one
+## The second run looks larger
 
 Training keeps the **activations**, the intermediate results that the backward pass needs. **Activation checkpointing** discards some of them
-and computes them again during the backward pass. In PyTorch, `checkpoint(block, x, use_reentrant=False)` does this for one block.
+and recomputes them during the backward pass. In PyTorch, `checkpoint(block, x, use_reentrant=False)` does this for one block.
 
-The measurement above counts the bytes of every tensor that PyTorch creates and subtracts them when the tensor is freed. The loop assigns new objects to the names `classifier`, `x`
+The measurement above counts the bytes of every tensor that PyTorch creates and subtracts them when the tensor is freed. In each run, the loop assigns new objects to the names `classifier`, `x`
 and `output`. Until the second forward pass returns, though, `output` still refers to the result of the first. That result keeps its graph alive, and the graph keeps everything that the first run saved, including its input and its parameters.
-So the second peak contains both runs. Here is each run by itself:
+So the second peak includes both runs. Here is each run by itself:
 """
 
 # %%
@@ -187,11 +189,11 @@ print(f"left over from the first run: {left_over / 1e6:.2f} MB")
 
 # %% [markdown]
 r"""
-Wrapping these two layers makes no difference at all. So measure each run by itself, and include the backward pass.
+Wrapping these two layers makes no difference at all. Always measure each run by itself, and include the backward pass.
 
 ## What autograd saves
 
-The chain rule needs numbers from the forward pass, and the operation decides which ones. Take $y = x - 2$, $z = y^2$ and $p = \sigma(z)$, the sigmoid. Inside `torch.autograd.graph.saved_tensors_hooks(pack, unpack)`, `pack` receives every tensor that autograd is about to save, and autograd keeps what `pack` returns.
+The chain rule needs values from the forward pass, and each operation decides which ones. Take $y = x - 2$, $z = y^2$ and $p = \sigma(z)$, the sigmoid. Inside the context manager `torch.autograd.graph.saved_tensors_hooks(pack, unpack)`, `pack` receives every tensor that autograd is about to save, and autograd keeps what `pack` returns.
 During the backward pass, `unpack` receives that object and returns the tensor.
 
 Let `pack` return `tensor.detach()`, which shares the tensor's memory, rather than the tensor itself. Otherwise, a saved result and the operation that made it would refer to each other,
@@ -227,7 +229,7 @@ show_drawing(
     "06/saved-tensors",
     number="6.2",
     caption="Subtracting a constant saves nothing, squaring saves its input, and the sigmoid saves its result. `z` is freed as soon as nothing else refers to it.",
-    alt="A chain from x over y and z to p. Below each operation stands its derivative and what it saves: x minus 2 has derivative 1 and saves nothing; "
+    alt="A chain from x through y and z to p. Below each operation are its derivative and what it saves: x minus 2 has derivative 1 and saves nothing; "
     "y squared has derivative 2y and saves its input y; the sigmoid has derivative p times 1 minus p and saves its result p.",
 )
 
@@ -237,7 +239,7 @@ print("the first is y:", torch.equal(seen[0], y), "  the second is p:", torch.eq
 
 # %% [markdown]
 """
-So an operation saves nothing, its input, its result, or something of its own.
+An operation may save its input, its result, tensors of its own, or nothing.
 """
 
 # %% folded="Measure: what fifteen operations save"
@@ -291,7 +293,7 @@ r"""
 A linear layer computes $xW^\mathsf{T} + b$. Its gradient with respect to $W$ needs $x$, and its gradient with respect to $x$ needs $W$. Four rules follow:
 
 1. A saved **parameter** costs nothing extra, because it stays in memory anyway.
-2. If the layer is **frozen**, nobody needs the gradient with respect to $W$, so the input is not saved.
+2. If the layer is **frozen**, the gradient with respect to $W$ is not needed, so the input is not saved.
 3. Where **nothing requires a gradient**, nothing is saved. With ordinary data, this holds up to the first trainable layer.
 4. Each **storage**, the memory behind a tensor, **counts once**. If a ReLU saves its result and the next layer its input, both save the same storage.
 """
@@ -322,7 +324,7 @@ for name, layers in CASES.items():
 The ReLU shares its tensor with the next layer. The GELU saves its input, so one more tensor stays in memory.
 """
 
-# %% [markdown] exercise="count-saved-bytes" points=4 minutes=20 difficulty=1
+# %% [markdown] exercise="count-saved-bytes" points=4 minutes=20 difficulty=2
 """
 ### Count the saved bytes
 
@@ -331,14 +333,14 @@ Write the counter that produced the results above.
 `count_saved(run, left_out) -> int`
 
 - **In** `run`: a function without arguments. `left_out`: a list of tensors, such as a model's parameters.
-- **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once and with **all** of its bytes, even if the saved tensor is only a part of it. Storages of tensors in `left_out` do not count.
+- **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once and with **all** of its bytes, even if the saved tensor is only a part of it. The storages of tensors in `left_out` do not count.
   A storage counts even if it is freed before `run` returns; its address may then be reused for another storage.
-- **Limits**: nothing that was saved may stay in memory afterwards. The helpers' counter, `saved_bytes`, is not allowed.
+- **Limits**: nothing that was saved may stay in memory afterward. The helper `saved_bytes` is not allowed.
 
-The function `storage_of` below returns a storage's address and its number of bytes. If `run` sends a float32 tensor of shape (32, 64) through `Linear(64, 8)`, `count_saved(run, parameters)` returns `8192`.
+The function `storage_of` below returns the address and the size in bytes of a tensor's storage. If `run` sends a float32 tensor of shape (32, 64) through `Linear(64, 8)`, `count_saved(run, parameters)` returns `8192`.
 
 <!-- hint: Who tells you about each saved tensor, and what must it return so that the backward pass still works? -->
-<!-- hint: Collect in a dict, from a storage's address to what you know about it: a storage that comes twice is stored once. The addresses of `left_out` are known before `run` is called. -->
+<!-- hint: Collect the storages in a dict whose keys are their addresses: a storage that comes twice is stored once. The addresses of `left_out` are known before `run` is called. -->
 <!-- hint: While you hold a tensor, its storage is not freed and its address is not reused. So let the dict hold a detached tensor for each address until `run` has returned. Then add up `storage_of(...)[1]` over the values of the dict. -->
 """
 
@@ -382,7 +384,7 @@ def counted_as(layers, data, left_out=("parameters",), passes=1):
 rows = check.draw.integer(20, 40)
 # All differ, and none is as large as the number of rows.
 a, b, c, d = (5 + check.draw.permutation(12)[:4]).tolist()
-with check.property("the input of each linear layer counts, parameters do not"):
+with check.property("the input of each linear layer counts; parameters do not"):
     got = counted_as([["Linear", a, b], ["Linear", b, c]], check.draw.normal(rows, a))
     check.equal(got, 4 * rows * (a + b))
     check.written_without("saved_bytes", "SavedTensors", "saved_by_*")
@@ -397,7 +399,7 @@ with check.property("a storage counts with all of its bytes, and no more", weigh
     got = counted_as([["Linear", a, c], ["Repeat", columns], ["GELU"]], x)
     check.equal(got, 4 * rows * (a + c), what="a tensor that is repeated without a copy is saved")
     got = counted_as([["Linear", a, 2 * d], ["Halves"]], x)
-    what = "both halves of one storage are saved, one by one"
+    what = "both halves of one storage are saved separately"
     check.equal(got, 4 * rows * (a + 2 * d), what=what)
 with check.property("only what is in left_out is left out"):
     x = check.draw.normal(rows, a)
@@ -411,23 +413,23 @@ with check.property("only what is in left_out is left out"):
     got = counted_as([["LayerNorm", a]], x, left_out=("data",))
     expected = saved_bytes(lambda: norm(x), except_for=[x]).bytes
     check.equal(got, expected, what="a norm saves its weight; it is not left out")
-with check.property("afterwards nothing that was saved stays in memory", weight=0.5):
+with check.property("afterward, nothing that was saved stays in memory", weight=0.5):
     x, layers = check.draw.normal(rows, a), [["Linear", a, b], ["Sigmoid"], ["Linear", b, c]]
     got = check.call(probes.counted_and_freed, count_saved, layers, x)
     check.equal(got["count"], 4 * rows * (a + b))
-    told = f"{got['kept']} bytes that the passes made are still there"
+    told = f"{got['kept']} bytes that the passes allocated are still in memory"
     check.true(got["kept"] == 0, told)
-with check.property("where nothing is saved the count is 0"):
+with check.property("where nothing is saved, the count is 0"):
     x = check.draw.normal(rows, a)
     cases = [([["Tanh"], ["GELU"]], 0), ([["Tanh"], ["Linear", a, b]], 4 * rows * a)]
     for place in check.draw.permutation(2):
         layers, expected = cases[place]
         check.equal(counted_as(layers, x), expected, what=" and ".join(name for name, *_ in layers))
-with check.property("integers have bytes of their own size", weight=0.5):
+with check.property("integers count with their own element size", weight=0.5):
     ids = check.draw.integers(rows, low=0, high=c)
     got = counted_as([["Embedding", c, a], ["Linear", a, b]], ids)
     check.equal(got, 8 * rows + 4 * rows * a)
-with check.property("what is freed before the end of run counts, too"):
+with check.property("what is freed before run returns counts, too"):
     x = check.draw.normal(rows, 50)
     # So many that a place is given away again, wherever the allocator looks first.
     got = counted_as([["Linear", 50, 60], ["GELU"]], x, passes=100)
@@ -446,12 +448,12 @@ check.score()
 r"""
 ## Predict the saved bytes
 
-The rules give the bytes without running anything. A stack of layers turns $r$ rows into a chain of float32 tensors. If the $k$-th has width $w_k$,
+With these rules, you can compute the saved bytes without running anything. A stack of layers turns $r$ rows into a chain of float32 tensors. If the $k$-th tensor has width $w_k$,
 
 $$\text{bytes} = 4\,r \sum_{k\ \text{saved}} w_k .$$
 """
 
-# %% folded="A stack, by the formula and counted"
+# %% folded="A stack: formula and count"
 widths = (64, 96, 96, 32, 32, 48, 48)
 names = ("data", "Linear", "ReLU", "Linear", "GELU", "Linear", "Sigmoid")
 savers = ("the next Linear", "", "ReLU and Linear", "GELU", "the next Linear", "", "Sigmoid")
@@ -481,21 +483,21 @@ axes.grid(False, axis="y")
 show(
     figure,
     number="6.3",
-    caption="The result of the ReLU is saved twice and counts once. The GELU saves its input and the next layer saves the GELU's result, so both stay.",
-    alt="Seven bars, one for each tensor of a stack. Saved are the data, the result of the ReLU, the result of the "
-    "Linear before the GELU, the result of the GELU and that of the Sigmoid. The results of the first and the last Linear are not saved.",
+    caption="The result of the ReLU is saved twice but counts once. The GELU saves its input, and the next layer saves the GELU's result, so both stay.",
+    alt="Seven bars, one for each tensor of a stack. The data and the results of the ReLU, "
+    "the Linear before the GELU, the GELU and the Sigmoid are saved. The results of the first and the last Linear are not saved.",
 )
 
 # %% [markdown] exercise="predict-saved-bytes" points=4 minutes=25 difficulty=2
 """
 ### Predict the saved bytes of a stack
 
-A model that does not fit into memory cannot be measured there, but its memory can be predicted. Write the prediction for a stack of layers.
+You cannot measure a model that does not fit into memory, but you can predict what it saves. Write such a prediction for a stack of layers.
 
 `predict_saved(layers, rows, width) -> int`
 
-- **In** `layers`: a list of lists, see the table. `rows`, `width`: the shape of the data, float32, which require no gradient. There may be more rows than any machine could hold.
-- **Out**: the bytes that autograd saves, parameters not counted.
+- **In** `layers`: a list of lists; see the table. `rows`, `width`: the shape of the data (float32, no gradient required). There may be more rows than any machine could hold.
+- **Out**: the bytes that autograd saves, excluding parameters.
 
 | layer | what it is |
 | --- | --- |
@@ -506,7 +508,7 @@ A model that does not fit into memory cannot be measured there, but its memory c
 | `["Shift"]` | adds a constant: a new tensor, nothing saved |
 | `["Identity"]` | returns its input itself, the same storage |
 
-The check builds the stack and counts. `predict_saved([["Linear", 4, 2], ["Tanh"]], 10, 4)` returns `240`: the data and the result of the Tanh.
+The check builds the stack and counts the saved bytes. `predict_saved([["Linear", 4, 2], ["Tanh"]], 10, 4)` returns `240`, for the data and the result of the Tanh.
 
 <!-- hint: As you walk from layer to layer, which three things do you need to know about the current tensor? -->
 <!-- hint: Its width, whether it is saved already, and whether it requires a gradient. The last begins as False and becomes True after the first trainable layer. A layer marks its input, its result, or neither. -->
@@ -565,7 +567,7 @@ rows = check.draw.integer(10, 90)
 # Each is more than five times the smaller ones together: no wrong sum comes out right.
 widths = [size + check.draw.integer(0, 3) for size in (2, 24, 160, 1000)]
 a, b, c, d = (widths[place] for place in check.draw.permutation(4))
-with check.property("linear layers alone keep their inputs"):
+with check.property("a stack of linear layers saves each layer's input"):
     predicts([["Linear", a, b], ["Linear", b, c]], rows, a)
 with check.property("an activation that saves its result shares it with the next layer", weight=2):
     predicts([["Linear", a, b], ["ReLU"], ["Linear", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
@@ -581,10 +583,10 @@ with check.property("nothing is kept before the first trainable layer"):
     predicts([["ReLU"], ["GELU"], ["Shift"], ["Linear", a, b]], rows, a)
     predicts([["Frozen", a, b], ["GELU"], ["Linear", b, c]], rows, a, what="frozen at first")
     predicts([["ReLU"], ["SiLU"]], rows, a, what="no linear layer at all")
-with check.property("a frozen layer keeps nothing, and passes the gradient on", weight=2):
+with check.property("a frozen layer keeps nothing but passes the gradient on", weight=2):
     predicts([["Linear", a, b], ["Frozen", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
     predicts([["Linear", a, b], ["Frozen", b, c], ["GELU"]], rows, a, what="nothing after the GELU")
-with check.property("a shift makes a new tensor, an identity none"):
+with check.property("a shift makes a new tensor; an identity does not"):
     predicts([["Linear", a, b], ["Tanh"], ["Identity"], ["Linear", b, c], ["ReLU"]], rows, a)
     predicts([["Linear", a, b], ["Tanh"], ["Shift"], ["Linear", b, c]], rows, a)
     predicts([["Linear", a, b], ["Shift"], ["Linear", b, c]], rows, a)
@@ -621,16 +623,16 @@ block, the block runs **a second time** from that input and saves its activation
 show_drawing(
     "06/recompute",
     number="6.4",
-    caption="A training step of three blocks. In the forward pass, the checkpointed middle block keeps its input and the state of the random number generator. The backward pass restores both and runs the block again.",
+    caption="A training step with three blocks. In the forward pass, the checkpointed middle block keeps its input and the state of the random number generator. The backward pass restores both and runs the block again.",
     alt="Top row, the forward pass: blocks 1 and 3 save their activations, block 2 keeps its input and the generator's state. Bottom row, the backward pass, from right to left: "
-    "block 3 backward; block 2 runs again from its input and saves its activations, then goes backward; block 1 backward.",
+    "backward through block 3; block 2 runs again from its input and saves its activations; backward through blocks 2 and 1.",
 )
 
 # %% [markdown]
 """
-Blocks can be joined into a **segment** that is checkpointed as one. The next figure follows the memory of twelve blocks, each a linear layer and a Tanh, over a whole training step.
+Blocks can be joined into a **segment** that is checkpointed as a unit. The next figure follows the memory of twelve blocks, each a linear layer and a Tanh, over a whole training step.
 The last segment is not wrapped: its backward pass follows immediately, so there is nothing to gain
-([`checkpoint_sequential`](https://docs.pytorch.org/docs/stable/checkpoint.html) does the same).
+([`checkpoint_sequential`](https://docs.pytorch.org/docs/stable/checkpoint.html) does not wrap it either).
 """
 
 # %% tags=["needed"]
@@ -696,20 +698,20 @@ for axes, (title, (curve, turn)) in zip(grid, curves.items(), strict=True):
     axes.step(steps, in_units, where="post", color=COLORS["blue"], linewidth=1.2)
     axes.axvline(turn, color=COLORS["vermilion"], linestyle=":")
     axes.set(title=title, xlabel="tensors made and freed", ylim=(0, 20))
-grid[0].set_ylabel("live memory (64 KiB)")
+grid[0].set_ylabel("live memory (tensors of 64 KiB)")
 show(
     figure,
     number="6.5",
     caption="Left: every block adds one tensor. Middle: each block is a segment, and nothing is gained, because the inputs that checkpointing keeps are the very tensors that the blocks would save. "
-    "Right: three inputs and the last segment stay. The backward pass begins at the dotted line.",
-    alt="Three curves of live memory over a training step. Without checkpoints the memory climbs to 13 tensors at the end of the forward pass, peaks at 17 shortly after, and falls. "
-    "With each block wrapped it looks much the same. With 3 segments of 4 blocks it climbs to 7, peaks at 11, and makes two more hills during the backward pass.",
+    "Right: the inputs of three segments and what the last segment saves stay in memory. The backward pass begins at the dotted line.",
+    alt="Three curves of live memory over a training step. Without checkpoints, memory climbs to 13 tensors at the end of the forward pass, peaks at 17 shortly after, and falls. "
+    "With each block wrapped, the curve looks much the same. With 3 segments of 4 blocks, memory climbs to 7 tensors, peaks at 11, and forms two more hills during the backward pass.",
 )
 
 
 # %% folded="Measure: gradients, and how often blocks run"
 def step_and_count(blocks, x, starts):
-    """Return the gradients of a step, and how often a block ran in each of its passes."""
+    """Return the gradients of a step, and how often a block ran in each pass."""
     runs = {"forward pass": 0, "backward pass": 0}
     phase = "forward pass"
 
@@ -750,14 +752,14 @@ print("gradients equal to the last bit:", all(map(torch.equal, plain_gradients, 
 ## The second run must repeat the first
 
 The gradients agree because the second run **does what the first run did**: same input, same weights, same code, same random numbers. Dropout shows what happens otherwise. It draws a mask, and if the
-second run draws another one, the gradient belongs to a network that never computed the loss. Therefore `checkpoint` stores the state of torch's random number generators, restores it for the second run, and
-afterwards puts back what it found. `preserve_rng_state=False` switches this off.
+second run draws a different one, the gradient belongs to a network that never computed the loss. Therefore `checkpoint` stores the state of torch's random number generators, restores it for the second run, and
+afterward puts back the state that it replaced. `preserve_rng_state=False` switches this off.
 """
 
 
 # %%
 def masks(**options):
-    """Return where dropout let numbers pass in the forward and in the backward pass."""
+    """Return where dropout kept numbers in the forward and in the backward pass."""
     torch.manual_seed(0)
     x = torch.ones(40, requires_grad=True)
     output = checkpoint(
@@ -789,8 +791,8 @@ for axes in grid:
 show(
     figure,
     number="6.6",
-    caption="Entries that dropout lets pass, in both runs of one checkpointed block. Without the preserved state, the second run draws another mask (vermilion: the runs disagree), and nothing reports it.",
-    alt="Two panels of 40 entries with a row for each pass. With the state preserved both rows are the same. With preserve_rng_state=False about half of the entries differ.",
+    caption="The entries that dropout lets through in both runs of one checkpointed block. If the state is not preserved, the second run draws another mask (vermilion: the runs disagree), and nothing reports it.",
+    alt="Two panels of 40 entries with a row for each pass. With the state preserved, both rows are the same. With preserve_rng_state=False, about half of the entries differ.",
 )
 print("same mask:", kept_state[0] == kept_state[1], no_state[0] == no_state[1])
 
@@ -799,7 +801,7 @@ print("same mask:", kept_state[0] == kept_state[1], no_state[0] == no_state[1])
 No warning appears, and the loss is right; only the gradient is wrong. OLMo-core had disabled `preserve_rng_state`, which did no harm until a model with dropout arrived: after 150 steps, runs with and without
 checkpointing had losses of 2.49 and 2.19 ([pull request 828](https://github.com/allenai/OLMo-core/pull/828)).
 
-`checkpoint` does not know about your own `torch.Generator`, nor about the generators of Python and NumPy. The next function takes one of two branches, drawn by Python's `random`:
+`checkpoint` knows nothing about your own `torch.Generator` or the generators of Python and NumPy. The next function takes one of two branches, chosen by Python's `random`:
 """
 
 
@@ -822,18 +824,18 @@ predict(
     "06/other-branch",
     "In how many of 100 steps is the gradient wrong?",
     wrong,
-    "The second run draws again, and in about half of the steps takes the other branch. Both branches save one tensor of the same shape, so `checkpoint` cannot tell them apart.",
+    "The second run draws again and takes the other branch in about half of the steps. Both branches save one tensor of the same shape, so `checkpoint` cannot tell them apart.",
     between=(0, 100),
     unit="steps",
 )
 
 # %% [markdown]
 """
-`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors of another shape, dtype or device. In these examples, number, shape, dtype and device all agree.
+`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors with a different shape, dtype or device. In these examples, the number, shape, dtype and device all agree.
 
 ## A backward pass of your own
 
-To write a checkpoint function, you need an operation with its own backward pass: a `torch.autograd.Function`. This one computes a cube:
+To write a checkpoint function, you need an operation with its own backward pass: a `torch.autograd.Function`. This one computes `factor * x**3`:
 """
 
 
@@ -856,13 +858,13 @@ print("gradient of 5 x³ at 1 and 2:", torch.autograd.grad(Cube.apply(x, 5.0).su
 
 # %% [markdown]
 """
-Five facts from the documentation ([extending autograd](https://docs.pytorch.org/docs/stable/notes/extending.html), [`torch.random`](https://docs.pytorch.org/docs/stable/random.html)):
+Five facts from the documentation ([extending autograd](https://docs.pytorch.org/docs/stable/notes/extending.html), [`torch.autograd`](https://docs.pytorch.org/docs/stable/autograd.html), [`torch.random`](https://docs.pytorch.org/docs/stable/random.html)):
 
 - Autograd is off while `forward` and `backward` run. `with torch.enable_grad():` switches it on.
 - If a tensor kept by `save_for_backward` is changed in place before the backward pass, `ctx.saved_tensors` raises an error. A tensor stored as an attribute of `ctx` is not checked.
-- The output requires a gradient if one of the tensor **arguments** does. Weights that a function uses *inside* are invisible to autograd.
+- The output requires a gradient if at least one of the tensor **arguments** does. Weights that a function uses *inside* are invisible to autograd.
 - `torch.autograd.backward(output, grad_output)` adds to the `.grad` of **all** leaves that it reaches. `torch.autograd.grad(output, tensors, grad_output)` returns gradients with respect to `tensors` and changes no `.grad`.
-- `torch.get_rng_state()` and `torch.set_rng_state(state)` read and set the CPU's generator. `with torch.random.fork_rng(devices=[]):` restores it at the end of the block.
+- `torch.get_rng_state()` and `torch.set_rng_state(state)` read and set the state of the CPU's generator. `with torch.random.fork_rng(devices=[]):` restores that state at the end of the `with` block.
 """
 
 # %% [markdown] exercise="own-checkpoint" points=6 minutes=40 difficulty=3
@@ -873,13 +875,13 @@ Write both methods of `Checkpoint`.
 
 `own_checkpoint(run, *inputs) -> Tensor`
 
-- **In** `run`: a module or function that returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may be integers, and some may be results of other operations.
-- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass `run` runs **once more**, with the **same random numbers** of the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
+- **In** `run`: a module or function that returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may hold integers, and some may be results of other operations.
+- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
 - The generator continues as if nothing had run twice.
-- If an input is changed in place between the passes, the gradient is that of the old values, or an error is raised.
-- **Limits**: no checkpoint function of torch; if one is used, nothing else counts.
+- If an input is changed in place between the passes, the gradient must be the one for the old values, or an error must be raised.
+- **Limits**: no checkpoint function from torch; using one forfeits all points.
 
-To see the second run, the check changes a number in a layer between the passes; only a recomputed gradient contains the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
+To see the second run, the check changes a number in a layer between the passes; only a recomputed gradient reflects the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
 
 <!-- hint: What must `forward` store so that `backward` can start again from the same point? There are three things. -->
 <!-- hint: In `backward`: detach the inputs from the graph, restore the generator's old state, switch autograd on, and call `run` again. Then send the gradient through the new graph, to the weights as well as to the detached inputs, and put back the state that the generator had before. -->
@@ -1060,7 +1062,7 @@ with check.property("dropout drops the same numbers in the backward pass", weigh
     check.close(got["output"], output, what="the output")
     check.close(got["gradients"][0], slope, what="the gradient with respect to the input")
     check.equal(got["drawn"][0], drawn[0], what="random numbers drawn after the forward pass")
-with check.property("the generator goes on as if nothing had run twice, in two steps"):
+with check.property("the generator goes on as if nothing had run twice, over two steps"):
     rows = check.draw.integer(10, 20)
     x, grad_output = check.draw.normal(rows, 9), check.draw.normal(rows, 9)
     seed = check.draw.integer(0, 1_000_000)
@@ -1074,7 +1076,9 @@ with check.property("the generator goes on as if nothing had run twice, in two s
     check.equal(
         got["drawn"], drawn, what="random numbers drawn after each forward and each backward pass"
     )
-with check.property("two calls before one backward pass, each with its own block and numbers"):
+with check.property(
+    "two calls before one backward pass, each with its own block and random numbers"
+):
     rows, turned = check.draw.integer(7, 20), check.draw.number(2.0, 3.0)
     state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), 0.1 * draw_slopes(rows)
     _, (by_input, *slopes) = gradients_of(dialed(turned), grad_output, x, *state.values())
@@ -1115,8 +1119,8 @@ with check.property("nothing inside is kept until the backward pass"):
     bytes_inside = 4 * rows * inner
     check.true(
         got["kept"] < bytes_inside / 2,
-        f"after the forward pass {got['kept']} bytes that it made are still there; "
-        f"the results of the layers inside have {bytes_inside} bytes each",
+        f"after the forward pass, {got['kept']} bytes that it allocated are still in memory; "
+        f"the result of each layer inside takes {bytes_inside} bytes",
     )
 with check.property("several inputs, each with its gradient"):
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
@@ -1192,12 +1196,12 @@ check.score()
 """
 <details><summary>What PyTorch's version adds (open it when yours works)</summary>
 
-PyTorch's version also stores the generators of the GPUs and the autocast state (chapter 03) and accepts arguments other than tensors.
+PyTorch's version also stores the states of the GPU generators and the autocast state (chapter 03) and accepts arguments other than tensors.
 </details>
 
 ## What to wrap
 
-A wrap frees what is saved **inside** a block and keeps the block's input. The `Linear` layers of the opening example save nothing but their inputs, so wrapping them gained nothing. The transformer block below has the parts of a real one: attention, in which each token of a text takes a weighted mean over all tokens (chapter 08), and an MLP that is four times as wide inside as its input. Each has a LayerNorm before it and a residual connection around it.
+Checkpointing frees what is saved **inside** a block and keeps the block's input. The `Linear` layers of the opening example save nothing but their inputs, so wrapping them gained nothing. The transformer block below has the parts of a real one: attention, in which each token of a text takes a weighted mean over all tokens (chapter 08), and an MLP whose hidden layer is four times as wide as its input. Each has a LayerNorm before it and a residual connection around it.
 """
 
 
@@ -1242,35 +1246,37 @@ for name, block in BLOCKS.items():
     shares.append(inside / (4 * x.numel()))
     print(f"{name:<20} saved inside: {shares[-1]:5.2f} tensors of the input's size")
 
-# %% folded="Figure 6.7: what a wrap frees, and what it keeps"
+# %% folded="Figure 6.7: what a checkpoint frees, and what it keeps"
 figure, axes = new_figure(height=2.9)
 axes.barh(range(4), shares, color=COLORS["orange"], height=0.36, label="saved inside: freed")
 places = [k + 0.38 for k in range(4)]
 axes.barh(places, [1] * 4, color=COLORS["blue"], height=0.36, label="input: kept")
 axes.set_yticks([k + 0.19 for k in range(4)], list(BLOCKS))
 axes.invert_yaxis()
-axes.set(title="What a wrap frees and keeps", xlabel="tensors of the input's size", ylabel="block")
+axes.set(
+    title="What a checkpoint frees and keeps", xlabel="tensors of the input's size", ylabel="block"
+)
 axes.legend()
 axes.grid(False, axis="y")
 show(
     figure,
     number="6.7",
-    caption="A wrapped `Linear` frees nothing. A transformer block saves fifteen tensors of its input's size inside; its checkpoint keeps only the input.",
-    alt="Four kinds of block. Saved inside, in tensors of the input's size: Linear 0, Linear and Tanh 1, the MLP 8, the transformer block 15. The input that a wrap keeps is 1 for each.",
+    caption="Checkpointing a `Linear` frees nothing. Inside, a transformer block saves as much as fifteen tensors of its input's size; its checkpoint keeps only the input.",
+    alt="Four kinds of block. Saved inside, in tensors of the input's size: Linear 0, Linear and Tanh 1, the MLP 8, the transformer block 15. The kept input is 1 for each.",
 )
 
 # %% [markdown]
 r"""
-So wrap **blocks that save much inside and have a small input**.
+So wrap **blocks that save a lot inside and have a small input**.
 
 ### Segments, and the square root
 
-Longer segments mean fewer inputs to keep, but each saves more when it runs again. Take $n$ equal blocks in $k$ equal segments, with inputs of $b$ bytes and $a$ bytes saved inside each block. While the last segment is active, memory holds $k$ inputs and what $n/k$ blocks save:
+Longer segments keep fewer inputs, but each segment saves more when it runs again. Take $n$ equal blocks in $k$ equal segments; each block has an input of $b$ bytes and saves $a$ bytes inside. While the last segment is active, memory holds $k$ inputs and what $n/k$ blocks save:
 
 $$\text{peak}(k) = k \cdot b + \frac{n}{k} \cdot a, \qquad\text{smallest at}\qquad k = \sqrt{n\,a/b}.$$
 
 For $a = b$, the minimum is $2\sqrt{n}$ tensors instead of $n + 1$. This is the **square-root rule** of
-[Chen and others (2016)](https://arxiv.org/abs/1604.06174), here for 36 blocks:
+[Chen and others (2016)](https://arxiv.org/abs/1604.06174). The next cell tests it on 36 blocks:
 """
 
 # %% folded="Measure: 36 equal blocks, in segments"
@@ -1306,8 +1312,8 @@ axes.legend(loc="upper center")
 show(
     figure,
     number="6.8",
-    caption="The saved bytes match the formula exactly, and six segments are best. The measured peak is four to six tensors higher: gradients and temporary results of the backward pass are in memory, too.",
-    alt="Memory against the number of segments, from 1 to 36. The formula k plus 36 over k and the saved bytes are one curve: it falls from "
+    caption="The saved bytes match the formula exactly, and six segments are best. The measured peak is four to six tensors higher, because gradients and temporary results of the backward pass are in memory, too.",
+    alt="Memory against the number of segments, from 1 to 36. The formula k plus 36 over k and the saved bytes form one curve, which falls from "
     "37 at one segment to 12 at six and rises again to 37 at 36. The measured peak has the same shape, four to six tensors higher.",
 )
 
@@ -1315,24 +1321,19 @@ show(
 r"""
 ## Checkpoints under a budget
 
-Real layers are not equal. In a network for images, the first layers can have the largest activations. Let `inputs[i]` be the bytes of the input of block $i$ and `inside[i]` the bytes that it saves. A segment from block $s$ up to, but not including, block $e$ keeps
-`inputs[s]`. While the backward pass is in that segment, memory holds what the segment's blocks save, the segment's input, and those of all earlier segments.
+In an image network, the first blocks can have the largest activations. Let `inputs[i]` be the bytes of block $i$'s input and `inside[i]` the bytes that the block saves inside. A segment from block $s$ up to, but not including, block $e$ keeps
+`inputs[s]`. While the backward pass is in that segment, memory holds what its blocks save and the inputs of this and all earlier segments.
 
-In the diagram, click or tap between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. How far is the square-root rule from the smallest possible peak in each chain?
+In the diagram, click or tap between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. In each chain, how much higher than the smallest possible peak is that of the square-root rule?
 """
 
 # %%
 explore_segments("equal", [0, 4, 8], budget=9)
 
-# %% [markdown]
-"""
-The function below computes the highest point of the tent.
-"""
-
 
 # %% tags=["needed"]
 def peak_bytes(starts, inputs, inside):
-    """Return the most bytes that are saved at once, for segments that begin at ``starts``."""
+    """Return the top of the tent: the most bytes saved at once, if segments begin at ``starts``."""
     peak, kept = 0, 0
     for start, end in pairwise([*starts, len(inputs)]):
         kept += inputs[start]
@@ -1346,7 +1347,7 @@ for starts in ([0], [0, 4, 8], [0, 5, 9]):
 
 # %% [markdown]
 """
-Segments of different lengths beat the rule even for equal blocks. The first segment may be longer than the last, because it runs backward after the inputs of all later segments have been freed.
+Segments of different lengths beat the rule even for equal blocks. The first segment may be longer than the last, because its backward pass comes after all later inputs have been freed.
 """
 
 # %% [markdown] exercise="choose-segments" points=4 minutes=30 difficulty=3
@@ -1357,9 +1358,9 @@ The machine sets the budget; the price is the number of blocks that run twice. F
 
 `choose_segments(inputs, inside, budget) -> list or None`
 
-- **In** `inputs`, `inside`: lists of positive ints as in `peak_bytes`, equally long, from 1 to 60 blocks. `budget`: an int.
-- **Out**: a list of Python ints, the places where segments begin, in increasing order from 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks before the last segment run twice, so the **last segment must begin as early as possible**. If several choices are equally good, any of them is right. If none fits, None.
-- **Limits**: 10 seconds of computing for each call. For 60 blocks there are 2⁵⁹ choices, too many to try them all; dynamic programming needs about 2,000 steps.
+- **In** `inputs`, `inside`: equally long lists of positive ints as in `peak_bytes`, for 1 to 60 blocks. `budget`: an int.
+- **Out**: a list `starts` of Python ints, the blocks at which segments begin, increasing from 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks before the last segment run twice, so the **last segment must begin as early as possible**. If several choices are equally good, any of them is right. If none fits, return None.
+- **Limits**: 10 seconds for each call. For 60 blocks, there are 2⁵⁹ choices, too many to try; about 2,000 steps are enough.
 
 `choose_segments([1, 1, 1, 1], [1, 1, 1, 1], 4)` returns `[0, 2]`: two blocks run twice, and the peak is 4.
 
@@ -1406,12 +1407,12 @@ def is_good(inputs, inside, budget, earliest, what=""):
     if earliest is None:
         check.equal(got, None, what=f"{where}nothing fits")
         return
-    check.true(got is not None, f"{where}None came back, but there is a choice that fits")
+    check.true(got is not None, f"{where}got None, but there is a choice that fits")
     is_list = isinstance(got, list | tuple) and all(type(start) is int for start in got)
     check.true(is_list and len(got) > 0, f"{where}expected a list of ints, got {got!r}")
     rising = all(a < b for a, b in pairwise(got))
     within = got[0] == 0 and got[-1] < len(inputs)
-    check.true(rising and within, f"{where}the places must rise from 0 and be blocks")
+    check.true(rising and within, f"{where}the places must be block numbers, increasing from 0")
     peak = peak_bytes(list(got), inputs, inside)
     check.true(peak <= budget, f"{where}the peak is {peak}, the budget {budget}")
     check.true(
@@ -1434,11 +1435,13 @@ def is_good_in_all(*cases):
 
 
 unit = check.draw.integer(100, 1000)
-with check.property("equal blocks, a budget between the smallest peak and no wrap at all"):
+with check.property(
+    "equal blocks, a budget between the smallest peak and that without checkpoints"
+):
     blocks = 9 * [unit], 9 * [unit]
     budgets = 6 * unit, 7 * unit + unit // 2, 10 * unit
     is_good_in_all(*(by_trying(*blocks, budget) for budget in budgets))
-with check.property("if all fits, nothing is wrapped"):
+with check.property("if everything fits, nothing is wrapped"):
     inside = [unit, 2 * unit, unit, 3 * unit, unit]
     is_good_in_all(
         by_trying(5 * [unit], inside, 9 * unit, "a budget to the byte"),
@@ -1464,7 +1467,7 @@ with check.property("blocks of different sizes"):
         by_trying(sizes, [2 * s for s in sizes], 36 * unit),
         by_trying(sizes[::-1], [2 * s for s in sizes[::-1]], 32 * unit),
     )
-with check.property("None where nothing fits"):
+with check.property("None if nothing fits"):
     is_good_in_all(
         by_trying(6 * [unit], 6 * [4 * unit], 5 * unit),
         by_trying(6 * [unit], 6 * [4 * unit], 9 * unit),
@@ -1517,7 +1520,7 @@ check.score()
 """
 ## What recomputation costs
 
-The backward pass of a linear layer takes two matrix products, for the gradients with respect to the input and the weight. The forward pass takes one. So a step takes three products per layer, and four if the layer runs twice:
+The forward pass of a linear layer takes one matrix product. The backward pass takes two, one for the gradient with respect to the input and one for the gradient with respect to the weight. So a step takes three products per layer, or four if the layer runs twice:
 a third more. If the weights are frozen, it takes three instead of two: 50% more.
 """
 
@@ -1548,7 +1551,9 @@ for trained in (True, False):
     for k in (1, 2, 6, 36):
         products = products_of_a_step(many_blocks, x, equal_segments(COUNT, k))
         more = products / plain_products
-        print(f"  {k:>2} segments: {products:>3} products, {more:.2f} times a plain step's")
+        print(
+            f"  {k:>2} segments: {products:>3} products, {more:.2f} times as many as a plain step"
+        )
 
 # %% tags=["nbval-ignore-output"] folded="Measure: products and time, by segments"
 large = torch.nn.Sequential(
@@ -1569,11 +1574,11 @@ for k in (3, 12):
 
 # %% [markdown]
 """
-The Tanh and the wrap itself take time, too. Whether a larger batch makes up for this cost depends on the machine, so measure.
+The Tanh and checkpointing itself take time, too. Whether a larger batch, which now fits, makes up for this cost depends on the machine, so measure.
 
 ## A whole model in one table
 
-Activations are one of four things that training keeps in memory. The model below is a small language model: an embedding, four of the transformer blocks above, and an output layer for 2,000 tokens. It is trained with Adam on 8 texts of 128 tokens in float32; only the last line printed below uses bfloat16 autocast.
+Activations are one of four things that training keeps in memory. The model below is a small language model: an embedding, four of the transformer blocks above, and an output layer for 2,000 tokens. It takes an Adam step on 8 × 128 random tokens in float32; only the last line printed below uses bfloat16 autocast.
 """
 
 
@@ -1635,22 +1640,22 @@ for place, wrap in enumerate((False, True)):
         left += size
 axes.set_yticks([0, 1], ["no checkpoint", "each block\nwrapped"])
 axes.invert_yaxis()
-axes.set(title="What a training step has to hold", xlabel="MB", ylabel="", ylim=(1.5, -1.4))
+axes.set(title="What a training step holds in memory", xlabel="MB", ylabel="", ylim=(1.5, -1.4))
 axes.legend(ncols=3, loc="upper center", fontsize=9)
 axes.grid(False, axis="y")
 axes.set_ylabel("run")
 show(
     figure,
     number="6.9",
-    caption="Checkpointing changes the activations only. Parameters, gradients, Adam's state and the log-probabilities that the loss saves stay the same. The parts are not all in memory at the same moment.",
-    alt="Two stacked bars. Parameters about 5 MB, gradients 5 MB and Adam's state 10 MB are the same in both. Activations take about 42 MB without a checkpoint; with each block "
+    caption="Checkpointing changes only the activations. Parameters, gradients, Adam's state and the log-probabilities that the loss saves stay the same. The parts are not all in memory at the same time.",
+    alt="Two stacked bars. In both, parameters take about 5 MB, gradients 5 MB and Adam's state 10 MB. Activations take about 42 MB without a checkpoint; with each block "
     "wrapped they take about 11 MB, and one block that runs again takes 8 MB.",
 )
 
 # %% [markdown]
 """
 Attention has a cost of its own. Written as a softmax of a matrix product, it saves the attention weights: one number per head for each pair of tokens. (Each head runs attention on its own part of the width.) `scaled_dot_product_attention` computes the same result
-up to rounding, and computes the weights again in its backward pass.
+up to rounding and recomputes the weights in its backward pass.
 """
 
 
@@ -1672,9 +1677,9 @@ explicit, fused = ([saved_by_attention(n, f) for n in lengths] for f in (False, 
 # %% folded="Predict: what explicit attention saves"
 predict(
     "06/attention",
-    "4 heads of size 32, 1024 tokens: how many times as many bytes does explicit attention save as the fused operation?",
+    "With 4 heads of size 32 and 1024 tokens, how many times as many bytes as the fused operation does explicit attention save?",
     explicit[-1] / fused[-1],
-    "Explicit attention saves 1024 × 1024 weights per head. The fused operation saves its result, 1024 × 32 numbers per head, and one number for each row.",
+    "Explicit attention saves 1024 × 1024 weights per head. The fused operation saves its result, 1024 × 32 numbers per head, and one number per row.",
     between=(1, 100),
     unit="times",
 )
@@ -1691,8 +1696,8 @@ axes.legend()
 show(
     figure,
     number="6.10",
-    caption="What attention with 4 heads of size 32 saves, inputs not counted. The bytes grow with the square of the length for explicit attention, and in proportion to it for the fused operation.",
-    alt="Saved MB against the number of tokens, both logarithmic. Explicit attention rises from 0.26 MB at 128 tokens to 16.8 MB at 1024, the fused operation from 0.07 to 0.54 MB.",
+    caption="The bytes that attention with 4 heads of size 32 saves, excluding inputs. They grow with the square of the length for explicit attention and in proportion to the length for the fused operation.",
+    alt="Saved MB against the number of tokens, on logarithmic axes. Explicit attention rises from 0.26 MB at 128 tokens to 16.8 MB at 1024, the fused operation from 0.07 to 0.54 MB.",
 )
 print(f"1024 tokens: explicit {explicit[-1]:.1f} MB, fused {fused[-1]:.2f} MB")
 
@@ -1739,9 +1744,9 @@ show(
 
 # %% [markdown]
 r"""
-Loss and gradient are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation changes, because it uses the running statistics ([PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136)).
+The loss and the gradients are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation changes, because it uses the running statistics ([PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136)).
 
-A repair has to know which run is the second. For that, `checkpoint` takes `context_fn`, a function that returns two context managers, one for each run:
+A fix has to know which run is the second. For that, `checkpoint` accepts `context_fn`, a function that returns two context managers, one for each run:
 """
 
 
@@ -1771,12 +1776,12 @@ output.sum().backward()
 """
 ### A second run that leaves no trace
 
-A network with BatchNorm can use checkpointing if the second run does not change the statistics. Write that checkpoint.
+A network with BatchNorm can use checkpointing if the second run does not change the statistics. Write a checkpoint function that guarantees this.
 
 `checkpoint_once(block, x) -> Tensor`
 
-- **In** `block`: a module with any number of BatchNorms and perhaps dropout and InstanceNorms with running statistics, at any depth, with any momentum, including None, in training or evaluation mode. `x`: a tensor, with or without `requires_grad`.
-- **Out**: `block(x)`. In the backward pass the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all **buffers**, counters included, have the values of a step without checkpointing, even if the block is used twice before the backward pass.
+- **In** `block`: a module in training or evaluation mode, with BatchNorms at any depth and with any momentum (including None); it may contain dropout and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
+- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all **buffers**, including counters, have the values of such a step, even if the block is used twice before the backward pass.
 - The layers' modes and settings stay as they were, and so does `x`, including its `requires_grad`. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
@@ -1922,7 +1927,7 @@ with check.property("the running statistics move once", weight=2):
     for name in ("1.running_mean", "1.running_var"):
         check.close(got["state"][name], expected[0][name], rtol=1e-5, atol=1e-6, what=name)
     same_step(got, expected)
-with check.property("the batch is counted once, also where the momentum is None"):
+with check.property("the batch is counted once, even if the momentum is None"):
     block, layers, state = linear_and_norm(momentum=None)
     x, grad_output = draw_rows(mean=-2.0)
     expected = plain_steps(block, state, x, grad_output, (1.0, 2.0))
@@ -1954,7 +1959,7 @@ with check.property("BatchNorms at any depth, each with its own momentum, and tw
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
     same_buffers(got, expected)
     same_step(got, expected)
-with check.property("in eval mode the statistics are used and stay", weight=0.5):
+with check.property("in eval mode, the statistics are used but do not change", weight=0.5):
     block, layers, state = linear_and_norm()
     x, grad_output = draw_rows()
     options = {"dial_positions": (1.0, 2.5), "steps": 2}
@@ -1962,7 +1967,7 @@ with check.property("in eval mode the statistics are used and stay", weight=0.5)
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, training=False, **options)
     same_buffers(got, expected)
     same_step(got, expected)
-with check.property("pictures, and data that need no gradient", weight=0.5):
+with check.property("images, and data that need no gradient", weight=0.5):
     block, layers, state = convolution_and_norm(momentum=0.3)
     x, grad_output = draw_pictures()
     # Between the steps, the data change in place: only those can that require no gradient.
@@ -1973,7 +1978,7 @@ with check.property("pictures, and data that need no gradient", weight=0.5):
     )
     same_buffers(got, expected)
     same_step(got, expected, by_input=False)
-with check.property("another layer with buffers, an InstanceNorm"):
+with check.property("another layer with buffers: an InstanceNorm"):
     norm = torch.nn.InstanceNorm1d(3, momentum=0.3, track_running_stats=True)
     block = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 1), norm)
     layers = [["Conv1d", 2, 3, 1], ["InstanceNorm1d", 3, 1e-5, 0.3, False, True], ["Dial"]]
@@ -1987,7 +1992,7 @@ with check.property("another layer with buffers, an InstanceNorm"):
     same_step(got, expected)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("pictures, a momentum of None, used twice in two steps", weight=0.5):
+with check.property("images, a momentum of None, used twice in two steps", weight=0.5):
     block, layers, state = convolution_and_norm(momentum=None)
     x, grad_output = draw_pictures()
     options = {"dial_positions": (1.0, 2.5), "steps": 2}
@@ -2010,15 +2015,15 @@ check.score()
 r"""
 <details><summary>A common workaround, and what it leaves wrong (open it when yours works)</summary>
 
-Two updates with momentum $m'$ and the same batch equal one update with $1 - (1-m')^2$. So $m' = 1 - \sqrt{1 - m}$ repairs mean and variance up to rounding, as in
-[pytorch-pfn-extras](https://github.com/pfnet/pytorch-pfn-extras/pull/117). The counter is still wrong, and without a backward pass the statistics move too little.
-[fairscale](https://github.com/facebookresearch/fairscale)'s `patch_batchnorm` updates in the second run only.
+Two updates with momentum $m'$ and the same batch equal one update with $1 - (1-m')^2$. So $m' = 1 - \sqrt{1 - m}$ repairs the mean and the variance up to rounding, as in
+[pytorch-pfn-extras](https://github.com/pfnet/pytorch-pfn-extras/pull/117). The counter is still wrong, and without a backward pass, the statistics move too little.
+[fairscale](https://github.com/facebookresearch/fairscale)'s `patch_batchnorm` updates the statistics in the second run only.
 </details>
 
 ## Two kinds of checkpoint
 
-`use_reentrant` chooses between two implementations. The older, **reentrant** one is an autograd function whose `backward` calls `backward`. The newer one uses saved-tensor hooks:
-in the forward pass, `pack` discards each tensor and leaves a number in its place; in the backward pass, the first `unpack` runs the block again, and each `unpack` returns the new tensor with its number. The two kinds differ in four cases:
+`use_reentrant` chooses between two implementations. The older, **reentrant** one is an autograd function whose `backward` method calls `torch.autograd.backward`. The newer one uses saved-tensor hooks:
+in the forward pass, `pack` discards each tensor and leaves a number in its place; in the backward pass, the first `unpack` runs the block again, and each `unpack` returns the recomputed tensor with that number. The two kinds differ in four cases:
 """
 
 
@@ -2068,7 +2073,7 @@ def second_run_that_differs(use_reentrant):
 
 
 QUESTIONS = {
-    "weights learn though the data need no gradient": weights_learn_from_data,
+    "weights learn if the data need no gradient": weights_learn_from_data,
     "autograd.grad with respect to a weight inside": grad_by_weights,
     "keyword arguments": keywords,
     "a second run that does less": second_run_that_differs,
@@ -2079,16 +2084,16 @@ for question, ask in QUESTIONS.items():
 
 # %% [markdown]
 """
-The first line is the dangerous one. An autograd function whose tensor arguments need no gradient has an output that needs none, so the wrapped
+The first case is the most dangerous. If no tensor argument of an autograd function requires a gradient, neither does its output, so the wrapped
 block is **not trained at all**, while the rest of the network learns and the loss falls. PyTorch warns once ("None of the inputs have requires_grad=True"). This happened to
 [OpenCLIP](https://github.com/mlfoundations/open_clip/issues/573), and it also happens when all layers before the block are frozen
 ([transformers issue 21381](https://github.com/huggingface/transformers/issues/21381)).
 
-In the fourth line, only the newer kind notices that tensors are missing. Write `use_reentrant=False` explicitly; PyTorch warns if the argument is missing.
+In the fourth case, only the newer kind notices that tensors are missing. Write `use_reentrant=False` explicitly; PyTorch warns if the argument is missing.
 
 ## Between all and nothing
 
-**Selective checkpointing** keeps the results of some operations in a block and computes the others again. A policy function decides, operation by operation. This one keeps matrix products, which are expensive, and recomputes GELU and Tanh, which are cheap:
+**Selective checkpointing** keeps the results of some operations in a block and recomputes the others. A policy function decides operation by operation. This one keeps matrix products, which are expensive, and recomputes GELU and Tanh, which are cheap:
 """
 
 
@@ -2099,7 +2104,9 @@ def keep_products(ctx, operation, *args, **kwargs):
     return checkpoint_module.CheckpointPolicy.PREFER_RECOMPUTE
 
 
-selective = partial(checkpoint_module.create_selective_checkpoint_contexts, keep_products)
+def selective():
+    return checkpoint_module.create_selective_checkpoint_contexts(keep_products)
+
 
 # %% folded="Measure: bytes and products of three kinds of step"
 wide = torch.nn.Sequential(
@@ -2116,6 +2123,9 @@ RUNS = {
     "checkpointed": partial(checkpoint, wide, use_reentrant=False),
     "selective": partial(checkpoint, wide, use_reentrant=False, context_fn=selective),
 }
+if not hasattr(checkpoint_module, "create_selective_checkpoint_contexts"):
+    del RUNS["selective"]
+    print(f"torch {torch.__version__} has no selective checkpointing: a newer version is needed")
 for name, run in RUNS.items():
     with LiveBytes() as live, CountProducts() as products:
         output = run(x)
@@ -2126,9 +2136,9 @@ for name, run in RUNS.items():
 # %% [markdown]
 """
 For attention, [Korthikanti and others (2022)](https://arxiv.org/abs/2205.05198) recompute even
-matrix products: the scores are large, and cheap to recompute.
+matrix products, because the attention weights are large but cheap to recompute.
 
-`torch.compile` makes such a choice by itself. Its activation memory budget is a fraction: 1 keeps what the compiler would keep anyway, 0 checkpoints the whole compiled region
+`torch.compile` makes such a choice automatically. Its activation memory budget is a fraction: 1 keeps what the compiler would keep anyway, and 0 checkpoints the whole compiled region
 ([PyTorch blog, 2025](https://pytorch.org/blog/activation-checkpointing-techniques/)).
 """
 
@@ -2141,6 +2151,7 @@ if hasattr(functorch_config, "activation_memory_budget"):
         with functorch_config.patch(activation_memory_budget=budget):
             # This backend divides the work between the passes as the default one does, without generating code.
             compiled = torch.compile(wide, backend="aot_eager_decomp_partition")
+            compiled(x)  # compiles, before anything is counted
             saved = saved_bytes(lambda run=compiled: run(x), except_for=[*wide.parameters(), x])
         print(f"budget {budget:.1f}: {saved.bytes / 1024:5.0f} KiB saved")
 
@@ -2148,7 +2159,7 @@ if hasattr(functorch_config, "activation_memory_budget"):
 """
 ### Somewhere else
 
-`pack` may return *anything*, so saved tensors can be kept elsewhere (**offloading**). `torch.autograd.graph.save_on_cpu(pin_memory=True)` moves them from a GPU to the CPU's memory. Writing them to files or in a shorter format takes a few lines:
+`pack` may return *anything*, so saved tensors can be kept elsewhere (**offloading**). `torch.autograd.graph.save_on_cpu(pin_memory=True)` moves them from a GPU to CPU memory. Storing them in files or in a shorter format takes a few lines:
 """
 
 
@@ -2193,7 +2204,7 @@ print(
 
 # %% [markdown]
 """
-Offloading returns every bit and costs the time of the transfer. A shorter format loses some bits permanently.
+Offloading preserves every bit but costs transfer time. A shorter format loses some bits permanently. Here bfloat16 frees less than half, because the hook copies the weights, too.
 On a GPU, the next cell reports the peak from `torch.cuda.max_memory_allocated`:
 """
 
@@ -2232,15 +2243,15 @@ The table's last column is for data-parallel training, in which each process (**
 
 | method | use it when | price | in data-parallel training |
 | --- | --- | --- | --- |
-| smaller batch | training tolerates it | noisier gradient | the batch is that of all ranks together |
-| accumulation (chapter 05) | the batch size must stay | smaller matrix products; `.grad` stays in memory | DDP: `no_sync()`. FSDP2: `set_requires_gradient_sync(False)`, and each rank holds whole gradients meanwhile |
-| fused attention | texts are long | attention weights computed again | no change |
+| smaller batch | training tolerates it | noisier gradient | what matters is the total batch over all ranks |
+| accumulation (chapter 05) | the batch size must not change | smaller matrix products; `.grad` stays in memory | DDP: `no_sync()`. FSDP2: `set_requires_gradient_sync(False)`, but each rank then holds full gradients |
+| fused attention | texts are long | attention weights are recomputed | no change |
 | bfloat16 autocast | activations dominate | 8 significant bits, casts | FSDP2: `MixedPrecisionPolicy` |
 | selective checkpointing | cheap operations save a lot | a little recomputation | FSDP2: wrap first, then `fully_shard` |
-| checkpointing | activations still dominate | up to a third more products, or half with frozen weights | the same; DDP needs `use_reentrant=False`, or `static_graph=True` |
+| checkpointing | activations still dominate | up to a third more products, half more with frozen weights | as above; DDP needs `use_reentrant=False`, or `static_graph=True` |
 | offloading | the transfer overlaps with computation | pinned memory | FSDP2's `CPUOffloadPolicy` moves parameters, gradients and optimizer state, not activations |
 
-If parameters, gradients and Adam's state dominate, none of the methods in the first column helps: shard the state with FSDP2 or choose a smaller model. The last column follows the documentation of
+If parameters, gradients and Adam's state dominate, none of the methods in the table helps. Shard the state with FSDP2 or choose a smaller model. The last column follows the documentation of
 [DDP](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) and [FSDP2](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html); the order of wrapping follows [torchtitan](https://github.com/pytorch/torchtitan).
 
 ## Bug hunt: the half-trained network
@@ -2298,27 +2309,27 @@ axes.legend()
 show(
     figure,
     number="6.12",
-    caption="Same weights, same data, same first loss. With the author's code, the loss falls much more slowly.",
-    alt="Loss against training step. Both curves begin at 2.2 and fall. With run_plain the loss is at 0.1 after 60 steps, with FromTheWild it is still above 0.4.",
+    caption="Both runs start with the same weights, data and loss, but with the author's code, the loss falls much more slowly.",
+    alt="Loss against training step. Both curves begin at 2.2 and fall. With run_plain, the loss is 0.1 after 60 steps; with FromTheWild, it is still above 0.4.",
 )
 
 # %% [markdown] exercise="bug-hunt-shares" points=4 minutes=25 difficulty=2
 """
 ### Repair the loop
 
-In cells of your own, find out which gradients are wrong: compare `run_plain` and `FromTheWild()` block by block. Then write a loop that uses no more memory and trains correctly.
+In cells of your own, find out which gradients are wrong: compare `run_plain` and `FromTheWild()` block by block. Then write a loop that trains correctly and uses no more memory than the author's.
 
 `run_blocks(blocks, x, shares) -> Tensor`
 
 - **In** `blocks`: one or more modules, which may contain dropout. `x`: a tensor, with or without `requires_grad`. `shares`: a float32 tensor with one number for each block.
-- **Out**: what `run_plain` returns, with the same gradients for `x`, `shares` and all weights that require them. `x` and `shares` stay as they are, including their `requires_grad`.
-- **Each block is checkpointed by itself**: nothing inside is kept, and in the backward pass the block runs again from its own input and does the same as before.
+- **Out**: what `run_plain` returns, with the same gradients with respect to `x`, `shares` and all weights that require them. `x` and `shares` stay as they are, including their `requires_grad`.
+- **Each block is checkpointed by itself**: nothing inside is kept, and in the backward pass, the block runs again from its own input and does the same as before.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
-The check changes a number in the blocks between the passes. With two blocks that double their input and shares 1 and 0.5, `run_blocks(blocks, torch.ones(1, 1), shares)` returns `6.0`: 1 + 2 = 3, then 3 + 0.5 · 6.
+The check changes a number in the blocks between the passes. With two blocks that double their input and shares 1 and 0.5, `run_blocks(blocks, torch.ones(1, 1), shares)` returns `tensor([[6.]])`: 1 + 2 = 3, then 3 + 0.5 · 6 = 6.
 
 <!-- hint: When does the body of `shared` run, and how often? What do its names refer to each time? -->
-<!-- hint: It runs a second time when the loop has long ended. Attributes, like all names in a function, are looked up when it runs. The second run needs the block and the share from the turn in which the first one happened. -->
+<!-- hint: It runs a second time long after the loop has ended. Attributes, like all names in a function, are looked up when it runs. The second run needs the block and the share from the iteration in which the first run happened. -->
 <!-- hint: Give `checkpoint` something that reads nothing that the loop changes: the block itself is the function to wrap, and the share can be multiplied outside. -->
 """
 
@@ -2441,9 +2452,7 @@ with check.property("each block runs again in the backward pass, from its own in
     goes_through(3, 5, 4, (0.5, check.draw.number(1.5, 2.0)))
 with check.property("dropout in a block drops the same numbers in the backward pass"):
     goes_through(2, 6, 5, (1.0, check.draw.number(1.5, 2.0)), dropout=True)
-with check.property(
-    "blocks learn from data that need no gradient and are changed in place later", weight=0.5
-):
+with check.property("blocks learn from data without gradients, later changed in place", weight=0.5):
     goes_through(2, 6, 4, (1.0, 1.5), needed=False)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2458,13 +2467,13 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-`shared` reads `self.block` and `self.share` when it **runs**. Each block's first run happens in that block's turn of the loop, so the loss is right. The second run happens in the
+`shared` reads `self.block` and `self.share` when it **runs**. Each block's first run happens in that block's iteration of the loop, so the loss is right. The second run happens in the
 backward pass, after the loop has ended, when both attributes belong to the **last** block. Every block is recomputed as if it were the last one. The shapes fit, so no error is raised, and only the last
 block's gradient is right.
 
-The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). A linter finds that form ([B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older models in transformers had a function
+The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). Ruff finds that form ([B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older models in transformers had a function
 `create_custom_forward(module)` that [bound the module](https://github.com/huggingface/transformers/blob/v4.30.0/src/transformers/models/llama/modeling_llama.py). Anything else that a block reads from outside is
-read again, too; the adapters library had to carry such a context over to the second run ([pull request 759](https://github.com/adapter-hub/adapters/pull/759)).
+read again, too; the adapters library had to restore its forward context for the second run ([pull request 759](https://github.com/adapter-hub/adapters/pull/759)).
 
 So pass **everything that a checkpointed function needs through its arguments**.
 </details>
@@ -2476,7 +2485,7 @@ r"""
 
 | where | what it is called |
 | --- | --- |
-| PyTorch | [`torch.utils.checkpoint`](https://docs.pytorch.org/docs/stable/checkpoint.html): `checkpoint(function, *args, use_reentrant=, preserve_rng_state=, context_fn=, determinism_check=, debug=)`; `debug=True` reports which operations differed between the runs |
+| PyTorch | [`torch.utils.checkpoint`](https://docs.pytorch.org/docs/stable/checkpoint.html): `checkpoint(function, *args, use_reentrant=, preserve_rng_state=, context_fn=, determinism_check=, debug=)`; `debug=True` adds the operators of both runs to the error message |
 | offloading | [`save_on_cpu`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu)`(pin_memory=)` |
 | transformers | `model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})`, or `TrainingArguments(gradient_checkpointing=True)` ([guide](https://huggingface.co/docs/transformers/perf_train_gpu_one)) |
 | timm | `model.set_grad_checkpointing()` |
@@ -2489,35 +2498,35 @@ r"""
 r"""
 ## Recap
 
-1. Autograd saves inputs of some operations and results of others; a storage counts once, and parameters are in memory anyway.
-2. A checkpoint keeps a block's input and runs the block again in the backward pass. It frees what is saved inside, so a single `Linear` gains nothing.
+1. Autograd saves the inputs of some operations and the results of others; a storage counts once, and parameters are in memory anyway.
+2. A checkpoint keeps a block's input and runs the block again in the backward pass. It frees what is saved inside, so checkpointing a single `Linear` gains nothing.
 3. The peak is the kept inputs plus what one segment saves; for equal blocks that each save as much as their input, $\sqrt n$ is the best number of equal segments.
-4. The price is a second forward pass of all but the last segment: up to a third more products, or 50% more if the weights are frozen.
+4. The price is a second forward pass through all segments but the last: up to a third more products, or 50% more if the weights are frozen.
 5. The second run must repeat the first: same random numbers, same code and state, and no second update of running statistics.
 
 ### Test yourself
 
-<details><summary>1. Linear, Sigmoid, Linear, all trainable, no checkpointing. Which tensors are saved, parameters not counted?</summary>
+<details><summary>1. Linear, Sigmoid, Linear, all trainable, no checkpointing. Which tensors are saved, apart from parameters?</summary>
 
 Two: the data, for the first layer, and the result of the sigmoid, which the sigmoid and the second layer share.
 </details>
 
 <details><summary>2. Every Linear of a network is wrapped by itself. What does that gain?</summary>
 
-Nothing. The layer would save its input; the wrap keeps the same input.
+Nothing. Without checkpointing, the layer saves its input; the checkpoint keeps the same input.
 </details>
 
-<details><summary>3. 100 equal blocks each save as much as their input, in equal segments. How many segments are best, and what is the peak, in tensors?</summary>
+<details><summary>3. 100 equal blocks, each of which saves as much as its input, form equal segments. How many segments are best, and what is the peak in tensors?</summary>
 
 Ten segments of ten blocks, 10 + 10 = 20 tensors instead of 101.
 </details>
 
 <details><summary>4. A model with dropout was trained with checkpointing and preserve_rng_state=False. The losses are right. What is wrong?</summary>
 
-The gradients: they use different masks from the loss.
+The gradients: their masks differ from those of the loss.
 </details>
 
-<details><summary>5. Fine-tuning with frozen embeddings and use_reentrant=True: the loss falls, but slowly. Why?</summary>
+<details><summary>5. In fine-tuning with frozen embeddings and use_reentrant=True, the loss falls, but slowly. Why?</summary>
 
 The first wrapped block's input requires no gradient, so neither does its output, and so on: no wrapped block is trained.
 </details>
@@ -2539,12 +2548,12 @@ The first wrapped block's input requires no gradient, so neither does its output
 | recomputation | 重计算 | the second run of a block |
 | saved tensor | 保存的张量 | what autograd keeps for an operation's derivative |
 | storage | 存储 | the memory behind a tensor; several tensors can share one |
-| segment | 分段 | neighboring blocks that are checkpointed as one |
-| square-root rule | √n 规则 | n equal blocks in k equal segments need the least memory at k = √n (if each saves as much as its input) |
+| segment | 分段 | neighboring blocks that are checkpointed as a unit |
+| square-root rule | √n 规则 | n equal blocks that each save as much as their input need the least memory in √n equal segments |
 | reentrant | 可重入 | here: a backward pass inside a backward pass |
-| early stop | 提前停止 | the second run ends when the last needed tensor is there |
+| early stop | 提前停止 | the second run ends once the last needed tensor is recomputed |
 | selective checkpointing | 选择性检查点 | keeps the results of some operations of a block and recomputes the others |
-| offloading | 卸载 | keeps saved tensors elsewhere, in the CPU's memory or a file |
+| offloading | 卸载 | keeps saved tensors elsewhere, such as in CPU memory or a file |
 | late binding | 延迟绑定 | a name in a function is looked up when the function runs |
 | running statistics | 运行统计量 | BatchNorm's averages, used in evaluation |
 """
