@@ -2,12 +2,12 @@
 r"""
 # 08 · Numerical stability
 
-The classifier below is one matrix $W$. Its input $x$ is an image of a handwritten digit, and $z = xW$ are its ten **logits**, one for each digit. Softmax turns them
+The classifier below is one matrix $W$. Its input $x$ is an image of a handwritten digit, and $z = xW$ holds ten **logits**, one for each digit. Softmax turns them
 into probabilities, and the loss is the negative logarithm of the probability of the right digit:
 
 $$p_k = \frac{e^{z_k}}{\sum_j e^{z_j}} \qquad\qquad \text{loss} = -\log p_{\text{right}}$$
 
-The function `loss_by_the_book` is this formula. Training with it fails in the fourth step.
+The function `loss_by_the_book` implements this formula. Training with it fails in the fourth step.
 
 **中文**: 本章讲数值稳定性：上溢与下溢、灾难性抵消、log-sum-exp 与融合损失、掩码 softmax、梯度中的 nan 及其定位。
 """
@@ -79,17 +79,15 @@ predict(
 figure, axes = new_figure()
 axes.plot(range(1, 61), losses_fused, label="functional.cross_entropy")
 axes.plot(range(1, 4), losses_by_the_book[:3], "o", color=COLORS["vermilion"], label="by the book")
-axes.axvline(
-    4, color=COLORS["vermilion"], linestyle=":", label="by the book: inf here, nan ever after"
-)
+axes.axvline(4, color=COLORS["vermilion"], linestyle=":", label="by the book: inf here, then nan")
 axes.set(title="One formula, two programs", xlabel="training step", ylabel="loss (nats)")
 axes.legend()
 show(
     figure,
     number="8.1",
-    caption="The same model, data and step size. `cross_entropy` evaluates the same formula with a different program, and training recovers.",
+    caption="Both runs use the same model, data and step size. With `cross_entropy`, another program for the same formula, training recovers.",
     alt="Loss against training step. Computed by the book, the loss has three points and ends in "
-    "inf at step 4. Computed by cross_entropy it shoots up at the same place, stays finite, "
+    "inf at step 4. Computed by cross_entropy, it shoots up at the same place, stays finite, "
     "and falls close to zero by step 60.",
 )
 
@@ -103,26 +101,26 @@ for name, losses, weights in (
 
 # %% [markdown]
 """
-A step of 0.1 is too large for these data, so the loss rises in both runs. One recovers. The other cannot, because nearly everything that is computed from a nan is nan; an accuracy of 0.10 is that of guessing.
+A step of 0.1 is too large for these data, so the loss rises in both runs. One recovers. The other cannot, because nearly everything computed from a nan is nan; an accuracy of 0.10 is no better than guessing.
 
 > **After this chapter, you will be able to**
 >
-> - predict where `exp`, `log` and a subtraction leave the range or the precision of a format;
+> - predict where `exp`, `log` and subtraction leave the range of a format or lose digits;
 > - compute softmax, cross entropy and their gradients for logits of any size;
 > - compute a variance in one pass without losing its digits;
-> - keep nan out of the gradients of `where`, of distances and of fully masked rows;
-> - find the first nan of a training run, in the forward or in the backward pass.
+> - keep nan out of the gradients of `where` and of fully masked rows;
+> - find the first nan of a training run, in the forward or the backward pass.
 >
 > **Time**: 80 minutes to read and run, 155 for the eight exercises.
 >
-> **Prerequisites**: tensors, autograd and broadcasting (chapters 00 and 07). Float formats (chapter 02) help.
+> **Prerequisites**: tensors, autograd and broadcasting (chapters 00 and 07). Chapter 02 (float formats) helps.
 """
 
 # %% [markdown]
 r"""
 ## The range of a float
 
-For every number $y \ne 0$, $x \cdot y / y = x$. With floats, the result depends on $y$:
+For every number $y \ne 0$, $x \cdot y / y = x$. With floats, the result can depend on $y$:
 """
 
 # %%
@@ -136,7 +134,7 @@ for y in (1e-5, 1e-50, 1e5, 1e39):
 """
 Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs.**
 
-Every format has a largest number and a smallest **normal** number. Below it, the **subnormal** numbers reach closer to zero with fewer digits (chapter 02). `torch.finfo` knows the limits, and `torch.nextafter` steps from one number to the next.
+Every format has a largest number and a smallest positive **normal** number. **Subnormal** numbers reach closer to zero, with fewer digits (chapter 02). `torch.finfo` lists the limits, and `torch.nextafter` steps from one number to the next.
 """
 
 # %%
@@ -148,11 +146,11 @@ for dtype in formats:
     name = str(dtype).removeprefix("torch.")
     print(f"{name:<10}{info.max:>11.4g}{info.smallest_normal:>17.3g}{subnormal:>20.3g}")
 zero, one = torch.tensor(0.0), torch.tensor(1.0)
-print(f"after 0, float32 has {torch.nextafter(zero, one).item():.4g}")
+print(f"the first float32 after 0 is {torch.nextafter(zero, one).item():.4g}")
 
 # %% [markdown]
 r"""
-A result that rounds above the largest number **overflows** to inf. A result too close to zero **underflows**: it becomes subnormal or, if it is at most half the smallest subnormal, 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either.
+A result that would round to more than the largest number **overflows** to inf. A result too close to zero **underflows**: it becomes subnormal or, if it is at most half the smallest subnormal, 0 (IEEE 754-2019, section 7). PyTorch raises no exception for either.
 """
 
 # %% folded="Where exp leaves the range of each format"
@@ -166,7 +164,7 @@ predict(
     "08/window",
     "The largest float16 is 65,504. What is the largest x for which exp(x) is finite in float16?",
     windows[torch.float16][1],
-    "It is the logarithm of 65,504. A logit of 12 is enough to overflow.",
+    "It is about the logarithm of 65,504. A logit of 12 is enough to overflow.",
     between=(0, 100),
 )
 
@@ -189,14 +187,14 @@ axes.axvline(0, color=COLORS["black"], linewidth=0.8)
 show(
     figure,
     number="8.2",
-    caption="Left of its bar, exp(x) underflows to 0; right of it, it overflows to inf. bfloat16 has the exponents of float32, so its window is nearly as wide.",
-    alt="Three horizontal bars: the arguments that exp can take. float32 from about minus 104 to "
+    caption="To the left of a bar, exp(x) underflows to 0; to the right, it overflows to inf. bfloat16 has the exponents of float32, so its window is nearly as wide.",
+    alt="Three horizontal bars: the arguments for which exp is neither 0 nor inf. float32 from about minus 104 to "
     "88.7, bfloat16 from about minus 93 to 88.7, float16 from about minus 17 to 11.1.",
 )
 
 # %% [markdown]
 """
-The window explains the fourth step. Until then both runs had the same weights up to rounding, so three steps with `cross_entropy` give the logits that broke the other run:
+The window explains the fourth step. Until then, both runs had the same weights up to rounding, so three steps with `cross_entropy` produce the logits that broke the other run:
 """
 
 # %%
@@ -205,12 +203,12 @@ logits = pixels @ weights_after_three
 right_logits = logits[torch.arange(len(digit_labels)), digit_labels]
 gap = (logits.amax(dim=1) - right_logits).max().item()
 print(f"the largest logit is {logits.max().item():.0f}")
-print(f"one right digit's logit lies {gap:.0f} below the largest of its image")
+print(f"in one image, the right digit's logit lies {gap:.0f} below the largest")
 print(f"and exp(-{gap:.0f}) is {torch.tensor(-gap).exp().item()}")
 
 # %% [markdown]
 r"""
-Nothing overflowed: 42 is well below 88.7. But for one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$. So large logits overflow and small probabilities underflow, and each failure needs its own cure.
+Nothing overflowed: 42 is well below 88.7. But for one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$.
 """
 
 # %% [markdown]
@@ -232,19 +230,19 @@ for pair in ([1.0, 0.0], [1000.0, 0.0], [-1000.0, -1000.0]):
 
 # %% [markdown]
 r"""
-The softmax of (1000, 0) is (1, 0), to every digit that a float holds. The result is in range, but an intermediate result, $e^{1000}$, is not, and inf / inf is nan. In the last line both exponentials underflow, and 0 / 0 is nan.
+To float precision, the softmax of (1000, 0) is (1, 0). The result is in range, but an intermediate result, $e^{1000}$, is not, and inf / inf is nan. In the last line, both exponentials underflow, and 0 / 0 is nan.
 
-Multiply numerator and denominator by $e^{-c}$:
+Multiply the numerator and the denominator by $e^{-c}$:
 
 $$\frac{e^{z_k}}{\sum_j e^{z_j}} = \frac{e^{z_k - c}}{\sum_j e^{z_j - c}} \quad\text{for every number } c$$
 
-Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. In float32, terms that underflow are smaller than $1.2 \cdot 10^{-38}$ and do not change such a sum. The same shift computes the logarithm of the sum, **log-sum-exp**:
+Choose $c = \max_j z_j$. The largest exponent is then 0, so nothing overflows and the sum is at least 1. In float32, terms that underflow are smaller than $1.2 \cdot 10^{-38}$ and do not change such a sum. The same shift works for the logarithm of the sum, the **log-sum-exp**:
 
 $$\log \sum_j e^{z_j} = c + \log \sum_j e^{z_j - c}$$
 
 Both shifted forms are accurate (Blanchard, Higham and Higham 2021).
 
-Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the strip at its left edge, it is subnormal. How many logits have to leave the window on the right before softmax fails, and how many on the left? When does only its logarithm fail?
+Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the strip at its left edge, exp is subnormal. How many logits have to leave the window on the right before softmax fails, and how many on the left? When does only the logarithm of softmax fail?
 """
 
 # %%
@@ -254,7 +252,7 @@ explore_logits([92, 91, 89])
 """
 <details><summary>How many logits it takes</summary>
 
-On the right, one overflow is enough; even without one, the sum can overflow. On the left, softmax fails only if all three exponentials are 0. Its logarithm is −inf as soon as one probability is 0.
+On the right, one is enough; even if no exponential overflows, their sum can. On the left, softmax fails only if all three exponentials are 0. Its logarithm is −inf as soon as one probability is 0.
 </details>
 
 In a batch, each row has its own maximum and its own sum; a softmax over the whole batch is a different function:
@@ -270,19 +268,19 @@ print("a sum for each row:               ", torch.softmax(batch, dim=1).sum(dim=
 """
 ### Softmax along a dimension
 
-Attention layers compute a softmax along one dimension of a larger tensor. Write one for logits of any size.
+Attention layers compute a softmax along one dimension of a larger tensor. Write a softmax for logits of any size.
 
 `softmax(logits, dim) -> Tensor`
 
-- **In** `logits`: a floating-point tensor of any shape. Some logits may be `-inf`, but at least one along `dim` is finite. `dim`: an integer; negative ones count from the back.
-- **Out**: a tensor of the same shape and dtype that sums to 1 along `dim`; a logit of `-inf` has the probability 0. Gradients flow through it, and `logits` stay as they are.
-- **Limits**: without torch's own `softmax`, `log_softmax`, `logsumexp`, or anything built on them: `logaddexp`, `cross_entropy`, attention, `torch.distributions`. The check reads your code for them.
+- **In** `logits`: a floating-point tensor of any shape. Some logits may be `-inf`, but every slice along `dim` has a finite one. `dim`: an integer; negative values count from the back.
+- **Out**: a tensor of the same shape and dtype that sums to 1 along `dim`; a logit of `-inf` has probability 0. Gradients flow through the result, and `logits` is left unchanged.
+- **Limits**: do not use torch's own `softmax`, `log_softmax` or `logsumexp`, nor related functions: `logaddexp`, `cross_entropy`, attention, `torch.distributions`. The check searches your code for them.
 
 `softmax(torch.tensor([[1000.0, 1000.0], [0.0, -math.inf]]), dim=1)` returns `tensor([[0.5, 0.5], [1.0, 0.0]])`.
 
-<!-- hint: Which two numbers does the formula take from the whole of a row? Along which dimension must each be computed? -->
-<!-- hint: Maximum and sum have one entry per row. To broadcast against the logits, they must keep the reduced dimension, with size 1. -->
-<!-- hint: `logits.amax(dim=..., keepdim=...)` is the shift. Subtract, take exp, then divide by the sum over the same dim with the same keepdim. -->
+<!-- hint: Which two numbers does the formula take from a whole row? Along which dimension must each be computed? -->
+<!-- hint: The maximum and the sum have one entry per row. To broadcast against the logits, they must keep the reduced dimension, with size 1. -->
+<!-- hint: `logits.amax(dim=..., keepdim=...)` is the shift. Subtract it, take exp, then divide by the sum over the same dim with the same keepdim. -->
 """
 
 
@@ -297,18 +295,18 @@ def softmax(logits, dim):
 
 # %% test="softmax"
 check = Check("softmax")
-with check.property("agrees with exp over sum on ordinary logits"):
+with check.property("agrees with the formula on ordinary logits"):
     logits = check.draw.normal(3, 5)
     got = check.call(softmax, logits, dim=1)
     check.close(got, torch.softmax(logits.double(), dim=1).float())
-with check.property("works along every dim, counted from the front or from the back"):
+with check.property("works along every dim, counted from the front or the back"):
     logits = check.draw.normal(2, 3, 5)
     for dim in (0, 1, 2, -1, -2):
         got = check.call(softmax, logits, dim=dim)
         check.close(got, torch.softmax(logits.double(), dim=dim).float(), what=f"dim={dim}")
     got = check.call(softmax, logits[0, 1], dim=0)
     check.close(got, torch.softmax(logits[0, 1].double(), dim=0).float(), what="of a vector")
-with check.property("logits of thousands, above and below 0, give no nan", weight=3):
+with check.property("logits in the thousands, above and below 0, give no nan", weight=3):
     logits = check.draw.normal(4, 7, std=3.0)
     logits = logits + torch.tensor([1000.0, -1000.0, 0.0, 300.0])[:, None]
     logits[2, 4] = 1000.0
@@ -325,7 +323,7 @@ with check.property("is written without torch's own softmax"):
     check.written_without("*softmax*", "*softmin*", "*log*sumexp*", "*logaddexp*")
     check.written_without("*cross_entropy*", "*crossentropy*", "*attention*", "*transformer*")
     check.written_without("*distributions*", "*categorical*", "*multinomial*", "*to_probs*")
-with check.property("a logit of -inf gets the probability 0"):
+with check.property("a logit of -inf gets probability 0"):
     logits = check.draw.normal(6, 4)
     logits[check.draw.integer(0, 6), 1:3] = -math.inf
     got = check.call(softmax, logits, dim=-1)
@@ -342,7 +340,7 @@ def same_gradient(logits, dim):
     check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
 
 
-with check.property("autograd goes through it, and float64 stays float64", weight=0.5):
+with check.property("the gradient is right, and float64 stays float64", weight=0.5):
     logits = check.draw.normal(3, 6, std=2.0, dtype=torch.float64) + 800
     logits[1, 2] = -math.inf
     same_gradient(logits, 1)
@@ -353,7 +351,9 @@ with check.property("leaves the logits as they are"):
     check.equal(seen["arguments"][0], logits, what="the logits after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("the gradient along other dimensions, with logits of -inf", weight=0.5):
+with check.property(
+    "the gradient is right along other dimensions, with logits of -inf", weight=0.5
+):
     logits = check.draw.normal(5, 2, 4, std=3.0, dtype=torch.float64) - 900
     logits[1:3, 0, check.draw.integer(0, 4)] = -math.inf
     logits[3] += 60.0
@@ -366,7 +366,7 @@ check.score()
 """
 ## Cross entropy: do not take the logarithm of a probability
 
-A stable softmax is half the cure. The loss takes its logarithm:
+The loss needs the logarithm of the softmax:
 """
 
 # %%
@@ -380,7 +380,7 @@ for labels in ([0.5, 0.5], [1.0, 0.0]):
 # %% folded="Predict: certain and right"
 predict(
     "08/certain-and-right",
-    "This model is certain, and right: the probabilities are (1, 0) and the labels are (1, 0). What does `-(labels * probabilities.log()).sum()` return?",
+    "This model is certain and right: the probabilities are (1, 0) and the labels are (1, 0). What does `-(labels * probabilities.log()).sum()` return?",
     f"{losses[1.0]:g}",
     "The second term is 0 times log 0, and 0 · (−inf) is nan, although that label is 0.",
     choices=("0", "inf", "nan"),
@@ -396,16 +396,16 @@ Softmax has lost what the logarithm needs: the second probability, $e^{-1000}$, 
 
 $$\log p_k = \log \frac{e^{z_k}}{\sum_j e^{z_j}} = z_k - \log \sum_j e^{z_j} = (z_k - c) - \log \sum_j e^{z_j - c}$$
 
-In the last form the logarithm is small, and so is its rounding error. `torch.log_softmax` computes this form. A loss that computes softmax and logarithm as one simplified operation is called **fused**: `cross_entropy` is `log_softmax`, then minus the label-weighted sum (or minus one entry if the label is a class), averaged over rows.
+In the last form, the logarithm is small, and so is its rounding error. `torch.log_softmax` computes this form. A loss that computes softmax and its logarithm as one simplified operation is called **fused**: `cross_entropy` computes `log_softmax`, negates the label-weighted sum (or one entry if the label is a class), and averages over the rows.
 """
 
 # %% folded="Drawing: two programs for one loss"
 show_drawing(
     "08/two-programs",
     number="8.3",
-    caption="The loss for logits (1000, 0) and labels (0.5, 0.5). Softmax keeps 1 and 0, and the logarithm cannot bring back what was lost. `log_softmax` keeps −1000 itself, not its exponential.",
-    alt="Two rows of boxes. Above, separate steps: logits 1000 and 0, softmax gives 1 and 0, log gives 0 and minus infinity, the loss is inf. Below, fused: logits 1000 and 0, minus the largest gives 0 and minus 1000, minus log-sum-exp, "
-    "which is 0, leaves 0 and minus 1000, and the loss is 500.",
+    caption="The loss for logits (1000, 0) and labels (0.5, 0.5). Softmax returns 1 and 0, and the logarithm cannot bring back what was lost. `log_softmax` keeps −1000 itself, not its exponential.",
+    alt="Two rows of boxes. Above, separate steps: logits 1000 and 0; softmax gives 1 and 0; log gives 0 and minus infinity; the loss is inf. Below, fused: logits 1000 and 0; subtracting the largest gives 0 and minus 1000; subtracting log-sum-exp, "
+    "which is 0, leaves 0 and minus 1000; the loss is 500.",
 )
 
 # %%
@@ -416,7 +416,7 @@ print("loss:", loss.item(), "gradient:", gradient.tolist())
 
 # %% [markdown]
 r"""
-One case remains. A logit may be $-\infty$ on purpose, to rule out a class. Then $\log p = -\infty$ is right, and a label of 0 beside it gives $0 \cdot (-\infty)$ again:
+One case remains: a logit may be $-\infty$ on purpose, to rule out a class. Then $\log p = -\infty$ is right, but a label of 0 multiplies it, and $0 \cdot (-\infty)$ is nan again:
 """
 
 # %%
@@ -427,26 +427,26 @@ print("labels as probabilities:", as_probabilities.item(), "as a class:", as_cla
 
 # %% [markdown]
 r"""
-Information theory defines $0 \log 0$ as 0, the limit of $p \log p$. IEEE arithmetic sees only two factors, so your program must enforce this convention.
+Information theory defines $0 \log 0$ as 0, the limit of $p \log p$ as $p \to 0$. IEEE arithmetic sees only the two factors, so your program must enforce this convention.
 """
 
 # %% [markdown] exercise="soft-cross-entropy" points=4 minutes=20 difficulty=2
 r"""
 ### Cross entropy with soft labels
 
-Some models train on another model's probabilities rather than on classes, and padded rows have no label at all. Write the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is the softmax of its logits.
+Some models are trained on another model's probabilities rather than on classes, and padded rows have no label at all. Compute the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is the softmax of its logits.
 
 `soft_cross_entropy(logits, labels) -> Tensor`
 
-- **In**: two tensors of shape (rows, classes) and of the same floating-point dtype. Labels are at least 0, and a row of them need not sum to 1; it may be all 0. Logits are of any size or `-inf`; at least one in a row is finite.
-- **Out**: one loss per row, shape (rows,), of the same dtype. A label of 0 costs nothing, even if the logit is `-inf`. A label above 0 with a logit of `-inf` costs inf. The gradient with respect to the logits is never nan.
-- All of torch is **allowed**, but no function does all of this alone.
+- **In**: two tensors of shape (rows, classes) and the same floating-point dtype. Labels are at least 0; a row of labels need not sum to 1 and may be all 0. Logits may have any size or be `-inf`; at least one in each row is finite.
+- **Out**: one loss per row, shape (rows,), of the same dtype. A label of 0 costs nothing, even if the logit is `-inf`. A positive label with a logit of `-inf` costs inf. The gradient with respect to the logits is never nan.
+- All of torch is **allowed**, but no single function does all of this.
 
 `soft_cross_entropy(torch.tensor([[1000.0, 0.0, -math.inf]]), torch.tensor([[0.5, 0.5, 0.0]]))` returns `tensor([500.])`.
 
-<!-- hint: Which step of the computation makes inf out of a gap of a thousand between two logits? And which other step makes nan out of a label that is exactly 0? -->
-<!-- hint: `log_softmax` settles the first. For the second, decide by the label which terms count at all, before or after the product, but before the sum. -->
-<!-- hint: Where the label is 0, put 0 in the place of the logarithm with `torch.where` or `masked_fill`, then multiply, sum over the last dimension and flip the sign. -->
+<!-- hint: Which step of the computation turns a gap of a thousand between two logits into inf? And which step turns a label of exactly 0 into nan? -->
+<!-- hint: `log_softmax` takes care of the first. For the second, let the label decide which terms count, before or after the product, but before the sum. -->
+<!-- hint: Where the label is 0, replace the logarithm with 0, using `torch.where` or `masked_fill`, then multiply, sum over the last dimension and flip the sign. -->
 """
 
 
@@ -467,25 +467,27 @@ with check.property("agrees with the definition on ordinary logits, one loss per
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float())
-with check.property("labels need not sum to one, and a row may have none"):
+with check.property("labels need not sum to 1, and a row of labels may be all 0"):
     logits, labels = check.draw.normal(5, 3), check.draw.uniform(5, 3, low=0.1, high=2.0)
     labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float())
-with check.property("logits a thousand apart cost hundreds, not inf or nan", weight=2):
+with check.property(
+    "logits a thousand apart give losses in the hundreds, not inf or nan", weight=2
+):
     logits = check.draw.normal(6, 4, std=1000.0)
     labels = check.draw.uniform(6, 4, low=0.1, high=0.5)
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float(), rtol=1e-4)
-with check.property("a class with the label 0 still counts in the softmax"):
+with check.property("a class with label 0 still counts in the softmax"):
     logits, labels = check.draw.normal(3, 6), check.draw.uniform(3, 6, low=0.1)
     logits[:, 2], labels[:, 2] = 4.0, 0.0
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float())
-with check.property("a label of 0 on a logit of -inf costs nothing", weight=2):
+with check.property("a label of 0 with a logit of -inf costs nothing", weight=2):
     logits, labels = check.draw.normal(3, 5), check.draw.uniform(3, 5, low=0.1)
     logits[:, 1:3], labels[:, 1:3] = -math.inf, 0.0
     got = check.call(soft_cross_entropy, logits, labels)
@@ -494,7 +496,7 @@ with check.property("a label of 0 on a logit of -inf costs nothing", weight=2):
         logits[:, kept].double(), labels[:, kept].double(), reduction="none"
     )
     check.close(got, expected.float())
-with check.property("a label above 0 on a logit of -inf costs inf, in its own row only"):
+with check.property("a positive label with a logit of -inf costs inf, in its own row only"):
     logits, labels = check.draw.normal(4, 3), check.draw.uniform(4, 3, low=0.1)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     row = check.draw.integer(0, 4)
@@ -522,11 +524,11 @@ def same_gradient(rows, classes, std):
     check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
 
 
-with check.property("the gradient is right and finite, also where a logit is -inf", weight=0.5):
+with check.property("the gradient is right and finite, even where a logit is -inf", weight=0.5):
     same_gradient(5, 6, std=20.0)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("the gradient of logits hundreds apart, in other rows and classes", weight=0.5):
+with check.property("the gradient is right for logits hundreds apart", weight=0.5):
     same_gradient(6, 9, std=300.0)
 ### END HIDDEN TESTS
 check.score()
@@ -535,30 +537,30 @@ check.score()
 r"""
 ## The gradient of the fused loss
 
-For $L = -\sum_k y_k \left(z_k - \log \sum_j e^{z_j}\right)$, the derivative of the log-sum-exp with respect to $z_i$ is $p_i$. If the labels $y$ sum to 1, then
+In $L = -\sum_k y_k \left(z_k - \log \sum_j e^{z_j}\right)$, the derivative of the log-sum-exp with respect to $z_i$ is $p_i$. If the labels $y$ sum to 1, then
 
 $$\frac{\partial L}{\partial z_i} = p_i - y_i$$
 
-With $p = (1, 0)$ and $y = (0.5, 0.5)$ this is $(0.5, -0.5)$, as autograd found. No entry exceeds 1 in magnitude, whatever the logits. The unfused program computes the same derivative as $1/p$, which can be inf, times $p$, which can be 0.
+With $p = (1, 0)$ and $y = (0.5, 0.5)$, this is $(0.5, -0.5)$, as autograd found. No entry exceeds 1 in magnitude, whatever the logits are. The unfused program multiplies $1/p$, which can be inf, by $p$, which can be 0.
 """
 
 # %% [markdown] exercise="cross-entropy-gradient" points=4 minutes=20 difficulty=2
 """
 ### The gradient of cross entropy, by hand
 
-The formula above holds for labels that sum to 1. Derive the one for arbitrary labels, with pen and paper.
+The formula above holds for labels that sum to 1. With pen and paper, derive the one for arbitrary labels.
 
 `cross_entropy_gradient(logits, labels) -> Tensor`
 
-- **In**: as in the last exercise. Rows of labels need not sum to 1 and may be all 0. A logit of `-inf` has the label 0.
+- **In**: as in the previous exercise, except that a logit of `-inf` always has label 0.
 - **Out**: the gradient, with respect to the logits, of the *sum* of the losses of all rows; a tensor of the logits' shape and dtype.
-- **Limits**: `torch.softmax` is allowed. Autograd is not, in any form: `backward`, `grad`, `torch.func`, torch's own functions for a backward pass. The check reads your code for them.
+- **Limits**: `torch.softmax` is allowed. Autograd is not, in any form: `backward`, `grad`, `torch.func`, torch's own backward functions. The check searches your code for them.
 
 `cross_entropy_gradient(torch.tensor([[1000.0, 0.0]]), torch.tensor([[0.5, 0.5]]))` returns `tensor([[0.5, -0.5]])`.
 
-<!-- hint: Write the loss as two sums: one with the labels times the logits, one with the labels times the log-sum-exp. In which of them did "the labels sum to one" come in? -->
-<!-- hint: The log-sum-exp does not depend on k, so it leaves the sum over k with the row's total of labels as a factor. Its derivative with respect to a logit is that logit's probability. -->
-<!-- hint: Per row: the probabilities, times the sum of the row's labels (`keepdim=True`), minus the labels. -->
+<!-- hint: Write the loss as two sums: one with the labels times the logits, one with the labels times the log-sum-exp. Which of them is simpler when the labels sum to 1? -->
+<!-- hint: The log-sum-exp does not depend on k, so it can be taken out of the sum over k; the sum of the row's labels remains as its factor. Its derivative with respect to a logit is that logit's probability. -->
+<!-- hint: For each row: the probabilities times the sum of the row's labels (`keepdim=True`), minus the labels. -->
 """
 
 
@@ -581,22 +583,22 @@ def gradient_by_autograd(logits, labels):
     return torch.autograd.grad(loss, leaf)[0].to(logits.dtype)
 
 
-with check.property("agrees with autograd for labels that sum to one"):
+with check.property("agrees with autograd for labels that sum to 1"):
     logits = check.draw.normal(4, 3)
     labels = torch.softmax(check.draw.normal(4, 3), dim=1)
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels))
-with check.property("agrees with autograd for labels that do not sum to one"):
+with check.property("agrees with autograd for labels that do not sum to 1"):
     logits, labels = check.draw.normal(5, 6), check.draw.uniform(5, 6, low=0.2, high=2.0)
     labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
-with check.property("a class with the label 0 has a gradient, too"):
+with check.property("a class with label 0 has a gradient, too"):
     logits, labels = check.draw.normal(4, 5), check.draw.uniform(4, 5, low=0.1, high=2.0)
     labels[:3, 1:3], labels[3] = 0.0, torch.eye(5)[check.draw.integer(0, 5)]
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
-with check.property("is right for logits of a thousand and of -inf, in either dtype"):
+with check.property("is right for logits in the thousands and for -inf, in either dtype"):
     logits = check.draw.normal(3, 7, std=1000.0)
     labels = check.draw.uniform(3, 7, high=0.4)
     got = check.call(cross_entropy_gradient, logits, labels)
@@ -618,12 +620,12 @@ with check.property("is written without autograd"):
     check.written_without("*jac*", "*hess*", "*vjp*", "*jvp*", "*hvp*", "*vhp*", "linearize")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("a row of padding, all labels 0, has the gradient 0"):
+with check.property("a padded row, with all labels 0, has gradient 0"):
     logits, labels = check.draw.normal(5, 4), check.draw.uniform(5, 4, low=0.1, high=3.0)
     labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
-with check.property("a logit of -inf with label 0 has the gradient 0, and float64 stays float64"):
+with check.property("a logit of -inf with label 0 has gradient 0, and float64 stays float64"):
     logits = check.draw.normal(6, 5, std=100.0, dtype=torch.float64)
     labels = check.draw.uniform(6, 5, low=0.1, dtype=torch.float64)
     logits[:, 2], labels[:, 2] = -math.inf, 0.0
@@ -637,10 +639,10 @@ check.score()
 
 # %% [markdown]
 r"""
-### Clamping is not a cure
+### Clamping the logarithm
 
-With two classes, softmax becomes the sigmoid $\sigma(z) = 1/(1 + e^{-z})$, and the loss for the label 0 is $-\log(1 - \sigma(z)) = \log(1 + e^{z})$, which is close to $z$ for large $z$. `binary_cross_entropy_with_logits` takes the logit $z$. `binary_cross_entropy` takes the
-probability $\sigma(z)$, and according to [its documentation](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html) it replaces every logarithm below −100 by −100.
+With two classes, softmax reduces to the sigmoid $\sigma(z) = 1/(1 + e^{-z})$, and the loss for label 0 is $-\log(1 - \sigma(z)) = \log(1 + e^{z})$, which is close to $z$ for large $z$. `binary_cross_entropy_with_logits` takes the logit $z$. `binary_cross_entropy` takes the
+probability $\sigma(z)$ and, according to [its documentation](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html), replaces every logarithm below −100 with −100.
 """
 
 
@@ -686,8 +688,8 @@ right.legend(loc="center right")
 show(
     figure,
     number="8.4",
-    caption="From a logit of about 17 on, the clamped loss is 100 whatever the logit, and its gradient is 0.",
-    alt="Two plots against the logit, for the label 0. Left, the loss with logits soon becomes a straight line of slope one; the clamped loss "
+    caption="Above a logit of about 17, the clamped loss is 100 and its gradient is 0.",
+    alt="Two plots against the logit, for label 0. Left, the loss with logits soon becomes a straight line of slope 1; the clamped loss "
     "follows it up to about 17, then jumps to 100 and stays flat. Right, the gradient with logits rises from 0.5 to 1 and stays there; that of the clamped loss falls to 0.",
 )
 
@@ -698,14 +700,14 @@ for name, values in clamped.items():
 
 # %% [markdown]
 r"""
-The model is certain and wrong, and it learns nothing from its error. Clamping only made the printed number finite; the digits were lost one step earlier, in the sigmoid. Give the loss the logits.
+The model is certain and wrong, and it learns nothing from its error. Clamping only made the printed number finite; the digits were lost one step earlier, in the sigmoid. Pass logits to the loss, not probabilities.
 """
 
 # %% [markdown]
 """
 ## Cancellation: small differences of large numbers
 
-Cancellation gives neither inf nor nan. Add a small number to 1, then subtract 1:
+Cancellation produces neither inf nor nan. Add a small number to 1, then subtract 1:
 """
 
 # %%
@@ -717,8 +719,8 @@ for value in (1e-3, 1e-5, 1e-7, 1e-9):
 
 # %% [markdown]
 r"""
-The sum 1 + x is rounded to a multiple of $2^{-23} \approx 1.2 \cdot 10^{-7}$, so a small $x$ keeps few digits or none. The subtraction that follows is exact. It only *shows* the damage: the leading digits cancel, and the rounding error remains. This is
-**catastrophic cancellation** (Goldberg 1991). `log1p(x)` and `expm1(x)` compute $\log(1 + x)$ and $e^x - 1$ without rounding a number near 1, and keep their digits.
+The sum $1 + x$ is rounded to a multiple of $2^{-23} \approx 1.2 \cdot 10^{-7}$, so a small $x$ keeps few digits or none. The subtraction that follows is exact and only *shows* the damage: the leading digits cancel, and the rounding error remains. This is
+**catastrophic cancellation** (Goldberg 1991). `log1p(x)` and `expm1(x)` compute $\log(1 + x)$ and $e^x - 1$ without rounding a number near 1, so they keep their digits.
 
 The roots of $x^2 - bx + 1 = 0$ have the product 1, so the small root is 1 divided by the large one:
 
@@ -736,9 +738,9 @@ for value in (10.0, 1_000.0, 10_000.0):
 
 # %% [markdown]
 r"""
-At $b = 10000$ the first form returns 0: the root, 9999.9998, is rounded to 10000, because float32 numbers are 0.001 apart there.
+At $b = 10000$, the first form returns 0: $b^2 - 4$ is rounded to $10^8$, because float32 numbers are 8 apart there.
 
-The variance is the mean squared distance from the mean. It equals $E[x^2] - E[x]^2$, which is tempting, because it takes only one pass over the data.
+The variance is the mean squared distance from the mean. It equals $E[x^2] - E[x]^2$, a tempting form because it takes only one pass over the data.
 """
 
 # %% folded="Measure: the variance of three numbers, by both forms"
@@ -749,7 +751,7 @@ two_passes = ((x - x.mean()) ** 2).mean().item()
 # %% folded="Predict: a variance in float32"
 predict(
     "08/one-pass",
-    "The variance of 10000, 10001 and 10002 is 2/3. What does `(x * x).mean() - x.mean() ** 2` give in float32?",
+    "The variance of 10000, 10001 and 10002 is 2/3. What does `(x * x).mean() - x.mean() ** 2` return in float32?",
     f"{one_pass:g}",
     "Near 10⁸, float32 numbers are 8 apart. Both terms are rounded to the same multiple of 8.",
     choices=("0.667", "0.5", "0", "a negative number"),
@@ -783,10 +785,10 @@ axes.legend(loc="upper left")
 show(
     figure,
     number="8.5",
-    caption="The error of the one-pass form grows with the square of the mean. On the dotted line, the computed variance is 0; above it, far too large or negative. The error of the other form rises late, when the rounding error of the mean becomes noticeable.",
+    caption="The error of the one-pass form grows with the square of the mean. On the dotted line, the computed variance is 0; above it, the variance is far too large or negative. The error of the other form rises only when the rounding error of the mean becomes noticeable.",
     alt="Relative error of the variance against the mean of the numbers, both axes logarithmic. "
-    "The error of E of x squared minus the square of E of x grows with the square of the mean; no "
-    "digit is correct from a mean of a few thousand on, and at a million the error is above ten "
+    "The error of E of x squared minus the square of E of x grows with the square of the mean; from a mean "
+    "of a few thousand on, no digit is correct, and at a million the error is above ten "
     "thousand. The error of the mean of squared distances stays at a millionth or less up to a mean of ten thousand and "
     "rises to about a hundredth at a million.",
 )
@@ -798,7 +800,7 @@ print(f"E[x^2] - E[x]^2: {one_pass:.4f}, mean of (x - E[x])^2: {two_passes:.4f}"
 r"""
 ## Variance in one pass
 
-The stable form needs the mean before it starts: two passes. A stream of data allows only one. Keep the count $n$, the mean $\mu$, and the sum of squared distances from the mean, $M = \sum (x - \mu)^2$. Two groups $A$ and $B$ merge without another look at the data (Welford 1962, for one new number; Chan, Golub and LeVeque 1983). With $\delta = \mu_B - \mu_A$ and $n = n_A + n_B$:
+The stable form needs the mean first, so it takes two passes. A stream of data allows only one. Keep the count $n$, the mean $\mu$, and the sum of squared distances from the mean, $M = \sum (x - \mu)^2$. Two groups $A$ and $B$ can then be merged without another look at the data (Welford 1962, for one new number; Chan, Golub and LeVeque 1983). With $\delta = \mu_B - \mu_A$ and $n = n_A + n_B$:
 
 $$\mu = \mu_A + \delta \, \frac{n_B}{n} \qquad\qquad M = M_A + M_B + \delta^2 \, \frac{n_A n_B}{n}$$
 """
@@ -807,28 +809,28 @@ $$\mu = \mu_A + \delta \, \frac{n_B}{n} \qquad\qquad M = M_A + M_B + \delta^2 \,
 show_drawing(
     "08/merge",
     number="8.6",
-    caption="Each group has measured its distances from its own mean. The last term of M accounts for the move of both means to the common one. Only the difference δ of the means is squared, never a mean.",
+    caption="Each group measures distances from its own mean. The last term of M accounts for the change to the common mean. Only the difference δ of the means is squared, never a mean.",
     alt="A number line with two groups of dots. Group A has 3 dots around its mean, group B has 2 dots around its own mean, to the right. "
-    "The common mean lies between them, nearer to A. An arrow marks the difference delta of the two means.",
+    "The common mean lies between them, nearer to A. An arrow marks the difference delta between the two means.",
 )
 
 # %% [markdown] exercise="running-variance" points=5 minutes=20 difficulty=2
 """
 ### Variance in one pass
 
-A data set that does not fit into memory arrives in blocks, perhaps in several processes. Write the function that adds one more block of rows.
+A data set that does not fit in memory arrives in blocks, perhaps in several processes. Write the update for one more block of rows.
 
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
-- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and zeros. The arguments stay as they are.
-- **Out**: count, mean and m2 for all rows so far, a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is within 5 percent after a thousand blocks, even for a mean of a hundred thousand and a standard deviation of 1.
+- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and tensors of zeros. Do not modify the arguments.
+- **Out**: count, mean and m2 for all rows so far, as a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is within 5 percent of the variance after a thousand blocks, even for a mean of a hundred thousand and a standard deviation of 1.
 - **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
 With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge_moments(0, zeros, zeros, batch)` returns `(2, tensor([2.]), tensor([2.]))`.
 
-<!-- hint: What are the three numbers n, mean and M of the new block alone? Which of them is a two-pass computation, and why is that allowed here? -->
-<!-- hint: The block is in memory, so its mean and sum of squared distances can be computed the stable way. Then merge group A (the past) with group B (the block). -->
-<!-- hint: Let delta be the block's mean minus the old one. The new mean adds delta times the block's share of all rows; the new m2 is the sum of the two m2 and of delta squared times count times rows over the total. -->
+<!-- hint: What are the three numbers n, mean and M of the new block alone? Which of them takes two passes, and why is that allowed here? -->
+<!-- hint: The block is in memory, so its mean and sum of squared distances can be computed in the stable way. Then merge group A (the past) with group B (the block). -->
+<!-- hint: Let delta be the block's mean minus the old one. The new mean is the old one plus delta times the block's share of all rows. The new m2 is the sum of both m2 plus delta squared, times count times rows, divided by the total. -->
 """
 
 
@@ -852,7 +854,7 @@ check = Check("running-variance")
 
 
 def after_all_blocks(data, sizes, known=0):
-    """Return what the blocks behind the first ``known`` rows come to, which are in the state."""
+    """Merge the blocks into a state that starts with the first ``known`` rows."""
     features, dtype = data.shape[1], data.dtype
     state = (0, torch.zeros(features, dtype=dtype), torch.zeros(features, dtype=dtype))
     if known:
@@ -864,7 +866,7 @@ def after_all_blocks(data, sizes, known=0):
     return state
 
 
-with check.property("three blocks of different sizes give mean and variance of the whole"):
+with check.property("three blocks of different sizes give the mean and variance of the whole"):
     data = check.draw.normal(16, 3, mean=1.0, std=2.0)
     count, mean, m2 = after_all_blocks(data, [7, 4, 5])
     check.close(count, 16, what="count")
@@ -876,7 +878,7 @@ with check.property("blocks of a single row work, the first one included"):
     check.close(count, 9, what="count")
     check.close(mean, data.double().mean(dim=0).float(), atol=1e-5, what="mean")
     check.close(m2, (9 * data.double().var(dim=0, correction=0)).float(), rtol=1e-4, what="m2")
-with check.property("a large mean leaves the variance its digits, in float32 and in float64"):
+with check.property("the variance keeps its digits despite a large mean, in float32 and float64"):
     for size, dtype, tolerance in (
         (1e4, torch.float32, 1e-2),
         (1e5, torch.float32, 5e-2),
@@ -890,14 +892,14 @@ with check.property("a large mean leaves the variance its digits, in float32 and
         expected = data.double().var(dim=0, correction=0).to(dtype)
         what = f"m2 / count, with a mean of {size:g}"
         check.close(m2 / count, expected, rtol=tolerance, what=what)
-with check.property("it goes on from moments of rows that this process has never seen", weight=2):
+with check.property("it continues from moments of rows that this process has never seen", weight=2):
     data = check.draw.normal(300, 5, mean=1e4)
     count, mean, m2 = after_all_blocks(data, [60, 139], known=101)
     check.close(count, 300, what="count")
     check.close(mean, data.double().mean(dim=0).float(), rtol=1e-5, what="mean")
     expected = data.double().var(dim=0, correction=0)
     check.close(m2 / count, expected.float(), rtol=1e-2, what="m2 / count")
-with check.property("the same call gives the same again: the arguments stay", weight=0.5):
+with check.property("a repeated call returns the same result", weight=0.5):
     data = check.draw.normal(12, 3, mean=3.0)
     variance, mean = torch.var_mean(data[:5], dim=0, correction=0)
     both = check.call(probes.called_twice, merge_moments, 5, mean, 5 * variance, data[5:])
@@ -908,13 +910,13 @@ with check.property("the same call gives the same again: the arguments stay", we
         check.close(got[2], expected.float(), rtol=1e-4, what="m2" + what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("a mean of minus a hundred thousand leaves it its first digits"):
+with check.property("the variance keeps its first digits with a mean of minus a hundred thousand"):
     data = check.draw.normal(400, 3, mean=-1e5)
     count, mean, m2 = after_all_blocks(data, [1, 150, 49, 200])
     check.close(count, 400, what="count")
     expected = data.double().var(dim=0, correction=0)
     check.close(m2 / count, expected.float(), rtol=0.05, what="m2 / count")
-with check.property("float64 keeps float64's digits"):
+with check.property("a result in float64 has the precision of float64"):
     data = check.draw.normal(90, 2, mean=1e6, dtype=torch.float64)
     count, mean, m2 = after_all_blocks(data, [30, 1, 59])
     check.close(count, 90, what="count")
@@ -957,9 +959,9 @@ print("values at", points, {name: values for name, (values, _) in found.items()}
 # %% folded="Predict: the gradient behind where"
 predict(
     "08/where",
-    "At x = 0, `torch.where(x > 0, x.log(), 0.0)` returns the constant 0.0. What is its gradient there?",
+    "At x = 0, `torch.where(x > 0, x.log(), 0.0)` returns the constant 0.0. What is the gradient with respect to x there?",
     f"{found['log'][1][0]:g}",
-    "The logarithm gets the gradient 0 and multiplies it by its derivative 1/0, which is inf.",
+    "The logarithm receives the gradient 0 and multiplies it by its derivative 1/0, which is inf.",
     choices=("0", "inf", "nan"),
 )
 
@@ -968,10 +970,10 @@ print("gradients at", points, {name: slopes for name, (_, slopes) in found.items
 
 # %% [markdown]
 r"""
-`where` computes both branches and chooses. Its backward pass sends the incoming gradient to the chosen branch and 0 to the other, and the chain rule multiplies this 0 by the derivative of the branch, here $1/x$ and $-1/x^2$, which are infinite at 0. Autograd cannot tell "zero" from "not used"
+Both branches are computed before `where` chooses. The backward pass of `where` sends the incoming gradient to the chosen branch and 0 to the other, and the chain rule multiplies this 0 by the derivative of that branch (here $1/x$ or $-1/x^2$), which is infinite at 0. Autograd cannot tell "zero" from "not used"
 ([pytorch issue 23395](https://github.com/pytorch/pytorch/issues/23395)).
 
-A second `where` must therefore stand *in front of* the function and replace the bad input with a harmless constant. Its backward pass selects and does not multiply: $x$ gets the gradient where $x$ was used, and 0 elsewhere. This is the **double where**, here for $\log(1 + e^x)$. For large $x$, $e^x$ overflows, but the result is $x$ itself:
+A second `where` must therefore stand *in front of* the function and replace the bad input with a harmless constant. Its backward pass selects instead of multiplying: $x$ gets the gradient where $x$ was used, and 0 elsewhere. This is the **double where**, here for $\log(1 + e^x)$. For large $x$, $e^x$ overflows, but the result rounds to $x$:
 """
 
 
@@ -990,9 +992,9 @@ print("double where:", value_and_gradient(softplus, points))
 show_drawing(
     "08/where",
     number="8.7",
-    caption="Above: `where` sends the gradient 0 into the branch that it did not choose, and 0 × inf is nan. Below: a second `where` in front of the functions replaces the input, so that no derivative is infinite.",
+    caption="Above: `where` sends the gradient 0 into the branch that it did not choose, and 0 × inf is nan. Below: a second `where` in front of the functions replaces the input, so no derivative is infinite.",
     alt="Two graphs of a backward pass at x = 1000. Above, where sends gradient 1 directly to x and gradient 0 to log1p and on to exp; exp multiplies 0 by its derivative, inf, and nan arrives at x. "
-    "Below, a first where has put 0 in the place of x; exp multiplies 0 by 1, the first where sends 0 to x, and 1 still arrives directly.",
+    "Below, a first where has put 0 in place of x; exp multiplies 0 by 1, the first where sends 0 to x, and 1 still arrives directly.",
 )
 
 # %% [markdown] exercise="safe-log" points=3 minutes=10 difficulty=1
@@ -1008,9 +1010,9 @@ One logarithm of 0 can make every weight nan. Write a logarithm that tolerates z
 
 `safe_log(torch.tensor([1.0, 0.0, -math.inf]))` returns `tensor([0., 0., 0.])`, and its gradient is `[1, 0, 0]`.
 
-<!-- hint: What does the logarithm itself get to see at the entries that you do not want? -->
-<!-- hint: Give it a harmless number at these entries, one whose logarithm and derivative are finite. -->
-<!-- hint: Two steps with the same condition: replace what is not above 0 by 1, take the log, then replace by 0 at these entries (log 1 is 0 already). -->
+<!-- hint: What does the logarithm itself receive at the entries that you do not want? -->
+<!-- hint: Give it a harmless number at these entries, one where the logarithm and its derivative are finite. -->
+<!-- hint: Replace every entry that is not above 0 with 1, then take the logarithm. At these entries, the result is log 1, which is 0 already. -->
 """
 
 
@@ -1035,14 +1037,14 @@ with check.property("is exactly 0 where x is 0 or negative"):
     x[1, 2:4] = 0.0
     got = check.call(safe_log, x)
     check.equal(got[x <= 0], torch.zeros(int((x <= 0).sum())), what="the value where x <= 0")
-with check.property("the gradient is 1/x where x is positive, exactly 0 elsewhere", weight=3):
+with check.property("the gradient is 1/x where x is positive and exactly 0 elsewhere", weight=3):
     x, grad_output = check.draw.normal(6, 4), check.draw.normal(6, 4)
     x[2:4, 1], x[0, 0] = 0.0, 1e-4
     got = check.call(probes.gradient, safe_log, x, grad_output=grad_output)
     expected = torch.zeros_like(x)
     expected[x > 0] = grad_output[x > 0] / x[x > 0]
     check.close(got["gradient"], expected, atol=0.0, what="the gradient")
-with check.property("holds from the smallest normal number on, and for -inf, in either dtype"):
+with check.property("works down to the smallest normal number, and for -inf, in either dtype"):
     for dtype in (torch.float32, torch.float64):
         smallest = torch.finfo(dtype).smallest_normal
         x = torch.tensor([smallest, 1e-30, 1e-12, 1.0, -math.inf], dtype=dtype)
@@ -1069,7 +1071,7 @@ check.score()
 r"""
 ## Attention: the row that may look at nothing
 
-In attention, a matrix of scores has a row for each *query* and a column for each *key*; the softmax of a row gives the weights with which the query averages the *values* that belong to the keys. A mask says which keys a query may see. Adding $-\infty$ to a score makes the weight $e^{-\infty} = 0$. In a batch with padding, a query may see no key at all. Compare two ways to exclude keys:
+In attention, the matrix of scores has a row for each *query* and a column for each *key*; the softmax of a row gives the weights with which the query averages the *values* that belong to the keys. A mask says which keys each query may see. Adding $-\infty$ to a score makes the weight $e^{-\infty} = 0$. In a batch with padding, some queries have no key to see. Compare two ways to exclude keys:
 """
 
 # %%
@@ -1084,11 +1086,11 @@ weights = {
 # %% folded="Predict: the most negative number instead of −inf"
 predict(
     "08/finfo-min",
-    "To avoid nan, `torch.finfo(dtype).min` is added instead of −inf. Which weights does a query get if it may see none of its three keys?",
+    "To avoid nan, `torch.finfo(dtype).min` is added instead of −inf. What weights does a query get if it may see none of its three keys?",
     {"[0.0, 0.0, 0.0]": "0, 0, 0", "[0.33, 0.33, 0.33]": "1/3, 1/3, 1/3"}.get(
         str(rounded(weights["finfo.min"][1])), "nan, nan, nan"
     ),
-    "Next to −3.4·10³⁸ the scores vanish, so all three are equal. The query attends, evenly, to exactly the keys that it must not see.",
+    "Beside −3.4·10³⁸, the scores are rounded away, so all three sums are equal. The query attends evenly to exactly the keys that it must not see.",
     choices=("0, 0, 0", "1/3, 1/3, 1/3", "0.09, 0.24, 0.67", "nan, nan, nan"),
 )
 
@@ -1108,7 +1110,7 @@ for axes, (name, rows) in zip(panels, weights.items(), strict=True):
 show(
     figure,
     number="8.8",
-    caption="Attention weights of two queries with the scores 1, 2, 3. Both ways are right for the query that sees two keys. For the query that sees none, one gives nan and the other looks plausible.",
+    caption="Attention weights of two queries with the scores 1, 2, 3. Both masks give the right weights to the query that sees two keys. For the query that sees none, one gives nan and the other plausible weights.",
     alt="Two tables of attention weights. Adding minus infinity: the first query has 0.27, 0.73, 0; the second has nan three times. "
     "Adding finfo.min: the first query has the same weights; the second has 0.33 three times.",
 )
@@ -1124,9 +1126,9 @@ print("gradient of the scores, nan replaced by 0:", rounded(gradient_after_repai
 
 # %% [markdown]
 r"""
-With $-\infty$, the row's maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan. Here, replacing the nan afterwards repairs the value but not the gradient: the derivative of softmax contains softmax's result, 0 × nan is nan, and an addition passes on what it receives.
+With $-\infty$, the row's maximum is $-\infty$ too, and $-\infty - (-\infty)$ is nan. Replacing the nan afterward repairs the value but not the gradient: the derivative of softmax contains its result, 0 × nan is nan, and the addition of the mask passes that nan on to the scores.
 
-Zero weights for a fully masked row are a useful convention. PyTorch's `scaled_dot_product_attention` used to return nan ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns.
+Giving a fully masked row zero weights is a useful convention. PyTorch's `scaled_dot_product_attention` used to return nan for such a row ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns.
 """
 
 # %%
@@ -1140,19 +1142,19 @@ print("the fully masked query's output:", attended[0, 1].tolist())
 """
 ### Masked softmax
 
-Write a softmax along the last dimension over the entries where the mask is True. It must handle rows that see nothing.
+Write a softmax over the entries of the last dimension where the mask is True. It must handle fully masked rows.
 
 `masked_softmax(logits, mask) -> Tensor`
 
-- **In** `logits`: floating-point numbers of any magnitude, shape (..., keys). `mask`: booleans that broadcast to that shape. Where the mask is False, a logit may be any finite number, even the largest of its row; it must not matter.
-- **Out**: a tensor of the logits' shape and dtype, exactly 0 where the mask is False. A fully masked row is all 0. The gradient with respect to the logits is never nan, and exactly 0 where the mask is False.
+- **In** `logits`: floating-point numbers of any magnitude, shape (..., keys). `mask`: booleans that broadcast to that shape. Where the mask is False, a logit may be any finite number, even the largest of its row; it must not affect the result.
+- **Out**: a tensor of the logits' shape and dtype, exactly 0 where the mask is False. A fully masked row is all 0. The gradient with respect to the logits is never nan and is exactly 0 where the mask is False.
 - `torch.softmax` is **allowed**.
 
 `masked_softmax(torch.tensor([[2.0, 2.0, 9.0]]), torch.tensor([[True, True, False]]))` returns `tensor([[0.5, 0.5, 0.0]])`.
 
-<!-- hint: What does softmax see in a row that is masked throughout? Which input would leave it, and its derivative, free of nan? -->
-<!-- hint: Two masks, as in the double where: one before the softmax, so that it sees only finite numbers in such a row, and one after it, that writes the zeros. -->
-<!-- hint: Before: fill in minus infinity where the mask is False, rather than adding it. After: write 0 where the mask is False, which also removes the nan of a row without any True. -->
+<!-- hint: What does softmax see in a fully masked row? What can stop the resulting nan, in the value and in the gradient? -->
+<!-- hint: Two masks, as in the double where: one before the softmax, which keeps the masked logits out of it, and one after it, which writes the zeros. -->
+<!-- hint: Before softmax, fill in minus infinity where the mask is False, rather than adding it. After softmax, write 0 where the mask is False, which also removes the nan of a fully masked row. -->
 """
 
 
@@ -1171,7 +1173,7 @@ check = Check("masked-softmax")
 
 
 def by_the_book_in_float64(logits, mask):
-    """Good for logits of a few hundred; the check needs no more than that here."""
+    """Return the masked softmax of logits up to a few hundred."""
     exponentials = (logits.double() * mask).exp() * mask
     return exponentials / exponentials.sum(dim=-1, keepdim=True).clamp(min=1e-300)
 
@@ -1200,7 +1202,7 @@ with check.property("a masked logit does not matter, however large"):
     logits[:, 2] = torch.tensor([500.0, torch.finfo(torch.float32).max, -1e30])
     got = check.call(masked_softmax, logits, mask)
     check.close(got, expected)
-with check.property("no nan in the gradient, and exactly 0 where the mask is False", weight=2):
+with check.property("the gradient has no nan and is exactly 0 where the mask is False", weight=2):
     logits, grad_output = check.draw.normal(6, 5), check.draw.normal(6, 5)
     mask = mask_with_a_key_per_row(6, 5)
     logits[:, 3], mask[:, 3] = 5.0, False  # the largest logit of each row is masked
@@ -1232,7 +1234,7 @@ with check.property("the mask broadcasts over leading dimensions", weight=0.5):
     got = check.call(masked_softmax, logits, keys)
     expected = torch.stack([softmax_of_kept(head, keys.expand(4, 3)) for head in logits])
     check.close(got, expected.float(), what="with one mask for all rows")
-with check.property("logits of thousands, in float64, value and gradient", weight=0.5):
+with check.property("value and gradient are right for float64 logits in the thousands", weight=0.5):
     logits = check.draw.normal(5, 6, std=3.0, dtype=torch.float64)
     logits = logits + torch.tensor([[2000.0], [-1e10], [900.0], [-900.0], [0.0]])
     mask = mask_with_a_key_per_row(5, 6)
@@ -1246,12 +1248,12 @@ with check.property("logits of thousands, in float64, value and gradient", weigh
     check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("a mask for all rows and heads, and logits of thousands", weight=0.5):
+with check.property("one mask for all rows and heads, with logits in the thousands", weight=0.5):
     logits, keys = check.draw.normal(2, 3, 5, mean=-3000.0), mask_with_a_key_per_row(1, 5)
     got = check.call(masked_softmax, logits, keys[0])
     expected = torch.stack([softmax_of_kept(head, keys.expand(3, 5)) for head in logits])
     check.close(got, expected.float(), rtol=1e-3)
-with check.property("the gradient where a row of thousands is masked throughout", weight=0.5):
+with check.property("the gradient is right for large logits and a fully masked row", weight=0.5):
     logits = check.draw.normal(4, 7, dtype=torch.float64)
     logits = logits + torch.tensor([[-1e12], [1e5], [-5e3], [5e3]])
     mask, grad_output = mask_with_a_key_per_row(4, 7), check.draw.normal(4, 7, dtype=torch.float64)
@@ -1270,13 +1272,13 @@ check.score()
 r"""
 ## Softmax in blocks, and FlashAttention
 
-The shift needs the maximum of the whole row first. In attention over a long text, the scores arrive in blocks, because the whole matrix would need too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
+The shift requires the maximum of the whole row. In attention over a long text, the scores arrive in blocks, because the whole matrix would need too much memory. **Online softmax** needs only one pass over the blocks (Milakov and Gimelshein 2018, section 3).
 
-Keep the largest logit so far, $m$, and the sum of exponentials *relative to it*, $s = \sum_j e^{z_j - m}$. A new block may raise the maximum to $m'$. Move the old sum to the new maximum,
+Keep the largest logit so far, $m$, and the sum $s = \sum_j e^{z_j - m}$ of the exponentials relative to it. A new block may raise the maximum to $m'$. Rescale the old sum to the new maximum,
 
 $$\sum_{j \text{ old}} e^{z_j - m'} = s \cdot e^{m - m'}$$
 
-and add the block's own terms, $e^{z_j - m'}$. The factor is at most 1, so nothing overflows.
+and add the block's own terms, $e^{z_j - m'}$. The factor $e^{m - m'}$ is at most 1, so nothing overflows.
 """
 
 # %% folded="Figure 8.9: eight logits, one at a time"
@@ -1294,7 +1296,7 @@ right.set(title="s, the sum relative to m", xlabel="logits so far", ylabel="s", 
 show(
     figure,
     number="8.9",
-    caption="At the fifth logit, 100, the maximum jumps and the old sum of 1.6 is multiplied by a factor near 0. It vanishes beside the new term, as it should.",
+    caption="At the fifth logit, 100, the maximum jumps, and the old sum of 1.6 is multiplied by a factor near 0, so it vanishes beside the new term.",
     alt="Left, eight logits from 1 to 101 and their maximum so far, which jumps from 4 to 100 at the fifth logit. Right, the sum relative to the maximum: "
     "it stays between 1 and 1.6 and falls back to 1 at the fifth logit.",
 )
@@ -1304,7 +1306,7 @@ print(f"m + log(s) = {maxima[-1] + math.log(totals[-1]):.4f}, torch: {row.logsum
 
 # %% [markdown]
 """
-FlashAttention carries one more quantity by the same rule: $o$, the sum of the values, weighted by the exponentials. It computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1).
+FlashAttention computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1). FlashAttention-2 updates one more quantity by the rule for $s$: $o$, the sum of the values weighted by the exponentials (Dao 2023, section 3.1.1).
 """
 
 # %% folded="Drawing: attention in tiles"
@@ -1312,26 +1314,26 @@ show_drawing(
     "08/tiles",
     number="8.10",
     caption="One block of queries meets the blocks of keys and values in turn. Only one tile of scores exists at a time. When m grows, s and o are multiplied by the same factor; at the end, o / s is the output.",
-    alt="The matrix of scores as a grid of 4 by 4 tiles, queries down and keys across. In the second row, two tiles are finished and discarded, the third is in fast memory, the fourth is still to come. "
-    "Below, the state of the row that goes from tile to tile: maximum m, sum s, and weighted values o.",
+    alt="The matrix of scores as a grid of 4 by 4 tiles, queries down and keys across. In the second row, two tiles are finished and discarded, the third is in fast memory, and the fourth is still to come. "
+    "Below, the state that passes from tile to tile: maximum m, sum s, and weighted values o.",
 )
 
 # %% [markdown] exercise="online-softmax" points=5 minutes=25 difficulty=3
 r"""
 ### Online softmax
 
-Masks can make whole blocks $-\infty$. Write the step that adds one more block to each row.
+A mask can set whole blocks to $-\infty$. Write the update that adds one more block to each row.
 
 `update_softmax(maximum, total, block) -> (maximum, total)`
 
-- **In** `maximum`, `total`: tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: shape (rows, width), width at least 1; logits of any size or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
-- **Out**: (maximum, total) for all logits so far, two tensors of shape (rows,) and of the block's dtype, so that $e^{z - \text{maximum}} / \text{total}$ is the softmax in the end. As long as a row has seen nothing but `-inf`, its maximum is `-inf` and its total 0. Gradients need not flow through it.
+- **In** `maximum`, `total`: tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: logits of shape (rows, width), width at least 1, of any size or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
+- **Out**: (maximum, total) for all logits so far, two tensors of shape (rows,) and the block's dtype. After the last block, $e^{z - \text{maximum}} / \text{total}$ is the softmax. While a row has had only `-inf`, its maximum is `-inf` and its total is 0. Gradients are not needed.
 - **Limits**: keep nothing between calls; another process may have seen the earlier blocks.
 
 `update_softmax(torch.tensor([0.0]), torch.tensor([2.0]), torch.tensor([[1000.0, 1000.0]]))` returns `(tensor([1000.]), tensor([2.]))`.
 
 <!-- hint: What happens to the old total when the block brings a larger maximum? And what is -inf minus -inf? -->
-<!-- hint: Rescale the old total by exp(old maximum - new maximum), then add the block's exponentials relative to the new maximum. Where the new maximum is still -inf, subtract a harmless number in its place. -->
+<!-- hint: Rescale the old total by exp(old maximum - new maximum), then add the block's exponentials relative to the new maximum. Where the new maximum is still -inf, subtract a harmless number instead. -->
 <!-- hint: `shift = torch.where(new_maximum == -inf, 0, new_maximum)`. Then exp(-inf - 0) is 0 in both terms. -->
 """
 
@@ -1353,7 +1355,7 @@ check = Check("online-softmax")
 
 
 def after_blocks_of(logits, widths, known=0):
-    """Return what the blocks behind the first ``known`` columns come to, which are in the state."""
+    """Add the blocks to a state that starts with the first ``known`` columns."""
     maximum = torch.full((len(logits),), -math.inf, dtype=logits.dtype)
     total = torch.zeros(len(logits), dtype=logits.dtype)
     if known:
@@ -1377,13 +1379,13 @@ with check.property("three blocks give the maximum and the sum of the whole row"
     maximum, total = after_blocks_of(logits, [5, 3, 4])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-4, what="total")
-with check.property("logits of a thousand, rising and falling, give no nan, no inf"):
+with check.property("logits from -1000 to 1000, rising and falling, give no nan or inf"):
     logits = check.draw.normal(3, 10, std=2.0)
     logits = logits + torch.tensor([1.0, -1.0, 0.0])[:, None] * torch.linspace(-1000, 1000, 10)
     maximum, total = after_blocks_of(logits, [3, 1, 4, 2])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-3, what="total")
-with check.property("it goes on from logits that this process has never seen", weight=2):
+with check.property("it continues from logits that this process has never seen", weight=2):
     logits = check.draw.normal(4, 12, std=2.0)
     logits[1] += torch.linspace(0, 90, 12)
     maximum, total = after_blocks_of(logits, [1, 3, 2], known=6)
@@ -1395,7 +1397,7 @@ with check.property("rows may begin with blocks of -inf"):
     maximum, total = after_blocks_of(logits, [2, 1, 3, 3])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-4, what="total")
-with check.property("a row of nothing but -inf keeps the maximum -inf and the total 0"):
+with check.property("a row of only -inf keeps a maximum of -inf and a total of 0"):
     logits = check.draw.normal(4, 6)
     empty = check.draw.integer(0, 4)
     logits[empty] = -math.inf
@@ -1404,7 +1406,7 @@ with check.property("a row of nothing but -inf keeps the maximum -inf and the to
     expected[empty] = 0.0
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, expected, rtol=1e-4, what="total")
-with check.property("very negative logits are not taken for -inf", weight=0.5):
+with check.property("very negative logits are not mistaken for -inf", weight=0.5):
     logits = check.draw.normal(4, 6, mean=-2e4, dtype=torch.float64)
     logits[1, :3] = -math.inf
     maximum, total = after_blocks_of(logits, [2, 1, 3])
@@ -1412,7 +1414,7 @@ with check.property("very negative logits are not taken for -inf", weight=0.5):
     check.close(total, total_of(logits), rtol=1e-8, what="total")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("logits far from 0 on either side, behind blocks of -inf", weight=0.5):
+with check.property("logits far from 0 on either side, after blocks of -inf", weight=0.5):
     logits = check.draw.normal(5, 7, mean=-3e5, dtype=torch.float64)
     logits[1] += 6e5
     logits[2, :4], logits[3, 5:] = -math.inf, -math.inf
@@ -1434,7 +1436,7 @@ check.score()
 r"""
 ## The same formulas in 16 and 8 bits
 
-bfloat16 has almost the range of float32, so it overflows at nearly the same point. But with 8 significant bits it loses terms much earlier:
+bfloat16 has almost the range of float32, so it overflows at nearly the same point. But with only 8 significant bits, a sum loses terms much earlier:
 """
 
 
@@ -1452,7 +1454,7 @@ log_sum = torch.tensor([100.0, 100.0]).logsumexp(0)
 # %% folded="Predict: online softmax in bfloat16"
 predict(
     "08/running-sum",
-    "A row of 1,000 equal logits arrives one at a time, and the total is kept in bfloat16. What is it at the end?",
+    "A row of 1,000 equal logits arrives one logit at a time, and the total is kept in bfloat16. What is the final total?",
     sums[torch.bfloat16],
     "Above 256, bfloat16 numbers are 2 apart. 256 + 1 is a tie and is rounded to 256, again and again.",
     between=(0, 1000),
@@ -1464,11 +1466,11 @@ for dtype, total in sums.items():
 
 # %% [markdown]
 r"""
-So keep maximum, total and log-sum-exp in float32 even if the logits are bfloat16: near 100, neighboring bfloat16 numbers are 0.5 apart. On CUDA, autocast computes softmax, `log_softmax` and `cross_entropy` in float32 (chapter 03).
+So keep the total and the log-sum-exp in float32 even if the logits are bfloat16: near 100, neighboring bfloat16 numbers are 0.5 apart. On CUDA, autocast computes softmax, `log_softmax` and `cross_entropy` in float32 (chapter 03).
 
 ### Eight bits
 
-The float8 format e4m3 (chapter 02) holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights and values in this format. If the largest weight were 1, the range above 1 would be wasted. The kernel, which works in powers of 2, therefore shifts by the maximum *minus 8*: its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
+The float8 format e4m3 (chapter 02) holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can multiply weights by values in this format. If the largest weight were 1, the range above 1 would be wasted. The kernel, which works in powers of 2, therefore shifts by the maximum *minus 8*, so its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
 """
 
 # %% folded="Figure 8.11: which weights 8 bits can hold"
@@ -1493,9 +1495,9 @@ axes.legend(loc="lower left", fontsize=9)
 show(
     figure,
     number="8.11",
-    caption="An error of 1 means that the weight has become 0. A shift to 256 moves that point from about −7 to about −12.5, with the same number of bits.",
+    caption="An error of 1 means that the weight has become 0. Raising the largest weight to 256 moves this point from about −7 to about −12.5, with the same number of bits.",
     alt="Relative error of a stored weight, logarithmic, against the score minus the largest score. In e4m3 with the largest weight 1, the error is a few percent near 0 and reaches 1 at about minus 7. "
-    "With the largest weight 256 it reaches 1 at about minus 12.5. In bfloat16 it stays below half a percent.",
+    "With the largest weight 256, it reaches 1 at about minus 12.5. In bfloat16, it stays below half a percent.",
 )
 
 # %%
@@ -1506,7 +1508,7 @@ for name in ("e4m3, largest weight 1", "e4m3, largest weight 256"):
 """
 ## Finding the first nan
 
-The loss is nan; you need to know where the first nan arose. **In the forward pass**, hooks, one on each module, find the first output that is not finite:
+**In the forward pass**, a hook on each module finds the first output that is not finite:
 """
 
 
@@ -1552,7 +1554,7 @@ print("the loss alone says:", model(too_large).mean().item())
 
 # %% [markdown]
 r"""
-**In the backward pass**, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass created the operation. It is slow: use it only to debug. Our example is $\arccos(\cos x)$, which maps every angle to the range from 0 to $\pi$.
+**If the backward pass** produces the nan, forward hooks find nothing: as with `where`, a finite loss can have a nan gradient. **Anomaly mode**, `torch.autograd.detect_anomaly`, checks each gradient, stops at the first nan, and prints where the forward pass called the operation. It is slow, so use it only for debugging. Our example is $\arccos(\cos x)$, which maps every angle to the range from 0 to $\pi$.
 """
 
 
@@ -1574,9 +1576,9 @@ message = anomaly_of(lambda: angles.cos().acos().sum())
 # %% folded="Predict: the first nan"
 predict(
     "08/first-nan",
-    "The forward pass is `cos`, `acos`, `sum`, and one angle is 0. Which operation returns the first nan in the backward pass?",
+    "The forward pass applies `cos`, `acos` and `sum`, and one angle is 0. Which operation returns the first nan in the backward pass?",
     next(name for name in ("CosBackward0", "AcosBackward0", "SumBackward0") if name in message),
-    "`acos` returns −inf, which is not nan. `cos` multiplies it by its own derivative at 0, which is 0.",
+    "`acos` returns −inf, which is not nan. `cos` multiplies this −inf by its own derivative at 0, which is 0.",
     choices=("SumBackward0", "AcosBackward0", "CosBackward0"),
 )
 
@@ -1597,22 +1599,22 @@ show_drawing(
 
 # %% [markdown]
 """
-So look at the operation that anomaly mode names, and at those after it in the forward pass. A hook on a tensor between them shows the inf.
+So look at the operation that anomaly mode names, and at those that follow it in the forward pass. A hook on a tensor between them shows the inf.
 
 ## Bug hunt: the loss is fine, the weights are gone
 
-A network maps images to points. Points of the same digit should lie close together, those of different digits at least 1 apart. Pairs are drawn at random; the distance is Euclidean, by the textbook formula.
+A network maps images to points. Points of the same digit should lie close together, and points of different digits at least 1 apart. Pairs are drawn at random; the distance is Euclidean, computed by the textbook formula.
 """
 
 
 # %%
-def distances_from_school(a, b):
+def distances_by_the_book(a, b):
     return ((a - b) ** 2).sum(dim=-1).sqrt()
 
 
 # %% folded="Pairs of images, and the training"
 def draw_pairs(generator, count):
-    """Return indices of ``count`` anchors, of partners of the same digit, and of other digits."""
+    """Return the indices of ``count`` anchors, of partners of the same digit, and of images of other digits."""
 
     def draw_from(candidates):
         places = candidates.nonzero().flatten()
@@ -1646,7 +1648,7 @@ def train_embedding(distances, steps=100):
 
 
 # %%
-losses, (anchors, partners, others) = train_embedding(distances_from_school)
+losses, (anchors, partners, others) = train_embedding(distances_by_the_book)
 print(f"the weights were lost in step {len(losses)}")
 print(f"the losses up to that step are all finite: {all(map(math.isfinite, losses))}")
 
@@ -1658,8 +1660,8 @@ axes.set_ylim(0, 1.2)
 show(
     figure,
     number="8.13",
-    caption="Every loss is an ordinary number, including that of the last step. After it, all weights are nan.",
-    alt="Loss against training step, up to the step that made all weights nan. All losses are ordinary numbers, and nothing distinguishes the last one.",
+    caption="Every loss is an ordinary number, including that of the last step. After that step, all weights are nan.",
+    alt="Loss against training step, up to the step that made all weights nan. Nothing distinguishes the last loss.",
 )
 
 # %% [markdown]
@@ -1671,19 +1673,19 @@ show(
 """
 ### Bug hunt: distances that can be trained
 
-Find out, in cells of your own, what broke the training above: which of the pairs, and which derivative. Then write a function with the same values and usable gradients.
+In cells of your own, find out what broke the training above: which pair, and which derivative. Then write a function with the same values and usable gradients.
 
 `distances(a, b) -> Tensor`
 
-- **In** `a`, `b`: float32 or float64 tensors of the same shape (..., features), finite, with squares in the range of the dtype.
-- **Out**: the Euclidean distances over the last dimension, shape (...), of the same dtype. They are accurate to rounding error, even near 1e-10. The gradients with respect to `a` and to `b` are those of the distance, and exactly 0 wherever the distance has no derivative.
+- **In** `a`, `b`: float32 or float64 tensors of the same shape (..., features), finite, with squares within the range of the dtype.
+- **Out**: the Euclidean distances over the last dimension, shape (...), of the same dtype. They are accurate to rounding error, even near 1e-10. The gradients with respect to `a` and `b` are those of the distance, and exactly 0 wherever the distance has no derivative.
 - All of torch is **allowed**.
 
 `distances(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 4.0]]))` returns `tensor([5.])`, and `len(train_embedding(distances)[0])` returns `100`.
 
 <!-- hint: Run the fatal step's pairs through both operations that follow the difference. Which derivative is infinite, for which pair? What does that infinity meet in the backward pass? -->
-<!-- hint: A number added under the root changes every small distance, so it is out. Either keep the zero away from the root, as the double where does, or use a function whose authors have settled what happens at 0. -->
-<!-- hint: `torch.linalg.vector_norm` is such a function: it takes the difference and a `dim`. -->
+<!-- hint: A number added under the root changes every small distance, so it is not an option. Either keep the zero away from the root, as the double where does, or use a function that defines its gradient at 0. -->
+<!-- hint: `torch.linalg.vector_norm` is such a function; it takes the difference and a `dim`. -->
 """
 
 
@@ -1729,7 +1731,7 @@ with check.property("value and gradients are right for all pairs, in either dtyp
     check.close(
         got["gradient"], expected, rtol=1e-8, what="the gradient with respect to a, in float64"
     )
-with check.property("distances of a millionth and far below keep their digits"):
+with check.property("distances of a millionth and far less keep their digits"):
     a, b = check.draw.normal(6, 4, std=1e-6), check.draw.normal(6, 4, std=1e-6)
     b[2], b[3:5] = a[2] + 1e-8, a[3:5]
     b[3, 1] += 1e-10
@@ -1737,13 +1739,13 @@ with check.property("distances of a millionth and far below keep their digits"):
     check.close(got, distances_in_float64(a, b).float(), atol=0.0)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("close points far from the origin keep their distance"):
+with check.property("the distance between close points far from the origin is right"):
     a = check.draw.normal(7, 5, mean=100.0)
     b = a + check.draw.normal(7, 5, std=1e-3)
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
     check.close(got["gradient"], slopes(a, b).float(), what="the gradient with respect to a")
-with check.property("the gradient with respect to b, small distances, float64"):
+with check.property("the gradient with respect to b is right for small distances in float64"):
     a = check.draw.normal(4, 6, std=1e-9, dtype=torch.float64)
     b = check.draw.normal(4, 6, std=1e-9, dtype=torch.float64)
     b[2] = a[2]
@@ -1759,10 +1761,10 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-Now and then an image is drawn as its own partner. The distance of this pair is 0, which is right. The derivative of the root is inf there, that of the square is 0, and their product is nan.
+Now and then, an image is drawn as its own partner, at distance 0. There, the derivative of the root is inf, that of the square is 0, and their product is nan.
 
-The graph of the length is a cone; at its tip, the length has no derivative. It has **subgradients**, the slopes of the planes that touch the tip from below; `torch.linalg.vector_norm` uses one, 0, as its gradient
-([PyTorch's rules](https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions)). A small number under the root avoids the nan, too, but becomes a parameter of the model: with 1e-12, a distance of 1e-6 grows by 41 %.
+The graph of the length is a cone; at its tip, the length has no derivative. There, it has **subgradients**, the slopes of the planes that touch the tip from below; `torch.linalg.vector_norm` uses one of them, 0, as its gradient
+([PyTorch's rules](https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions)). A small number under the root avoids the nan, too, but changes the result: with 1e-12, a distance of 1e-6 grows by 41%.
 
 `torch.cdist` had this bug in PyTorch 1.5 ([issue 37154](https://github.com/pytorch/pytorch/issues/37154)), and so did sentence-transformers in 2026
 ([pull request 4033](https://github.com/huggingface/sentence-transformers/pull/4033)).
@@ -1797,11 +1799,11 @@ r"""
 """
 ## Recap
 
-1. A formula has many programs, and only some of them stay in range and keep their digits.
+1. Many programs compute the same formula, but only some stay in range and keep their digits.
 2. Subtract the row's own maximum before softmax and log-sum-exp. Compute cross entropy from logits, never from probabilities.
 3. Subtracting nearly equal numbers exposes earlier rounding errors: use `log1p`, `expm1` and distances from the mean.
 4. A masked value is still differentiated, and 0 × inf is nan: mask what goes in, not only what comes out.
-5. A small number, a clamp or a replaced nan hides the symptom and leaves wrong values or zero gradients.
+5. Adding a small number, clamping, or replacing a nan hides the symptom and leaves wrong values or gradients.
 
 ### Test yourself
 
@@ -1810,7 +1812,7 @@ r"""
 Both exponentials overflow, and inf / inf is nan.
 </details>
 
-<details><summary>2. Softmax is stable. Why is its logarithm not?</summary>
+<details><summary>2. The shifted softmax is stable. Why is its logarithm not?</summary>
 
 A small probability has underflowed to 0 before the logarithm sees it.
 </details>
@@ -1839,25 +1841,25 @@ Anomaly mode, and then a hook that shows the inf before the nan.
 - B. P. Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products", *Technometrics* 4(3), 1962.
 - T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the Sample Variance", *The American Statistician* 37(3), 1983.
 - M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", [arXiv:1805.02867](https://arxiv.org/abs/1805.02867), 2018.
-- T. Dao and others, "FlashAttention", [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), 2022; J. Shah and others, "FlashAttention-3", [arXiv:2407.08608](https://arxiv.org/abs/2407.08608), 2024.
+- T. Dao and others, "FlashAttention", [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), 2022; T. Dao, "FlashAttention-2", [arXiv:2307.08691](https://arxiv.org/abs/2307.08691), 2023; J. Shah and others, "FlashAttention-3", [arXiv:2407.08608](https://arxiv.org/abs/2407.08608), 2024.
 
 ### Glossary
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| numerical stability | 数值稳定性 | small rounding errors stay small on the way to the result |
+| numerical stability | 数值稳定性 | the property that rounding errors stay small on the way to the result |
 | overflow | 上溢 | a result beyond the largest number; it becomes inf |
 | underflow | 下溢 | a result too close to zero; it becomes subnormal or 0 |
-| subnormal number | 次正规数 | below the smallest normal number, with fewer digits |
+| subnormal number | 次正规数 | a number below the smallest normal number, with fewer digits |
 | logit | 未归一化得分 | the score of a class before softmax |
 | log-sum-exp | 对数-求和-指数 | the logarithm of a sum of exponentials |
 | fused loss | 融合损失函数 | a loss that is simplified before it is computed |
-| catastrophic cancellation | 灾难性抵消 | a subtraction of nearly equal numbers leaves only their rounding errors |
-| double where | 双重 where | masks the input as well as the result, so that gradients stay finite |
-| subgradient | 次梯度 | a slope that supports a convex function at a point without a derivative |
+| catastrophic cancellation | 灾难性抵消 | a subtraction of nearly equal numbers that leaves mostly their rounding errors |
+| double where | 双重 where | masking the input as well as the result, so that gradients stay finite |
+| subgradient | 次梯度 | the slope of a line or plane that touches a convex function from below |
 | masked softmax | 掩码 softmax | a softmax over the allowed entries only |
 | online softmax | 在线 softmax | a softmax over blocks, with a running maximum and sum |
-| anomaly mode | 异常检测模式 | autograd checks each gradient of a backward pass for nan |
+| anomaly mode | 异常检测模式 | a mode in which autograd checks each gradient for nan |
 """
 
 # %% [markdown]
