@@ -82,7 +82,7 @@ def distances(a, b):
 import re
 
 # A bracket in each keeps these patterns from finding themselves.
-HIDDEN = re.compile(rb"leaves the logits as they a[r]e|autograd goes through it, a[n]d float64")
+HIDDEN = re.compile(rb"leaves the logits as they a[r]e|the gradient is right, a[n]d float64")
 
 
 def search_memory():
