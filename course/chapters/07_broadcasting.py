@@ -2,7 +2,7 @@
 """
 # 07 · Broadcasting and vectorization
 
-A linear layer has one weight and one bias, and the points below lie near a line. Three hundred steps of gradient descent run without an error or a warning. Do they find that line?
+The points below lie near a line. A linear layer with one weight and one bias is trained on them for 300 steps, without an error or a warning. Does it find the line?
 
 **中文**: 本章讲广播与向量化：广播规则、零步长与 expand、以广播代替平铺与拼接、运算符重载、循环与向量化的代价、批量 gather、带掩码的均值、图中断（graph break），以及对形状的检查。
 """
@@ -37,7 +37,7 @@ from helpers import (
 )
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-# One thread, so that the measured ratios do not hang on what else the other cores are doing.
+# One thread, so that the measured ratios do not depend on what the other cores are doing.
 torch.set_num_threads(1)
 
 
@@ -95,17 +95,17 @@ figure, (left, right) = new_figure(1, 2, height=3.0)
 left.plot(x[:, 0], y, ".", ms=4, color=COLORS["sky"], label="points")
 ends = torch.tensor([[-2.0], [2.0]])
 left.plot(
-    ends[:, 0], wild_model(ends).detach()[:, 0], color=COLORS["vermilion"], label="what was learned"
+    ends[:, 0], wild_model(ends).detach()[:, 0], color=COLORS["vermilion"], label="learned line"
 )
 left.set(title="A line that stays flat", xlabel="x (no unit)", ylabel="y (no unit)")
 left.legend()
 right.plot(range(1, len(wild_losses) + 1), wild_losses, color=COLORS["vermilion"])
-right.set(title="Its loss", xlabel="training step", ylabel="loss", ylim=(0, None))
+right.set(title="Training loss", xlabel="training step", ylabel="loss", ylim=(0, None))
 show(
     figure,
     number="7.1",
     caption="The loss falls and then stays where it is.",
-    alt="Left, points along a rising line, from minus 2.5 at the left to 3.5 at the right; what was learned is a level line through their middle. "
+    alt="Left, points along a rising line, from minus 2.5 at the left to 3.5 at the right; the learned line is level and passes through their middle. "
     "Right, the loss falls within the first 20 of 300 steps and stays at about 3.",
 )
 
@@ -164,17 +164,17 @@ print("the sum over axis 0:   ", (column + row).sum(0).tolist())
 
 # %% [markdown]
 """
-`sum()` hides that the result is a table. The sum over axis 0 shows it.
+`sum()` alone hides that the result is a table; summing over axis 0 reveals it.
 
 ### Aligned at the right
 
 **Broadcasting** is PyTorch's rule for operands of different shapes. Write one shape below the other, **aligned at the right**, and put a 1 where the shorter one has no axis. Then, for each axis:
 
-- if the sizes are equal, this is the size of the result;
+- if the sizes are equal, the result has that size;
 - if one size is 1, the result has the other size, and the entries along that axis are repeated;
 - otherwise, PyTorch raises an error.
 
-Change the sizes below, or the number of axes. Filled squares are stored, outlined ones are copies that broadcasting never makes. For which shapes would copying take the most memory?
+Change the sizes below, or the number of axes. Filled squares are stored; outlined ones are copies that broadcasting never makes. For which shapes would copying take the most memory?
 """
 
 # %%
@@ -189,8 +189,8 @@ A function that checks shapes in advance can report a mistake before anything is
 `broadcast_shape(*shapes) -> tuple or None`
 
 - **In**: one or more shapes, each a tuple of integers that are at least 0; a shape may be empty.
-- **Out**: a tuple of integers, the shape that tensors of all these shapes broadcast to; **None** if they do not fit. A size of 0 is a size like any other: 0 and 1 give 0, 0 and 3 do not fit.
-- **Limits**: all of torch is allowed; a function that knows the rule counts, too.
+- **Out**: a tuple of integers, the shape that tensors of all these shapes broadcast to; **None** if they do not fit. A size of 0 is a size like any other: 0 and 1 give 0; 0 and 3 do not fit.
+- **Limits**: all of torch is allowed, including any function that implements the rule.
 
 `broadcast_shape((5, 1, 4), (3, 1))` returns `(5, 3, 4)`, and `broadcast_shape((3, 2), (3, 4))` returns `None`.
 
@@ -287,7 +287,7 @@ predict(
 show_drawing(
     "07/strides",
     number="7.3",
-    caption="The view `small.expand(3, 4)`. A step down moves one number further in memory, a step across moves nowhere.",
+    caption="The view `small.expand(3, 4)`. A step down moves one number further in memory; a step across moves nowhere.",
     alt="Left, three numbers in memory: 1, 2 and 3. Right, a table of three rows and four columns of dashed boxes; each row repeats one number, and an arrow leads from it to that number's place in memory. Below: down plus 1, across plus 0.",
 )
 
@@ -315,7 +315,7 @@ print("zero_() runs, and small is", small.flatten().tolist())
 
 # %% [markdown]
 """
-Writing one entry changed a whole row, and `small`. PyTorch refuses `wide += 1.0`, but not `wide.zero_()`.
+Writing one entry changed a whole row and also `small`. PyTorch refuses `wide += 1.0`, but not `wide.zero_()`.
 
 ### Repeated forward, summed backward
 
@@ -342,11 +342,11 @@ print("gradient of the bias:", bias.grad.tolist())
 r"""
 ## Instead of tile and concatenate
 
-Each of 30 words has 50 features of its own, and their text has 200 features. A linear layer should see both. The obvious way repeats the text's features for each word (**tiling**) and concatenates them with the word's. But
+Each of a text's 30 words has 50 features of its own, and the text has 200. A linear layer should see both. The obvious way repeats the text's features for each word (**tiling**) and concatenates them with the word's own. But
 
 $$W \begin{bmatrix} a \\ b \end{bmatrix} = W_a a + W_b b,$$
 
-where $W_a$ and $W_b$ are blocks of columns of $W$. So multiply each input by its own block and add. The addition broadcasts, and the product with the text's features is computed once for each text.
+where $W_a$ and $W_b$ are blocks of columns of $W$. So multiply each input by its own block, and add the products. The addition broadcasts, and the product with the text's features is computed once for each text.
 """
 
 # %% folded="Drawing: concatenate, or split the weight"
@@ -359,7 +359,7 @@ show_drawing(
 
 # %% [markdown]
 """
-For the backward pass, a matrix product saves both of its factors. How much does each way save? `saved_bytes` counts it, without the parameters.
+For the backward pass, a matrix product saves both of its factors. How many bytes does each way save? `saved_bytes` counts them, without those of the parameters.
 """
 
 # %% folded="Measure: what both ways save for the backward pass"
@@ -433,10 +433,10 @@ A model may merge each word with its sentence, its text and its author. Write a 
 
 `Merge(sizes, outputs, activation=None)`, an `nn.Module`
 
-- **In** `sizes`: a list with the number of features of each input, at least one. `activation`: a function of a tensor, or None. `forward(*inputs)` takes one tensor per size, which is that of its last axis; the other axes broadcast.
-- **Out**: what concatenation, one linear layer and then the activation would give. Its shape: the leading axes, broadcast, then `outputs`. Gradients reach inputs, weight and bias.
-- **Parameters**: `weight`, of shape (outputs, sum of the sizes), and `bias`, of shape (outputs,), as in `nn.Linear(sum(sizes), outputs)`, the columns in the order of the inputs. Choose the initial numbers, but no two outputs may begin with the same weights: inside a network, they could stay equal.
-- **Limits**: nothing is tiled. For the backward pass, the inputs are saved, but no copies of them.
+- **In** `sizes`: a list with the number of features of each input, at least one. `activation`: a function of a tensor, or None. `forward(*inputs)` takes one tensor of shape (..., size) for each size; the leading axes broadcast.
+- **Out**: what concatenation, a linear layer and then the activation would give, of shape (..., outputs). Gradients reach inputs, weight and bias.
+- **Parameters**: `weight`, of shape (outputs, sum of the sizes), and `bias`, of shape (outputs,), as in `nn.Linear(sum(sizes), outputs)`, with the columns in the order of the inputs. The initial values are yours to choose, but no two outputs may begin with the same weights: inside a network, they could stay equal.
+- **Limits**: no input is tiled, and no copy of one is saved for the backward pass.
 
 `Merge([50, 200], 64)(torch.randn(8, 30, 50), torch.randn(8, 1, 200)).shape` is `torch.Size([8, 30, 64])`.
 
@@ -515,9 +515,11 @@ with check.property("weight and bias have the shapes of one linear layer's"):
         shapes = {name: list(value.shape) for name, value in parameters.items()}
         check.equal(shapes, {"weight": [outputs, sum(sizes)], "bias": [outputs]})
         different = len(parameters["weight"].unique(dim=0))
-        told = f"of the {outputs} outputs' initial weights, only {different} are different"
+        told = f"the initial weights of {outputs} outputs have {different} different rows"
         check.true(different == outputs, told)
-with check.property("two inputs with equal leading axes: as a linear layer after concatenation"):
+with check.property(
+    "two inputs with equal leading axes: the result of concatenation and a linear layer"
+):
     merges([3, 5], 4, (6, 7), (6, 7))
 with check.property("leading axes broadcast", weight=2):
     merges([3, 5], 4, (6, 7), (6, 1))
@@ -572,7 +574,7 @@ check.score()
 """
 ## Operators, and what they call
 
-Operators on tensors are **overloaded**: `x + y` does what `torch.add(x, y)` does. A `TorchFunctionMode` intercepts each torch call from Python and can note the name it goes by. Names such as `__and__` are Python's names for operators.
+Operators on tensors are **overloaded**: `x + y` does what `torch.add(x, y)` does. A `TorchFunctionMode` intercepts each torch call from Python and can note the function's name. Python itself uses names such as `__and__` for its operators.
 """
 
 
@@ -719,7 +721,7 @@ All three ways add the same 5,000 numbers. They differ in the number of calls, a
 
 ### Index tensors broadcast
 
-Square brackets take one index tensor for each axis. For two axes, the two index tensors broadcast, and each pair of indices selects one entry.
+Square brackets can take one index tensor for each axis. Below, two of them broadcast, and each pair of indices selects one entry.
 """
 
 # %%
@@ -730,14 +732,14 @@ print("entries:", square[chosen_rows, chosen_columns].tolist())
 
 # %% [markdown]
 """
-Here the pairs are (0, 1), (0, 2), (3, 1) and (3, 2).
+The pairs are (0, 1), (0, 2), (3, 1) and (3, 2).
 """
 
 # %% [markdown] exercise="batch-gather" points=5 minutes=20 difficulty=2
 """
 ### Gather in a batch
 
-For each text, a model keeps a few of its candidates, at places that differ from text to text. Write the function that selects them.
+For each text, a model keeps the best of several candidates, whose places differ from text to text. Write the function that selects them.
 
 `batch_gather(table, index) -> Tensor`
 
@@ -841,7 +843,7 @@ check.score()
 r"""
 ### Gather, four ways
 
-Time the same job as a loop, with indexing, with `gather`, and as a loop that `torch.compile` has compiled (a later section explains that):
+The next cells time this job four ways: a loop, indexing, `gather`, and the loop compiled with `torch.compile`, which a later section explains.
 """
 
 # %% folded="A table, and the gather in three ways"
@@ -918,7 +920,7 @@ The compiler unrolls the loop, so its graph has three operations for each row, a
 
 ## All pairs at once
 
-`None` in square brackets adds an axis of size 1. With such axes in the right places, one operation pairs all entries. Four trains leave at these hours. How many hours after each one do the others leave?
+`None` in square brackets adds an axis of size 1. With such axes in the right places, one operation pairs all entries. Four trains leave at the hours below. How many hours after each one do the others leave?
 """
 
 # %%
@@ -941,13 +943,13 @@ axes.loglog(widths, before, "o-", color=COLORS["vermilion"], label="300 × 400 �
 axes.loglog(widths, after, "s-", color=COLORS["blue"], label="summed over the features: 300 × 400")
 axes.set_xticks(widths, [str(width) for width in widths])
 axes.minorticks_off()
-axes.set(title="300 rows with 400 rows, float32", xlabel="features", ylabel="MB")
+axes.set(title="300 rows paired with 400 rows, float32", xlabel="features", ylabel="MB")
 axes.legend()
 show(
     figure,
     number="7.7",
     caption="Memory for one number per pair and feature, and for the sums over the features. The first tensor is stored before the second is computed.",
-    alt="MB against the number of features, both logarithmic. The tensor with all features rises from 0.5 MB at 1 feature to 31 MB at 64, its sums stay at 0.5 MB.",
+    alt="MB against the number of features, both logarithmic. The tensor with all features rises from 0.5 MB at 1 feature to 31 MB at 64; its sums stay at 0.5 MB.",
 )
 
 # %% [markdown] exercise="pairwise-distances" points=5 minutes=20 difficulty=2
@@ -959,7 +961,7 @@ Nearest-neighbor search and clustering can start from the distances between all 
 `pairwise_distances(x, y) -> Tensor`
 
 - **In** `x`: shape (n, d), `y`: shape (m, d), both float32 or both float64. n, m and d may be equal, and they may be 1.
-- **Out**: shape (n, m), the same dtype: in row $i$ and column $j$ the Euclidean distance $\sqrt{\sum_k (x_{ik} - y_{jk})^2}$. Equal points have the distance 0 exactly, and those of close points far from 0 are right to rounding: do not subtract large squares. Gradients flow to `x` and `y`, which do not change.
+- **Out**: shape (n, m), the same dtype: in row $i$ and column $j$ the Euclidean distance $\sqrt{\sum_k (x_{ik} - y_{jk})^2}$. The distance of equal points is exactly 0, and that of close points far from 0 is right to rounding: do not subtract large squares. Gradients flow to `x` and `y`, which do not change.
 - **Limits**: **no loop** in any form, as in the last exercise, and none of torch's pairwise-distance functions, such as `torch.cdist`. The check reads your cell; if it finds either, nothing else counts.
 
 `pairwise_distances(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))` returns `tensor([[5., 1.]])`.
@@ -1002,7 +1004,7 @@ with check.property("every point of x with every point of y, without a loop and 
     gives_distances(3, 4, 2)
     gives_distances(13, 24, 9)
     check.written_without("*cdist*", "*pdist*", "*euclidean_dist*", loops=True)
-with check.property("distances of equal points are 0, of close points right", weight=2):
+with check.property("equal points have distance 0, and close points the right distance", weight=2):
     x = check.draw.normal(5, 3, mean=100.0)
     y = torch.cat([x[:3] + 1e-3 * drawn(3, 3), x[3:]])
     got = check.call(pairwise_distances, x, y)
@@ -1093,7 +1095,7 @@ show_drawing(
 """
 ### The mean of what counts
 
-A simple text classifier averages the features of the real tokens.
+A simple text classifier averages the features of a text's real tokens.
 
 `masked_mean(x, mask) -> Tensor`
 
@@ -1254,7 +1256,7 @@ predict(
 show_drawing(
     "07/graph-break",
     number="7.9",
-    caption="One graph for the whole loss, or two graphs with Python between them. At the break, values are stored; no kernel spans it.",
+    caption="One graph for the whole loss, or two graphs with Python between them. Values are stored at the break, and no kernel spans it.",
     alt="Above, one box: linear, gelu, linear, loss. Below, a box with linear, gelu, linear, abs and max, an arrow to a red box in which Python reads the number, and an arrow to a box with the loss: graph 1, graph break, graph 2.",
 )
 
@@ -1281,7 +1283,7 @@ torch._dynamo.reset()
 
 ### A loss, compiled
 
-Now use the default backend, on a loss with many element-wise operations:
+Now use the default backend on a loss with many element-wise operations:
 """
 
 
@@ -1315,7 +1317,7 @@ Older code uses an earlier compiler, TorchScript (`torch.jit.script`), which is 
 
 ## Bug hunt: the line that stays flat
 
-`loss_from_the_wild` is one line of code, and it looks right. The optimizer, the learning rate and the data are fine. Before you read on, find the cause in cells of your own. What are this loss and its gradient where every prediction is exactly right?
+`loss_from_the_wild` is one line of code, and it looks right. The optimizer, the learning rate and the data are fine. Before you read on, find the cause in cells of your own. What are this loss and its gradient if every prediction is exactly right?
 """
 
 # %%
@@ -1440,7 +1442,7 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-The layer returns shape (200, 1), and the targets have shape (200,). Their difference has 200 × 200 entries: every prediction against every target. If every prediction is right, this loss is twice the variance of the targets, and its gradient pulls each prediction toward the mean of all targets. The loss is smallest if every prediction is that mean.
+The layer returns shape (200, 1), and the targets have shape (200,). Their difference has 200 × 200 entries, one for each prediction and each target. If every prediction is right, this loss is twice the variance of the targets, and its gradient pulls each prediction toward the mean of all targets. The loss is smallest if every prediction is that mean.
 
 PyTorch's own `assert_allclose` once broadcast its arguments, and so it accepted tensors of different shapes as equal ([issue 47449](https://github.com/pytorch/pytorch/issues/47449)).
 </details>
@@ -1477,7 +1479,7 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 
 # %% [markdown]
 """
-`mse_loss` warns. `(a - b) ** 2` and `torch.allclose` do not.
+`mse_loss` warns, but `(a - b) ** 2` and `torch.allclose` do not.
 """
 
 # %% [markdown]
@@ -1501,7 +1503,7 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 ## Recap
 
 1. Shapes are aligned at the right; an axis of size 1, or a missing one, is repeated; any other difference is an error.
-2. A repeated axis has stride 0 and needs no memory. The result is stored, and the backward pass sums over what was repeated.
+2. A repeated axis has stride 0 and needs no extra memory. The result is stored, and the backward pass sums over what was repeated.
 3. A linear layer after a concatenation is a sum of linear layers. The sum broadcasts, so nothing has to be tiled.
 4. A call has a fixed cost: replace loops over rows with one operation on the whole tensor.
 5. (N, 1) and (N,) give (N, N): name the axes that you sum and squeeze, and compare shapes that must be equal.
@@ -1515,7 +1517,7 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 
 <details><summary>2. <code>x</code> has the shape (32, 10). You want to subtract its own mean from each row. What is wrong with <code>x - x.mean(1)</code>, and when does it run without an error?</summary>
 
-The mean has the shape (32,), which is aligned with the axis of size 10: an error. If the shape of x were (32, 32), it would run, and subtract the mean of row j from *column* j. `keepdim=True` gives (32, 1).
+The mean has the shape (32,), which is aligned with the axis of size 10: an error. If the shape of x were (32, 32), the code would run, and subtract the mean of row j from *column* j. `keepdim=True` gives (32, 1).
 </details>
 
 <details><summary>3. A bias of shape (64,) was added to activations of shape (8, 100, 64). What is the shape of its gradient, and how many numbers were summed for each entry?</summary>
