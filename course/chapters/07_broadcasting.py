@@ -676,7 +676,7 @@ print("indexing takes", time_ratio(by_indexing, by_unbind, seconds=0.5), "as lon
 print("unbind takes", time_ratio(by_unbind, by_sum, seconds=0.5), "as long as sum")
 
 
-def shortest(function, rounds=30):
+def shortest(function, rounds=150):
     """Return the seconds of one call, in the fastest of many rounds."""
     start = time.perf_counter()
     function()
