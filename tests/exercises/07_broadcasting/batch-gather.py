@@ -126,3 +126,20 @@ def batch_gather(table, index):
     flat = torch.flatten(table, 0, 1)
     offsets = torch.arange(0, shape[0] * shape[1], shape[1]).unsqueeze(-1)
     return flat.index_select(0, (index + offsets).flatten()).unflatten(0, index.shape)
+
+
+# %% wrong: a product with one-hot vectors, which rounds and multiplies inf by 0
+def batch_gather(table, index):
+    b, n = table.shape[:2]
+    hot = functional.one_hot(index, n).double()
+    picked = hot @ table.reshape(b, n, -1).double()
+    return picked.reshape(*index.shape, *table.shape[2:]).to(table.dtype)
+
+
+# %% wrong: two further axes at most
+def batch_gather(table, index):
+    if table.dim() == 2:
+        return table.gather(1, index)
+    if table.dim() == 3:
+        return table.gather(1, index[..., None].expand(-1, -1, table.shape[2]))
+    return table.gather(1, index[..., None, None].expand(-1, -1, *table.shape[2:]))

@@ -163,3 +163,27 @@ def broadcast_shape(*shapes):
         if sizes != {1}:
             result.insert(0, max(sizes - {1}))
     return tuple(result)
+
+
+# %% wrong: compares neighbors only
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    filled = [(1,) * (longest - len(shape)) + tuple(shape) for shape in shapes]
+    previous = filled[0]
+    for shape in filled[1:]:
+        if any(a != b and 1 not in (a, b) for a, b in zip(previous, shape, strict=True)):
+            return None
+        previous = shape
+    columns = zip(*filled, strict=True)
+    return tuple(next((size for size in sizes if size != 1), 1) for sizes in columns)
+
+
+# %% wrong: compares every shape with the last one only
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    filled = [(1,) * (longest - len(shape)) + tuple(shape) for shape in shapes]
+    for shape in filled:
+        if any(a != b and 1 not in (a, b) for a, b in zip(shape, filled[-1], strict=True)):
+            return None
+    columns = zip(*filled, strict=True)
+    return tuple(next((size for size in sizes if size != 1), 1) for sizes in columns)

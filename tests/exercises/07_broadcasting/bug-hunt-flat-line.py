@@ -168,3 +168,25 @@ def squared_error(prediction, target):
     if first != second:
         raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)}")
     return (prediction.reshape(first) - target.reshape(second)).square().sum() / len(prediction)
+
+
+# %% wrong: leaves out axes of size 1 in the middle, too
+def squared_error(prediction, target):
+    shapes = [tuple(prediction.shape), tuple(target.shape)]
+    shapes = [shape[:1] + tuple(size for size in shape[1:] if size != 1) for shape in shapes]
+    first, second = [() if shape == (1,) else shape for shape in shapes]
+    if first != second:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (prediction.reshape(first) - target.reshape(first)).square().mean()
+
+
+# %% wrong: never leaves out the first axis
+def squared_error(prediction, target):
+    first, second = tuple(prediction.shape), tuple(target.shape)
+    while len(first) > 1 and first[-1] == 1:
+        first = first[:-1]
+    while len(second) > 1 and second[-1] == 1:
+        second = second[:-1]
+    if first != second:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (prediction.reshape(first) - target.reshape(second)).square().mean()

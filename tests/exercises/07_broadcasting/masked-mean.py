@@ -95,3 +95,16 @@ def masked_mean(x, mask):
     texts, _ = mask.nonzero(as_tuple=True)
     total = x.new_zeros(len(x), x.shape[2]).index_add(0, texts, x[mask])
     return total / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% wrong: zeros times the padding, for a text without real tokens
+def masked_mean(x, mask):
+    count = mask.sum(dim=1, keepdim=True)
+    mean = torch.where(mask[:, :, None], x, 0.0).sum(dim=1) / count.clamp(min=1)
+    return torch.where(count > 0, mean, 0 * x.mean(dim=1))
+
+
+# %% wrong: takes a text whose features are all nan for one without real tokens
+def masked_mean(x, mask):
+    mean = torch.where(mask[:, :, None], x, 0.0).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    return torch.where(mean.isnan().all(dim=1, keepdim=True), 0.0, mean)

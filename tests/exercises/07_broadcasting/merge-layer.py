@@ -281,3 +281,35 @@ class Merge(nn.Module):
             terms.append(torch.nn.functional.linear(x, self.weight[:, start:end]))
             start = end
         return self.activation(sum(terms) + self.bias)
+
+
+# %% wrong: keeps the blocks of the first call, which an update makes invalid
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        if not hasattr(self, "blocks"):
+            self.blocks = self.weight.split(self.sizes, dim=1)
+        merged = self.bias
+        for x, block in zip(inputs, self.blocks, strict=True):
+            merged = merged + x @ block.T
+        return merged if self.activation is None else self.activation(merged)
+
+
+# %% wrong: begins as the identity, whose last rows are equal if there are more outputs than inputs
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.eye(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        merged = self.bias
+        for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            merged = merged + x @ block.T
+        return merged if self.activation is None else self.activation(merged)
