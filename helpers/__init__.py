@@ -27,6 +27,7 @@ _MODULES = {
     "explore_logits": "explorables.logits",
     "explore_norms": "explorables.norms",
     "explore_segments": "explorables.segments",
+    "explore_shards": "explorables.shards",
     "explore_steps": "explorables.steps",
     "explore_surface": "explorables.surface",
     "explore_window": "explorables.window",
