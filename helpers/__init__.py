@@ -37,6 +37,7 @@ _MODULES = {
     "new_figure": "plotting",
     "peak_bytes": "peak_memory",
     "play": "widgets",
+    "places_after_buffer": "explorables.shards",
     "predict": "explorables.prediction",
     "predictions": "explorables.prediction",
     "probes": "probes",

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from helpers import explore_shards
+from helpers import explore_shards, places_after_buffer
 from helpers.explorables import stage
 from helpers.explorables.shards import (
     BATCH,
@@ -88,6 +88,12 @@ def test_a_lane_is_the_chapters_shuffle_buffer(given_settings: tuple) -> None:
 def test_nothing_is_read_before_a_batch_is_asked_for() -> None:
     (lane,) = run_lanes("equal", 1, 4, 0)
     assert [len(held) for held in lane.bins] == [0, *[4] * 20, 3, 2, 1, 0]
+
+
+def test_places_are_those_of_the_chapters_buffer() -> None:
+    places = places_after_buffer(50, 7, seed=4)
+    out = list(defined()["shuffle_buffer"](iter(range(50)), 7, 4))
+    assert [out[place] for place in places] == list(range(50))
 
 
 @pytest.fixture(scope="module")

@@ -117,6 +117,18 @@ def _run_lane(stream: list[int], size: int, seed: int) -> Lane:
     return Lane(tuple(stream), tuple(out), tuple(bins))
 
 
+def places_after_buffer(count: int, size: int, seed: int = 0) -> list[int]:
+    """Return the places at which samples 0, 1, ... of a stream leave a shuffle buffer.
+
+    Args:
+        count: how many samples the stream has.
+        size: of the buffer.
+        seed: of the buffer.
+    """
+    out = _run_lane(list(range(count)), size, seed).out
+    return sorted(range(count), key=out.__getitem__)
+
+
 def arrivals(lanes: list[Lane]) -> list[tuple[int, tuple[int, ...]]]:
     """Return (worker, batch) in the order in which a data loader hands batches on."""
     rounds = range(0, max(len(lane.out) for lane in lanes), BATCH)

@@ -110,3 +110,18 @@ def share_samples(sizes, worker, workers):
         for shard, (begin, end) in enumerate(itertools.pairwise(ends))
         if max(first, begin) < min(last, end)
     ]
+
+
+# %% wrong: no shard at all is an error
+def share_samples(sizes, worker, workers):
+    each, rest = divmod(sum(sizes), workers)
+    first = worker * each + min(worker, rest)
+    last = first + each + (worker < rest)
+    ends = list(itertools.accumulate(sizes))
+    begins = [end - size for end, size in zip(ends, sizes, strict=True)]
+    assert last <= ends[-1]
+    return [
+        (shard, max(first - begin, 0), min(last, end) - begin)
+        for shard, (begin, end) in enumerate(zip(begins, ends, strict=True))
+        if max(first, begin) < min(last, end)
+    ]
