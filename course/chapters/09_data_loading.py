@@ -264,7 +264,7 @@ predict(
     unit="pictures",
 )
 
-# %%
+# %% folded="Different pictures: counted and expected"
 print(f"samples: {len(epoch)}, different ones: {len(set(epoch))}")
 missed = (1 - 1 / PICTURES) ** PICTURES
 print(f"expected: {PICTURES * (1 - missed):.0f} = 600 × {1 - missed:.3f}")
@@ -577,7 +577,7 @@ predict(
     unit="pictures",
 )
 
-# %%
+# %% folded="What three workers load by these rules"
 for share in (all_of_it, shards_in_turn):
     names = names_loaded(share, workers=3)
     print(f"{share.__name__}: {len(names)} samples, {len(set(names))} different ones")
@@ -986,7 +986,7 @@ Sending a batch between processes and starting a worker cost time, too. For tiny
 
 - `persistent_workers=True` keeps the workers from epoch to epoch.
 - `pin_memory=True` copies batches into **pinned memory**, from which a GPU can fetch by itself; `batch.to("cuda", non_blocking=True)` then returns at once.
-- `prefetch_factor` (2 by default) says how many batches each worker **prefetches**, that is, prepares ahead. More of them even out costs, and take memory.
+- `prefetch_factor` (2 by default) says how far workers **prefetch**, that is, how many batches each prepares ahead. More of them even out costs, and take memory.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: pinned memory"
@@ -1425,13 +1425,13 @@ class FourDraws(Dataset):
         return random.random(), np.random.random(), torch.rand(()).item(), self.stored.random()
 
 
+# %% folded="Two epochs in two workers"
 def two_epochs(workers, **options):
     torch.manual_seed(0)
     loader = DataLoader(by_value(FourDraws()), batch_size=None, num_workers=workers, **options)
     return list(loader), list(loader)
 
 
-# %% folded="Two epochs in two workers"
 GENERATORS = ("random, global", "NumPy, global", "torch, global", "stored in the dataset")
 
 
@@ -1532,11 +1532,11 @@ A run that was killed should go on with the next batch, none lost and none twice
 
 The class `ResumableLoader(count, batch_size, seed, fetch)`
 
-- **In** `count`: the number of samples. `fetch(batches)` takes lists of indices and yields the loaded batches in the same order; it draws ahead, as a loader with workers does.
-- **Out** `for batch in loader`: one epoch, that is, what `fetch` yields for all indices in a random order, in batches of `batch_size`, the last one perhaps smaller. The next `for` is the next epoch. The order depends on the pair of seed and epoch alone, and each pair has its own: epoch 1 of seed 5 is not epoch 0 of seed 6.
-- `loader.state_dict()`, called before, inside or after a loop: a new dict of a few numbers, ready for JSON. The batch that the loop is at counts as done.
-- `loader.load_state_dict(state)`, on a new loader with the same arguments, in any process: the next `for` yields the rest of that epoch. If nothing is left, it may yield nothing or begin the next epoch.
-- **Limits**: each `for` calls `fetch` once, passes each batch on as it comes, and fetches nothing that is done. A second `for` on the same loader after a `break` is up to you.
+- **In** `count`: the number of samples. `fetch(batches)` takes lists of indices and yields the loaded batches in the same order; it draws ahead.
+- **Out** `for batch in loader`: one epoch, that is, what `fetch` yields for all indices in random order, in batches of `batch_size`, the last one perhaps smaller. The next `for` is the next epoch. Each pair of seed and epoch has an order of its own: epoch 1 of seed 5 is not epoch 0 of seed 6.
+- `loader.state_dict()`, before, inside or after a loop: a new dict of a few numbers, ready for JSON. The batch that the loop is at counts as done.
+- `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch. If nothing is left, it may also begin the next epoch.
+- **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches nothing that is done. A `for` after a `break` is up to you.
 
 `ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second and resumed, its first `for` yields the last 2 samples.
 
@@ -1857,7 +1857,7 @@ folder.cleanup()
 | datasets, workers, collating | [`torch.utils.data`](https://docs.pytorch.org/docs/stable/data.html) |
 | stopping and resuming | `StatefulDataLoader`: each worker's dataset is asked for its state every `snapshot_every_n_steps=` |
 | tar shards | [WebDataset](https://webdataset.github.io/webdataset/): `split_by_node`, `split_by_worker`, `shuffle=`; `resampled=True` draws shards at random and gives up "each sample once" |
-| record files | TensorFlow's [`TFRecordDataset`](https://www.tensorflow.org/api_docs/python/tf/data/TFRecordDataset); in PyTorch, the package [tfrecord](https://github.com/vahidk/tfrecord) shares a file among workers by an index file, without which records may come twice |
+| record files | TensorFlow's [`TFRecordDataset`](https://www.tensorflow.org/api_docs/python/tf/data/TFRecordDataset); in PyTorch, the package [`tfrecord`](https://github.com/vahidk/tfrecord) shares a file among workers by an index file, without which records may come twice |
 | streams over a network | [Hugging Face Datasets](https://huggingface.co/docs/datasets/stream): `IterableDataset.shuffle(buffer_size=)`, `split_dataset_by_node`, `state_dict()` |
 | several cards | [`DistributedSampler`](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler) **repeats** samples until shares are equal, or drops some (`drop_last=True`); without `set_epoch(epoch)`, every epoch has the same order |
 | padding | [`torch.nn.utils.rnn.pad_sequence`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html), without a mask |
