@@ -10,13 +10,15 @@ const RULES = {
 const COUNT = SHARDS.reduce((sum, size) => sum + size, 0);
 const MOST_WORKERS = 4;
 const MOST_BUFFER = 8;
-const WIDTH = 640;
-const CELL = 26;
-const LANE = 62; // the height of a worker's lane
-const TOP = 66; // where the lanes begin
-const ROW = 28; // of samples that have arrived
-const STREAM = 226; // where what is still to be read begins
-const SHOWN = 14; // samples of it
+const WIDTH = 480;
+const CELL = 30;
+const LANE = 68; // the height of a worker's lane
+const TOP = 100; // where the lanes begin
+const ROW = 32;
+const IN_ROW = 16; // samples that have arrived, in one row
+const SECOND_ROW = 2; // the shard that begins it
+const STREAM = 254; // where what is still to be read begins
+const SHOWN = 6; // samples of it
 const PAUSE = 700; // milliseconds between two batches
 
 // ---- Python's random numbers: the Mersenne Twister of random.Random(seed), seed below 2 ** 32
@@ -208,7 +210,7 @@ export function mount(place, start, onChange = () => {}) {
   };
 
   function newItem(sample) {
-    const text = textAt(CELL / 2, 18, `${sample}`);
+    const text = textAt(CELL / 2, 20, `${sample}`);
     text.setAttribute("text-anchor", "middle");
     const box = makeSvg("rect", { x: 1, y: 1, width: CELL - 2, height: CELL - 4, rx: 3 });
     return makeSvg("g", { class: `bits-item bits-moving bits-shard-${shardOf(sample)}` }, box, text);
@@ -220,16 +222,20 @@ export function mount(place, start, onChange = () => {}) {
     step = Math.min(step, arrivals(lanes).length);
     items = new Map();
     const floor = TOP + workers * LANE;
-    const height = floor + 24 + (rule === "everything" ? workers : 1) * ROW;
+    const most = COUNT * (rule === "everything" ? workers : 1);
+    const height = floor + 24 + Math.ceil(most / IN_ROW) * ROW;
     const parts = [textAt(0, 18, `${SHARDS.length} shards`)];
     for (const sample of range(0, COUNT)) {
       const item = newItem(sample);
-      item.style.transform = `translate(${sample * CELL + 3 * shardOf(sample)}px, 26px)`;
+      const shard = shardOf(sample);
+      const first = shard >= SECOND_ROW ? SECOND_ROW : 0;
+      const x = (sample - startOf(first)) * CELL + 4 * (shard - first);
+      item.style.transform = `translate(${x}px, ${first ? 58 : 26}px)`;
       items.set(`${sample}`, item);
     }
     lanes.forEach(({ stream }, worker) => {
       const top = TOP + worker * LANE;
-      const more = textAt(STREAM + SHOWN * CELL + 4, top + 42, "");
+      const more = textAt(STREAM + SHOWN * CELL + 4, top + 44, "");
       items.set(`more ${worker}`, more);
       parts.push(
         textAt(0, top + 16, `worker ${worker} reads ${stream.length}: buffer`),
@@ -270,7 +276,7 @@ export function mount(place, start, onChange = () => {}) {
     let at = 0;
     for (const [worker, batch] of arrivals(lanes).slice(0, step)) {
       for (const sample of batch) {
-        const item = put(worker, sample, (at % COUNT) * CELL, floor + Math.floor(at / COUNT) * ROW);
+        const item = put(worker, sample, (at % IN_ROW) * CELL, floor + Math.floor(at / IN_ROW) * ROW);
         item.classList.toggle("bits-again", seen.has(sample));
         seen.add(sample);
         at += 1;

@@ -6,6 +6,7 @@ What moves it is written in ``shards.js``; here is the still picture, which is t
 from __future__ import annotations
 
 import html
+import math
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -24,8 +25,9 @@ _COUNT = sum(SHARDS)
 _STARTS = (0, *accumulate(SHARDS))
 _MOST_WORKERS, _MOST_BUFFER = 4, 8
 # The picture, in units of its own.
-_WIDTH, _CELL, _LANE, _TOP, _ROW = 640, 26, 62, 66, 28
-_STREAM, _SHOWN = 226, 14
+_WIDTH, _CELL, _LANE, _TOP, _ROW = 480, 30, 68, 100, 32
+_STREAM, _SHOWN, _IN_ROW = 254, 6, 16
+_SECOND_ROW = 2  # the shard that begins it
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,10 @@ def _draw(rule: str, lanes: list[Lane], buffer: int, step: int) -> str:
     )
     parts = [f'<text x="0" y="18">{len(SHARDS)} shards</text>']
     for sample in range(_COUNT):
-        x = sample * _CELL + 3 * _shard_of(sample)
-        parts.append(_item(sample, x, 26, again=read[sample] > 1))
+        shard = _shard_of(sample)
+        first = _SECOND_ROW if shard >= _SECOND_ROW else 0
+        x = (sample - _STARTS[first]) * _CELL + 4 * (shard - first)
+        parts.append(_item(sample, x, 58 if first else 26, again=read[sample] > 1))
     for worker, (lane, count) in enumerate(zip(lanes, counts, strict=True)):
         top, held = _TOP + worker * _LANE, lane.bins[count]
         rest = lane.stream[count + len(held) :]
@@ -206,12 +210,12 @@ def _draw(rule: str, lanes: list[Lane], buffer: int, step: int) -> str:
         ]
         if len(rest) > _SHOWN:
             x = _STREAM + _SHOWN * _CELL + 4
-            parts.append(f'<text x="{x}" y="{top + 42}">+{len(rest) - _SHOWN}</text>')
+            parts.append(f'<text x="{x}" y="{top + 44}">+{len(rest) - _SHOWN}</text>')
     floor = _TOP + len(lanes) * _LANE
     parts.append(f'<text x="0" y="{floor + 16}">arrived, in this order</text>')
     came = [sample for _, batch in arrivals(lanes)[:step] for sample in batch]
     for place, sample in enumerate(came):
-        row, column = divmod(place, _COUNT)
+        row, column = divmod(place, _IN_ROW)
         again = sample in came[:place]
         parts.append(_item(sample, column * _CELL, floor + 24 + row * _ROW, again=again))
     alt = html.escape(
@@ -226,7 +230,7 @@ def _draw(rule: str, lanes: list[Lane], buffer: int, step: int) -> str:
 
 
 def _height(rule: str, workers: int) -> int:
-    rows = workers if rule == "everything" else 1
+    rows = math.ceil(_COUNT * (workers if rule == "everything" else 1) / _IN_ROW)
     return _TOP + workers * _LANE + 24 + rows * _ROW
 
 
@@ -239,5 +243,5 @@ def _item(sample: int, x: int, y: int, *, again: bool = False) -> str:
     return (
         f'<g class="{kind}" transform="translate({x} {y})">'
         f'<rect x="1" y="1" width="{_CELL - 2}" height="{_CELL - 4}" rx="3"/>'
-        f'<text x="{_CELL // 2}" y="18" text-anchor="middle">{sample}</text></g>'
+        f'<text x="{_CELL // 2}" y="20" text-anchor="middle">{sample}</text></g>'
     )
