@@ -51,6 +51,8 @@ from helpers import (
 # The loader warns where workers are more than cores. Some cells below do that on purpose.
 warnings.filterwarnings("ignore", message=".*worker processes in total")
 device = "cuda" if torch.cuda.is_available() else "cpu"
+# A worker computes with one thread. The main process does the same, so that they can be compared.
+torch.set_num_threads(1)
 
 
 # %%
@@ -143,7 +145,7 @@ Every epoch of this training would be twice as long as it should be. The cure is
 
 ## Random access
 
-From here on, the data are files: 600 handwritten digits, each in a PNG file of its own. The same PNGs also stand in five **shards**, files that hold many samples each. Our shards are tar archives.
+From here on, the data are files: 600 handwritten digits, each in a PNG file of its own. The same PNGs are also stored in five **shards**, files that hold many samples each. Our shards are tar archives.
 """
 
 # %% tags=["needed"] folded="Tools: write and read pictures and tar shards"
@@ -205,7 +207,7 @@ def read_shard(path, start=0, stop=None):
                 break
             if number >= start:
                 yield member.name, archive.extractfile(member).read()
-            archive.members.clear()  # or the archive keeps every header that it has read
+            archive.members.clear()  # or the archive keeps a record of each
 
 
 # %% folded="Data: 600 files and five shards"
@@ -235,7 +237,7 @@ show(
 
 # %% [markdown]
 """
-A **map-style dataset** has two methods: `__len__` returns the number of samples, and `__getitem__(index)` loads one of them. The loader's **sampler** draws the indices and gives each batch of them to one worker, so no sample is repeated. At least not by the loader:
+A **map-style dataset** has two methods: `__len__` returns the number of samples, and `__getitem__(index)` loads one of them. The loader's **sampler** draws the indices and gives each batch of them to one worker, so the loader repeats no sample. The next dataset does so by itself:
 """
 
 
@@ -278,12 +280,12 @@ print(f"expected: {PICTURES * (1 - missed):.0f} = 600 × {1 - missed:.3f}")
 """
 ### Pictures in a folder
 
-If two machines list a folder in different orders, `dataset[5]` is two pictures, and a split into training and test data by index is two splits. Write a dataset whose order depends only on the files' names.
+If two machines list a folder in different orders, `dataset[5]` is a different picture on each, and so is every split by index. Write a dataset whose order depends only on the files' names.
 
 The class `PictureFolder(folder, pattern)`, a map-style dataset
 
 - **In** `folder`: a path. `pattern`: which files count, as `glob` understands it; their names look like `0012-7.png`. Files in folders below `folder` do not count. An `index` is an int from 0.
-- **Out** `len(dataset)`: the number of files that match. `dataset[index]`: the pair `(read_png(path), label_in(name))` for the file whose name has the place `index` in alphabetical order. An index of `len(dataset)` or more raises an `IndexError`, which ends a `for` loop over the dataset.
+- **Out** `len(dataset)`: the number of files that match. `dataset[index]`: the pair `(read_png(path), label_in(name))` for the file whose name comes at place `index` in alphabetical order. An index of `len(dataset)` or more raises an `IndexError`, which ends a `for` loop over the dataset.
 - **Limits**: a picture is read every time it is asked for, not before, and it is not kept: a folder may hold more than fits into memory.
 
 With two files, `9-2.png` and `10-1.png`, `PictureFolder(folder, "*.png")[0][1]` returns `1`.
@@ -411,7 +413,7 @@ check.score()
 """
 ## Reading in order
 
-Random access needs one file for each sample. Whatever a file costs to find and open, an epoch pays it 600 times. A shard is opened once.
+In a folder of pictures, an epoch finds and opens 600 files, whatever that costs. A shard is opened once.
 """
 
 # %% folded="Drawing: files, and a tar shard"
@@ -488,7 +490,7 @@ for wait, ratio in zip(milliseconds, ratios, strict=True):
 
 # %% [markdown]
 """
-The mode `"r|"` reads a tar as a stream. Even so, `tarfile` keeps the header of every member that it has read, for the length of the archive:
+The mode `"r|"` reads a tar as a stream. Even so, `tarfile` keeps a record of every member that it has read:
 """
 
 # %% folded="An archive of 3,000 files in memory"
@@ -504,17 +506,17 @@ for clear in (False, True):
         for _ in archive:
             if clear:
                 archive.members.clear()
-        print(f"members.clear(): {clear!s:<6} headers kept: {len(archive.members)}")
+        print(f"members.clear(): {clear!s:<6} records kept: {len(archive.members)}")
 
 # %% [markdown]
 """
-`read_shard` above clears the list. Since Python 3.13, [`stream=True`](https://docs.python.org/3/library/tarfile.html#tarfile.TarFile) does the same.
+`read_shard` above clears the list. Since Python 3.13, [`stream=True`](https://docs.python.org/3/library/tarfile.html#tarfile.TarFile) avoids it.
 
 A stream has a price: to reach sample 5, a reader must pass the five before it. A dataset that has only `__iter__` is an **iterable-style dataset**.
 
 ## Who reads what
 
-In a worker, `get_worker_info()` returns its `id` and `num_workers`; in the main process, it returns None. With it, a dataset can choose its part. The simplest rule deals out whole shards:
+In a worker, `get_worker_info()` returns its `id` and `num_workers`; in the main process, it returns None. From these, a dataset can work out its part. The simplest rule deals out whole shards:
 """
 
 
@@ -572,7 +574,7 @@ predict(
     "09/busiest",
     "Shards of 150, 90, 130, 100 and 130 pictures go to three workers in turn. How many pictures does the busiest worker read?",
     max(loads),
-    "Worker 0 reads the first and the fourth shard. An equal share would be 200 pictures, and the epoch lasts as long as the busiest worker.",
+    "Worker 0 reads the first and the fourth shard. An equal share would be 200 pictures, and the epoch takes as long as the busiest worker.",
     between=(100, 600),
     unit="pictures",
 )
@@ -591,7 +593,7 @@ except ValueError as error:
 """
 `all_of_it` repeats this chapter's first failure. `one_shard_each` works only as long as somebody keeps the two numbers equal. `shards_in_turn` neither loses nor repeats a sample, but its shares differ.
 
-In the next drawing, batches of two arrive from workers that read 24 samples in five shards. Compare the three rules, and go on batch by batch. Red frames mark what has been read or has arrived twice. The buffer comes into play in the next section.
+In the next drawing, batches of two arrive from workers that read 24 samples in five shards. Compare the three rules, and go on batch by batch. Red frames mark what has been read, or has arrived, more than once. The buffer comes into play in the next section.
 """
 
 # %% folded="Explore: shards, workers and what arrives"
@@ -599,14 +601,14 @@ explore_shards("turn", workers=3, step=4)
 
 # %% [markdown]
 """
-Many small shards even out the shares. Equal shares need a finer cut than whole files. They matter even more in training on several cards, where processes wait for each other in every step: with [uneven inputs](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html), one runs out while the others still wait for it.
+Equal shares need a finer cut than whole files. They matter even more in training on several cards, where processes wait for each other in every step: with [uneven inputs](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html), one runs out while the others still wait for it.
 """
 
 # %% [markdown] exercise="share-samples" points=5 minutes=25 difficulty=2
 """
 ### Equal shares
 
-An epoch lasts as long as its busiest worker. Write the rule whose shares differ by at most one sample.
+An epoch takes as long as its busiest worker. Write the rule whose shares differ by at most one sample.
 
 `share_samples(sizes, worker, workers) -> list`
 
@@ -717,7 +719,7 @@ explore_shards("equal", workers=1, buffer=4, step=5)
 
 # %% [markdown]
 """
-A sample cannot come out before it is read, so it moves forward by at most the buffer's size less 1. How long it stays is a matter of luck: in each draw it is chosen with probability 1/`size`, so it waits for a geometrically distributed number of draws, `size` on average. The next cells send 600 pictures, sorted by label, through buffers of several sizes.
+A sample cannot come out before it is read, so it moves forward by at most the buffer's size less 1. How long it stays is a matter of luck: in each draw it is chosen with probability 1/`size`, so until the stream ends, it waits for a geometrically distributed number of draws, `size` on average. The next cells send 600 pictures, sorted by label, through buffers of several sizes.
 """
 
 # %% folded="600 sorted pictures through three buffers"
@@ -755,7 +757,7 @@ show(
 
 # %% [markdown]
 """
-So a buffer of 100 cannot bring the last class to the beginning. What can: shuffle the order of the shards in every epoch, let each worker mix several shards, and shuffle once before the shards are written.
+So a buffer of 100 cannot bring the last class to the beginning. Other measures can: shuffle the order of the shards in every epoch, let each worker mix several shards, and shuffle once before writing them.
 """
 
 # %% [markdown] exercise="shuffle-buffer" points=5 minutes=20 difficulty=2
@@ -915,7 +917,7 @@ check.score()
 """
 ## What workers are worth
 
-A worker prepares batches while the main process trains. The next figure loads the digits twice: just decoded, and also enlarged to 256 × 256 and rotated, which costs about as much as a small photograph.
+A worker prepares batches while the main process trains. The next figure loads the digits twice: just decoded, and also enlarged to 256 × 256 pixels and rotated.
 """
 
 
@@ -975,14 +977,14 @@ axes[1].legend(loc="lower right")
 show(
     figure,
     number="9.7",
-    caption="Samples per second, divided by those without workers, measured on this machine. The first epoch also starts the workers.",
+    caption="Samples per second, divided by those without workers, measured on this machine. The first epoch also starts the workers. Main process and workers compute with one thread each.",
     alt="Throughput against the number of workers, from 0 to 4, divided by that without workers, for cheap and for costly samples, in a first and in a later epoch, measured on this machine.",
 )
 print("cores here:", os.cpu_count())
 
 # %% [markdown]
 """
-Sending a batch between processes and starting a worker cost time, too. For tiny samples they cost more than decoding. For costly samples, more workers help as long as there are cores for them. Three options of `DataLoader` belong here:
+Two costs reduce the gain: the first epoch starts the workers, and every batch is sent from one process to another. Workers also share the cores: compare the curves with the number of cores here. Three options of `DataLoader` matter:
 
 - `persistent_workers=True` keeps the workers from epoch to epoch.
 - `pin_memory=True` copies batches into **pinned memory**, from which a GPU can fetch by itself; `batch.to("cuda", non_blocking=True)` then returns at once.
@@ -1107,7 +1109,7 @@ show(
     figure,
     number="9.8",
     caption="The sixth batch of 20, once at random and once after sorting all samples by length. Orange is padding.",
-    alt="Two stacks of 20 horizontal bars, padded to the longest of the batch. In the random batch about a fifth of the area is padding; in the sorted batch hardly any.",
+    alt="Two stacks of 20 horizontal bars, padded to the longest of the batch. In the random batch about a fifth of the area is padding; in the sorted batch there is none.",
 )
 for name, share in shares.items():
     print(f"padding, batches in {name} order: {share:.0%}")
@@ -1116,7 +1118,7 @@ print("labels in the batch of the shortest:", dict(collections.Counter(shortest)
 
 # %% [markdown]
 """
-Sorting removes the padding, but batches of similar lengths are less random: more than half of the shortest digits are threes and fours. A compromise sorts inside large random chunks.
+Sorting removes the padding, but batches of similar lengths are less random: more than half of the shortest digits are threes and fours. Sorting within large random chunks is a compromise.
 """
 
 # %% [markdown] exercise="pad-batch" points=4 minutes=15 difficulty=1
@@ -1222,7 +1224,7 @@ check.score()
 """
 ## One generator from several numbers
 
-**Data augmentation** changes samples at random: noise, shifts, crops. A sample's noise can be repeated by anybody, in any process, if its generator is made from what names the sample: the seed of the run, the epoch and the index. But how do three numbers become one seed?
+**Data augmentation** changes samples at random: noise, shifts, crops. A sample's noise can be repeated by anybody, in any process, if its generator is made from what identifies the sample: the seed of the run, the epoch and the index. But how do three numbers become one seed?
 """
 
 # %%
@@ -1234,7 +1236,7 @@ for name, seed in names.items():
 
 # %% [markdown]
 """
-A sum takes different samples for one. Large factors do not help either, if the generator ignores high digits: torch's CPU generator uses the lowest 32 bits of its seed. And `hash` of a string [differs from process to process](https://docs.python.org/3/reference/datamodel.html#object.__hash__).
+A sum takes different samples for one. Large factors do not help either, if the generator ignores high bits: torch's CPU generator uses the lowest 32 bits of its seed. And `hash` of a string [differs from process to process](https://docs.python.org/3/reference/datamodel.html#object.__hash__).
 
 NumPy's `default_rng` takes a *list* of integers and [mixes all of their bits](https://numpy.org/doc/stable/reference/random/parallel.html), so (0, 1, 2) and (0, 2, 1) start unrelated streams.
 
@@ -1409,7 +1411,7 @@ check.score()
 
 ## Random numbers in workers
 
-Who else draws in a worker? The next dataset asks three global generators and one that is stored in the dataset.
+A worker has other generators, too. The next dataset draws from three global ones and from one that is stored in the dataset.
 """
 
 
@@ -1455,6 +1457,8 @@ predict(
 
 # %%
 tell(first_epoch, second_epoch)
+print("with persistent_workers=True:")
+tell(*two_epochs(2, persistent_workers=True))
 
 # %% [markdown]
 """
@@ -1482,7 +1486,7 @@ That repairs the noise, but ties it to the number of workers: with three, sample
 
 ## Stop and resume
 
-Long runs end early: a machine fails, or its time is up. Model and optimizer have been saved, but where was the loader? To start the epoch again repeats some samples, and to start the next one loses the rest.
+Long runs end early: a machine fails, or its time is up. Model and optimizer have been saved, but where was the loader? Starting the epoch again repeats some samples; starting the next one loses the rest.
 
 An order need not be saved if it can be drawn again from the seed and the epoch. What is left is the number of batches done. Here are two candidates: the batches that a sampler has handed out, and those that have arrived in the training loop.
 """
@@ -1528,17 +1532,17 @@ Nothing reports the loss. So count batches where they *arrive*. After the last b
 """
 ### A loader that can be stopped
 
-A run that was killed should go on with the next batch, none lost and none twice. Write the loader for it.
+A killed run should go on with the next batch, none lost and none twice. Write its loader.
 
 The class `ResumableLoader(count, batch_size, seed, fetch)`
 
-- **In** `count`: the number of samples. `fetch(batches)` takes lists of indices and yields the loaded batches in the same order; it draws ahead.
-- **Out** `for batch in loader`: one epoch, that is, what `fetch` yields for all indices in random order, in batches of `batch_size`, the last one perhaps smaller. The next `for` is the next epoch. Each pair of seed and epoch has an order of its own: epoch 1 of seed 5 is not epoch 0 of seed 6.
+- **In** `count`: the number of samples. `fetch(batches)` takes lists of indices and yields the loaded batches in order; it draws ahead.
+- **Out** `for batch in loader`: one epoch: what `fetch` yields for all indices in random order, in batches of `batch_size`; the last may be smaller. The next `for` is the next epoch. Each pair of seed and epoch has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
 - `loader.state_dict()`, before, inside or after a loop: a new dict of a few numbers, ready for JSON. The batch that the loop is at counts as done.
 - `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch. If nothing is left, it may also begin the next epoch.
 - **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches nothing that is done. A `for` after a `break` is up to you.
 
-`ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second and resumed, its first `for` yields the last 2 samples.
+`ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second, it resumes with the last 2 samples.
 
 <!-- hint: At which line does your `__iter__` know that a batch has arrived? When is the state asked for, before or after what follows the `yield`? -->
 <!-- hint: Two numbers are enough: the epoch, and the batches done in it. Draw the epoch's order from seed and epoch, cut it into batches, leave out those that are done, and hand the rest to `fetch`. -->
@@ -1798,11 +1802,11 @@ else:
 
 # %% [markdown]
 """
-torchdata's state holds a random generator and can ask every worker's dataset for its state; yours draws the order again.
+torchdata stores the state of a random generator, and can ask each worker's dataset for its own. Your loader draws the order again.
 
 ### Streams
 
-A stream can be resumed, too: read and skip what is done. That is cheap as long as nothing is decoded. Batch b comes from worker b mod W, so from the number of batches done each worker knows how many of its samples to skip. A new loader always begins with worker 0, so worker 0 now takes the share of the worker whose turn it was. This needs shares that are equal or larger by one sample at the front, the same number of workers and the same batch size.
+A stream can be resumed, too: read and skip what is done. That is cheap as long as nothing is decoded. Batch b comes from worker b mod W, so from the number of batches done each worker knows how many of its samples to skip. A new loader always begins with worker 0, so worker 0 now takes the share of the worker whose turn it was. This requires equal shares, or first ones that are larger by one sample, and the same number of workers and batch size.
 """
 
 
