@@ -152,6 +152,8 @@ def test_the_failure_and_the_shares_are_the_same_where_processes_are_spawned() -
             "multiprocessing.set_start_method('spawn')",
             imports,
             failure,
+            "for workers, samples in arrived.items():",
+            "    print(f'{workers} workers:', sorted(samples))",
             find_cell(source(CHAPTER), "share-samples").source,
             "class Shared(Numbers):",
             "    def __iter__(self):",

@@ -211,3 +211,20 @@ def test_a_state_must_go_into_json() -> None:
 
     with pytest.raises(TypeError, match="JSON"):
         Seen(Tensors, 2)
+
+
+def test_the_state_after_whole_loops_comes_back() -> None:
+    class Counting(Plain):
+        loops = 0
+
+        def __iter__(self) -> Iterator[list[int]]:
+            yield from super().__iter__()
+            self.loops += 1
+
+        def state_dict(self) -> dict[str, int]:
+            return {"loops": self.loops}
+
+    came: list = []
+    state = probes.loader_epochs(Counting, 5, 2, 0, load=sum, to=came.append, epochs=2)
+    assert came == [1, 5, 4] * 2
+    assert state == '{"loops": 2}'

@@ -2,16 +2,7 @@
 """
 # 09 · Data loading
 
-After this chapter you can
-
-- write a dataset with random access, and one that is read in order, and say what each is good for;
-- share out any number of files over any number of workers, without a sample lost or repeated;
-- shuffle what can only be read in order, and batch what differs in length;
-- give every sample its own random numbers, whoever loads it;
-- stop in the middle of an epoch and go on as if nothing had happened.
-
-**Time**: 55 minutes to read and run, 130 for the six exercises.
-**Know before**: tensors (chapter 00). Broadcasting (chapter 07) helps.
+A dataset yields eight samples. A `DataLoader` with one worker delivers each of them once. With two workers, the same loader delivers sixteen, and nothing reports an error.
 
 **中文**: 本章讲数据加载：映射式与可迭代数据集、tar 分片、工作进程与分片分配、预取、洗牌缓冲区、变长样本的填充与掩码、每个样本自己的随机数、在一个 epoch 中途停止并恢复。
 """
@@ -20,8 +11,10 @@ After this chapter you can
 import collections
 import io
 import itertools
+import json
 import math
 import os
+import pickle
 import random
 import tarfile
 import tempfile
@@ -39,28 +32,27 @@ from helpers import (
     Check,
     by_value,
     digits,
+    explore_shards,
     failing,
     first_draws,
     hint,
     new_figure,
-    play,
+    places_after_buffer,
+    predict,
+    predictions,
     probes,
     progress,
     recorded,
     show,
+    show_drawing,
     time_ratio,
 )
 
 # The loader warns where workers are more than cores. Some cells below do that on purpose.
 warnings.filterwarnings("ignore", message=".*worker processes in total")
 device = "cuda" if torch.cuda.is_available() else "cpu"
-
-# %% [markdown]
-"""
-## Twice the data, and nobody asked
-
-Eight samples that are read one after the other. With workers they should come faster.
-"""
+# A worker computes with one thread. The main process does the same, so that they can be compared.
+torch.set_num_threads(1)
 
 
 # %%
@@ -72,29 +64,91 @@ class Numbers(IterableDataset):
         yield from range(self.count)
 
 
+arrived = {}
 for workers in (0, 1, 2):
     loader = DataLoader(by_value(Numbers(8)), batch_size=None, num_workers=workers)
-    print(f"{workers} workers:", sorted(loader))
+    arrived[workers] = list(loader)
+
+# %% folded="Predict: the first eight samples"
+predict(
+    "09/first-eight",
+    "Somebody notices, and ends each epoch with two workers after eight samples. How many different samples are among them?",
+    len(set(arrived[2][:8])),
+    "The loader takes samples from the two workers in turn, and both begin at sample 0. The second half never arrives.",
+    between=(0, 8),
+    unit="samples",
+)
+
+# %% folded="Figure 9.1: eight samples, read by 0, 1 and 2 workers"
+figure, axes = new_figure(height=2.4)
+for row, samples in enumerate(arrived.values()):
+    for place, sample in enumerate(samples):
+        again = sample in samples[:place]
+        color = COLORS["vermilion" if again else "blue"]
+        axes.barh(row, 0.9, left=place - 0.45, height=0.7, color=color)
+        axes.text(place, row, str(sample), ha="center", va="center", color="white")
+axes.invert_yaxis()
+axes.set(
+    title="Samples in the order in which they arrive",
+    xlabel="place in the epoch",
+    ylabel="workers",
+    yticks=(0, 1, 2),
+    xticks=range(16),
+)
+axes.grid(False)
+show(
+    figure,
+    number="9.1",
+    caption="A dataset of eight samples. Without workers and with one worker, each sample arrives once. With two, each arrives a second time (red).",
+    alt="Three rows of numbered boxes. Without workers and with one worker: 0 to 7. With two workers: 0, 0, 1, 1 and so on to 7, 7; every second box is marked as a repetition.",
+)
 
 # %% [markdown]
 """
-With two workers every sample comes twice. There is no error and no warning. A training on this loader sees each sample as often as there are workers, and its epochs are longer by that factor.
-
-Why? A worker is a *process*, not a thread. Each worker has a **copy of the dataset**, and each copy begins at its first sample. Nobody has told the copies who reads what.
-
-(`by_value` sends an object to another process together with its code. Where processes are started afresh, as on Windows, on macOS, and everywhere since Python 3.14, a worker does not know what was defined in a notebook. In a module of your own you do not need it.)
-
-This chapter builds a loader from its parts, on real files.
+> **After this chapter, you will be able to**
+>
+> - write datasets with random access and datasets that are read in order, and choose between them;
+> - divide any number of files among any number of workers, without losing or repeating a sample;
+> - shuffle a stream, and batch samples of different length;
+> - give every sample its own random numbers, whichever worker loads it;
+> - stop in the middle of an epoch and resume without losing or repeating a batch.
+>
+> **Time**: 55 minutes to read and run, 130 for the six exercises.
+>
+> **Prerequisites**: tensors (chapter 00). Broadcasting (chapter 07) helps.
 """
 
 # %% [markdown]
 """
-## Pictures on a disk
+## Every worker has a copy
 
-We take 600 of the handwritten digits. Each is written as a PNG file of its own. The same PNGs also go into *tar shards*. A tar is a simple archive: files one behind the other, each with a header in front.
+A **worker** is a process, not a thread. It loads samples while the main process trains, and it has its own copy of the dataset.
 """
 
-# %% tags=["needed"]
+# %% folded="Drawing: two workers and their copies"
+show_drawing(
+    "09/copies",
+    number="9.2",
+    caption="Each worker reads its own copy from the beginning, and no worker knows of the other. The loader takes what they have loaded in turn.",
+    alt="The main process has a dataset. It is copied into the processes of worker 0 and worker 1. Each copy yields 0, 1, 2 and so on to 7. The training receives 0, 0, 1, 1 and so on to 7, 7.",
+)
+
+# %%
+for workers, samples in arrived.items():
+    print(f"{workers} workers: {len(samples)} samples, {len(set(samples))} different ones")
+
+# %% [markdown]
+"""
+Every epoch of this training would be twice as long as it should be. The cure is a dataset that asks which worker it is in, or one that does not choose its samples itself.
+
+`by_value` sends a dataset to a worker together with its code. Where [worker processes start afresh](https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods), on Windows and macOS and by default everywhere since Python 3.14, a worker cannot find classes that were defined in a notebook. Datasets that you import from a module do not need it.
+
+## Random access
+
+From here on, the data are files: 600 handwritten digits, each in a PNG file of its own. The same PNGs are also stored in five **shards**, files that hold many samples each. Our shards are tar archives.
+"""
+
+# %% tags=["needed"] folded="Tools: write and read pictures and tar shards"
 PICTURES = 600
 digit_images, digit_labels = digits()
 
@@ -117,12 +171,12 @@ def read_png(path):
 
 
 def picture_name(number):
-    """Return a file's name, which tells the picture's number and its label: 0012-7.png."""
+    """Return a file's name, which holds the picture's number and its label: 0012-7.png."""
     return f"{number:04}-{digit_labels[number].item()}.png"
 
 
 def label_in(name):
-    """Return the label that a picture's name tells."""
+    """Return the label in a picture's name."""
     return int(name.split("-")[1].split(".")[0])
 
 
@@ -148,26 +202,26 @@ def write_shards(folder, sizes):
 def read_shard(path, start=0, stop=None):
     """Yield name and bytes of the files in a tar, in their order, from ``start`` to ``stop``."""
     with tarfile.open(path, "r|") as archive:
-        for member in itertools.islice(archive, start, stop):
-            yield member.name, archive.extractfile(member).read()
+        for number, member in enumerate(archive):
+            if stop is not None and number >= stop:
+                break
+            if number >= start:
+                yield member.name, archive.extractfile(member).read()
+            archive.members.clear()  # or the archive keeps a record of each
 
 
-# %%
+# %% folded="Data: 600 files and five shards"
 folder = tempfile.TemporaryDirectory()
 pictures_folder = os.path.join(folder.name, "pictures")
 os.mkdir(pictures_folder)
 write_pictures(pictures_folder)
 SIZES = [150, 90, 130, 100, 130]
 shards = write_shards(folder.name, SIZES)
-
-print(
-    len(os.listdir(pictures_folder)), "files; the first in order:", min(os.listdir(pictures_folder))
-)
-print(len(shards), "shards of", SIZES, "pictures")
 name, content = next(read_shard(shards[1]))
+print(len(os.listdir(pictures_folder)), "files;", len(shards), "shards of", SIZES, "pictures")
 print("the first in shard 1:", name, "with label", label_in(name))
 
-# %% folded="Plot: six of the pictures"
+# %% folded="Figure 9.3: six of the pictures"
 figure, axes = new_figure(1, 6, height=1.6)
 for number, plot in enumerate(axes):
     name = picture_name(number)
@@ -176,16 +230,14 @@ for number, plot in enumerate(axes):
     plot.axis("off")
 show(
     figure,
+    number="9.3",
+    caption="The first six pictures. A file's name holds the picture's number and its label.",
     alt="Six handwritten digits of 8 by 8 pixels, from 0 to 5, each under the name of its file, such as 0003-3.png.",
 )
 
 # %% [markdown]
 """
-## Random access
-
-A dataset that can be asked for sample number `index` has two methods: `__len__` says how many samples there are, and `__getitem__(index)` returns one. It is called *map-style*. The loader chooses the numbers, and deals them out to the workers, batch by batch. So nothing is repeated.
-
-A dataset like this one goes around:
+A **map-style dataset** has two methods: `__len__` returns the number of samples, and `__getitem__(index)` loads one of them. The loader's **sampler** draws the indices and gives each batch of them to one worker, so the loader repeats no sample. The next dataset does so by itself:
 """
 
 
@@ -198,35 +250,45 @@ class LuckyPictures(Dataset):
         return len(self.paths)
 
     def __getitem__(self, index):
-        path = random.choice(self.paths)
-        return path.name
+        return random.choice(self.paths).name
 
 
 random.seed(0)
-epoch = [name for name in DataLoader(LuckyPictures(pictures_folder), batch_size=None)]
-print(f"samples: {len(epoch)}, different ones: {len(set(epoch))}")
-print(
-    f"expected: {PICTURES * (1 - (1 - 1 / PICTURES) ** PICTURES):.0f}, close to 1 - 1/e of {PICTURES}"
+epoch = list(DataLoader(LuckyPictures(pictures_folder), batch_size=None))
+
+# %% folded="Predict: a random picture for each index"
+predict(
+    "09/lucky",
+    "An epoch of `LuckyPictures` has 600 samples. How many different pictures are among them?",
+    len(set(epoch)),
+    "The index is ignored. Each picture is missed by 600 random draws with the probability (1 - 1/600)^600, close to 1/e.",
+    between=(0, 600),
+    unit="pictures",
 )
 
-# %% [markdown]
-r"""
-The index is ignored. The epoch has the right length, but more than a third of the pictures are not in it: 600 draws miss a picture with the probability $(1 - 1/600)^{600} \approx 1/e$. And `dataset[5]` is another picture each time, so no error can be looked at twice.
+# %% folded="Different pictures: counted and expected"
+print(f"samples: {len(epoch)}, different ones: {len(set(epoch))}")
+missed = (1 - 1 / PICTURES) ** PICTURES
+print(f"expected: {PICTURES * (1 - missed):.0f} = 600 × {1 - missed:.3f}")
 
-There is a second trap in it. `glob` and `os.listdir` promise **no order**. The same folder, copied to another machine, may list its files in another order. Then `dataset[5]` is another picture there, and a split into training and test data "by index" is another split.
+# %% [markdown]
+"""
+`dataset[5]` is a different picture each time, so nobody can look at a bad sample twice. A second trap is in `__init__`: `glob` and [`os.listdir`](https://docs.python.org/3/library/os.html#os.listdir) return names in arbitrary order.
 """
 
 # %% [markdown] exercise="picture-folder" points=4 minutes=15 difficulty=1
 """
 ### Pictures in a folder
 
-Write the dataset right: `PictureFolder(folder, pattern)`.
+If two machines list a folder in different orders, `dataset[5]` is a different picture on each, and so is every split by index. Write a dataset whose order depends only on the files' names.
 
-- **In**: the path of a folder, and a pattern of file names such as `"*.png"`, as `glob` understands it. Only files in the folder itself count, not those in folders below it. The files' names are like `0012-7.png`.
-- `len(dataset)`: the number of files that fit the pattern.
-- `dataset[index]`: the pair of the picture (`read_png(path)`) and its label, an int (`label_in(name)`). Index 0 is the file whose name comes first in alphabetical order.
-- An index is 0 or more. One of `len(dataset)` or more raises an `IndexError`: a `for` loop over the dataset ends by that.
-- A picture is read whenever it is asked for: not before, and it is not kept. A folder may hold more than fits into memory.
+The class `PictureFolder(folder, pattern)`, a map-style dataset
+
+- **In** `folder`: a path. `pattern`: which files count, as `glob` understands it; their names look like `0012-7.png`. Files in folders below `folder` do not count. An `index` is an int from 0.
+- **Out** `len(dataset)`: the number of files that match. `dataset[index]`: the pair `(read_png(path), label_in(name))` for the file whose name comes at place `index` in alphabetical order. An index of `len(dataset)` or more raises an `IndexError`, which ends a `for` loop over the dataset.
+- **Limits**: a picture is read every time it is asked for, not before, and it is not kept: a folder may hold more than fits into memory.
+
+With two files, `9-2.png` and `10-1.png`, `PictureFolder(folder, "*.png")[0][1]` returns `1`.
 
 <!-- hint: What has to be known when the dataset is made, and what only when a sample is asked for? -->
 <!-- hint: Keep the sorted paths. `Path(folder).glob(pattern)` finds them. A list raises the IndexError by itself. -->
@@ -323,23 +385,25 @@ with check.property("a picture is read whenever it is asked for"):
         is_pair_of(first, old[index], f"dataset[{index}]")
         what = f"dataset[{index}], after its file was replaced by another picture,"
         is_pair_of(again, new[index], what)
-with check.property("behind the last sample is an IndexError; files in folders below do not count"):
+with check.property(
+    "an index past the end raises an IndexError; files in folders below do not count"
+):
     names = drawn_names(3)
     asked_for([*names, "below/0000-1.png"], "*.png", names, [2, 3])
 with check.property("only what fits the pattern counts"):
     names = ["0004-3.png", "0002-3.png", "0001-8.png", "0003-5.jpg", "0009-3.png"]
     asked_for(names, "*-3.png", ["0004-3.png", "0002-3.png", "0009-3.png"], [0, 1, 2])
     asked_for(names, "000[1-3]-?.png", ["0001-8.png", "0002-3.png"], [0, 1])
-with check.property("alphabetical order is not that of the numbers", weight=0.5):
+with check.property("the order is alphabetical, not numerical", weight=0.5):
     names = ["9-2.png", "10-1.png", "100-3.png"]
     asked_for(names, "*.png", names, [0, 1, 2])
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("other patterns, of which the beginning or the middle decides"):
+with check.property("patterns whose beginning or middle decides"):
     names = ["1204-3.png", "1202-6.png", "0212-3.png", "1203-5.jpg", "1209-3.tiff"]
     asked_for(names, "12*.png", ["1204-3.png", "1202-6.png"], [0, 1, 2])
     asked_for(names, "*2-*", ["1202-6.png", "0212-3.png"], [1, 0])
-with check.property("numbers of different lengths, among them such with zeros", weight=0.5):
+with check.property("numbers of different lengths, some with leading zeros", weight=0.5):
     names = ["08-1.png", "8-4.png", "11-2.png", "0110-6.png"]
     asked_for(names, "*.png", names, [3, 2, 1, 0])
 ### END HIDDEN TESTS
@@ -349,48 +413,110 @@ check.score()
 """
 ## Reading in order
 
-Random access has a price. Each sample is a file of its own: it has to be found, opened, and, on a spinning disk or over a network, waited for. What lies in one file in a row can be read in a row.
+In a folder of pictures, an epoch finds and opens 600 files, whatever that costs. A shard is opened once.
 """
 
-# %% tags=["nbval-ignore-output"]
-paths = [os.path.join(pictures_folder, picture_name(number)) for number in range(PICTURES)]
-
-
-def read_files():
-    return sum(len(Path(path).read_bytes()) for path in paths)
-
-
-def read_shards():
-    return sum(len(content) for shard in shards for _, content in read_shard(shard))
-
-
-def read_shards_whole():
-    return sum(len(Path(shard).read_bytes()) for shard in shards)
-
-
-print("600 files against 5 tar files by tarfile:", time_ratio(read_files, read_shards))
-print("600 files against 5 files read whole:   ", time_ratio(read_files, read_shards_whole))
+# %% folded="Drawing: files, and a tar shard"
+show_drawing(
+    "09/tar",
+    number="9.4",
+    caption="A tar archive is a row of blocks of 512 bytes: for each file a header, then its content, padded to full blocks.",
+    alt="Above: files, each with a box that says open before its content. Below: a tar shard, opened once; then, again and again, a header of 512 bytes and the content with its padding; at the end two empty blocks, filled up to a multiple of 10,240 bytes.",
+)
 
 # %%
-print("bytes of the shards:", [os.path.getsize(shard) for shard in shards])
-print("pictures x 1024:    ", [size * 1024 for size in SIZES])
+contents = [encode_png(image) for image in digit_images[:PICTURES]]
+print(f"600 PNGs: {sum(map(len, contents)):,} bytes, the largest {max(map(len, contents))}")
+print(f"5 shards: {sum(map(os.path.getsize, shards)):,} bytes = 600 × 1024 + 5 × 10,240")
 
 # %% [markdown]
 """
-Read the first ratio with care: below 1 it means that separate files were *faster*. The files were just written, so the system still has them in memory, and no disk was touched. Only the cost of opening is left, and Python's `tarfile` spends more than that on each file's header. The second ratio shows what the reading alone costs: five files in a row, without looking inside.
-
-From a spinning disk or over a network each file costs a wait of its own, and reading in a row wins. This course does not measure that. The paper on WebDataset does (see the references).
-
-The sizes are exact. A tar header takes 512 bytes, and a file's content is filled up to a multiple of 512. Our PNGs are smaller than that, so each costs 1024 bytes. Two empty blocks of 512 mark the end, and the whole is filled up to a multiple of 10,240. The pictures of our shards fill such a multiple to the byte, so the end costs each another 10,240. Tiny files waste most of a tar.
-
-What has been lost? There is no sample number 5 any more, unless one reads the five before it. A dataset of this kind has `__iter__` alone. It is called *iterable-style*.
+Every PNG is smaller than a block, so each costs 1,024 bytes: tiny files waste most of a tar. The files were just written and the system still has them in memory, so opening one hardly waits. The next cell also simulates a slower disk or network by `time.sleep` before each open.
 """
+
+# %% tags=["nbval-ignore-output"] folded="Measure: 150 files against one shard, with a wait for each open"
+WAITS = (0.0, 0.0005, 0.001, 0.002)
+paths = [os.path.join(pictures_folder, picture_name(number)) for number in range(SIZES[0])]
+
+
+def read_files(wait):
+    total = 0
+    for path in paths:
+        if wait:
+            time.sleep(wait)
+        total += len(Path(path).read_bytes())
+    return total
+
+
+def read_one_shard(wait):
+    if wait:
+        time.sleep(wait)
+    return sum(len(content) for _, content in read_shard(shards[0]))
+
+
+ratios = [
+    time_ratio(lambda w=wait: read_files(w), lambda w=wait: read_one_shard(w), pairs=3, seconds=0.6)
+    for wait in WAITS
+]
+
+# %% tags=["nbval-ignore-output"] folded="Predict: files that are still in memory"
+predict(
+    "09/no-wait",
+    "Without any wait, which is read faster: 150 separate files, or the shard that holds them, with Python's `tarfile`?",
+    "the separate files" if ratios[0].median < 1 else "the shard",
+    "Without a wait, opening a file is cheap, and `tarfile` spends time of its own on each header. A wait for each open changes the order.",
+    choices=("the separate files", "the shard"),
+)
+
+# %% tags=["nbval-ignore-output"] folded="Figure 9.5: files against a shard, by the wait for each open"
+figure, axes = new_figure(height=2.9)
+milliseconds = [1000 * wait for wait in WAITS]
+axes.plot(milliseconds, [ratio.median for ratio in ratios], "o-")
+axes.axhline(1.0, color=COLORS["black"], lw=0.8)
+axes.set(
+    title="150 separate files against one shard",
+    xlabel="wait for each open (ms)",
+    ylabel="time for files / time for shard",
+    yscale="log",
+)
+show(
+    figure,
+    number="9.5",
+    caption="How many times as long 150 separate files take as the shard that holds them. Below the line, separate files are faster. Measured on this machine, with simulated waits.",
+    alt="A rising curve: the time for separate files divided by the time for one shard, against a simulated wait of 0 to 2 milliseconds for each open.",
+)
+for wait, ratio in zip(milliseconds, ratios, strict=True):
+    print(f"wait of {wait} ms: files take {ratio} as long as the shard")
 
 # %% [markdown]
 """
+The mode `"r|"` reads a tar as a stream. Even so, `tarfile` keeps a record of every member that it has read:
+"""
+
+# %% folded="An archive of 3,000 files in memory"
+stream = io.BytesIO()
+with tarfile.open(fileobj=stream, mode="w") as archive:
+    for number in range(3000):
+        archive.addfile(tarfile.TarInfo(f"{number}.txt"))
+
+# %%
+for clear in (False, True):
+    stream.seek(0)
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
+        for _ in archive:
+            if clear:
+                archive.members.clear()
+        print(f"members.clear(): {clear!s:<6} records kept: {len(archive.members)}")
+
+# %% [markdown]
+"""
+`read_shard` above clears the list. Since Python 3.13, [`stream=True`](https://docs.python.org/3/library/tarfile.html#tarfile.TarFile) avoids it.
+
+A stream has a price: to reach sample 5, a reader must pass the five before it. A dataset that has only `__iter__` is an **iterable-style dataset**.
+
 ## Who reads what
 
-Each worker can ask who it is: `get_worker_info()` returns its `id` and `num_workers`, or None in the main process. So a dataset can share itself out. `share` is the rule for that: which part of which shard does this worker read?
+In a worker, `get_worker_info()` returns its `id` and `num_workers`; in the main process, it returns None. From these, a dataset can work out its part. The simplest rule deals out whole shards:
 """
 
 
@@ -401,6 +527,12 @@ def who_am_i():
     return (0, 1) if info is None else (info.id, info.num_workers)
 
 
+def shards_in_turn(sizes, worker, workers):
+    """Return what a worker reads: a list of (shard, start, stop)."""
+    return [(shard, 0, size) for shard, size in enumerate(sizes) if shard % workers == worker]
+
+
+# %% tags=["needed"] folded="TarPictures: a dataset over shards, with a rule of your choice"
 class TarPictures(IterableDataset):
     """Pictures and labels from tar shards.
 
@@ -419,7 +551,7 @@ class TarPictures(IterableDataset):
                 yield decode_png(content), label_in(name), name
 
 
-# %%
+# %% folded="Two other rules, and the names that a rule loads"
 def all_of_it(sizes, worker, workers):
     return [(shard, 0, size) for shard, size in enumerate(sizes)]
 
@@ -430,18 +562,28 @@ def one_shard_each(sizes, worker, workers):
     return [(worker, 0, sizes[worker])]
 
 
-def shards_in_turn(sizes, worker, workers):
-    return [(shard, 0, size) for shard, size in enumerate(sizes) if shard % workers == worker]
-
-
 def names_loaded(share, workers):
     dataset = by_value(TarPictures(shards, SIZES, share))
     return [name for _, _, name in DataLoader(dataset, batch_size=None, num_workers=workers)]
 
 
+loads = [sum(stop for *_, stop in shards_in_turn(SIZES, worker, 3)) for worker in range(3)]
+
+# %% folded="Predict: the busiest of three workers"
+predict(
+    "09/busiest",
+    "Shards of 150, 90, 130, 100 and 130 pictures go to three workers in turn. How many pictures does the busiest worker read?",
+    max(loads),
+    "Worker 0 reads the first and the fourth shard. An equal share would be 200 pictures, and the epoch takes as long as the busiest worker.",
+    between=(100, 600),
+    unit="pictures",
+)
+
+# %% folded="What three workers load by these rules"
 for share in (all_of_it, shards_in_turn):
     names = names_loaded(share, workers=3)
     print(f"{share.__name__}: {len(names)} samples, {len(set(names))} different ones")
+print("shards_in_turn, samples for each worker:", loads)
 try:
     one_shard_each(SIZES, worker=0, workers=3)
 except ValueError as error:
@@ -449,69 +591,36 @@ except ValueError as error:
 
 # %% [markdown]
 """
-`all_of_it` is the failure of the beginning. `one_shard_each` is often advised. It is right only as long as somebody keeps the number of shards and of workers equal.
+`all_of_it` repeats this chapter's first failure. `one_shard_each` works only as long as somebody keeps the two numbers equal. `shards_in_turn` neither loses nor repeats a sample, but its shares differ.
 
-`shards_in_turn` loses nothing and repeats nothing. But look at who does how much. Move the slider: how many samples has each worker to read?
+In the next drawing, batches of two arrive from workers that read 24 samples in five shards. Compare the three rules, and go on batch by batch. Red frames mark what has been read, or has arrived, more than once. The buffer comes into play in the next section.
 """
 
-
-# %% folded="Plot: what each worker reads"
-def draw_shares(workers):
-    loads = [
-        sum(stop - start for _, start, stop in shards_in_turn(SIZES, w, workers))
-        for w in range(workers)
-    ]
-    figure, axes = new_figure(height=3.0)
-    axes.bar(range(workers), loads, color=COLORS["blue"], width=0.6)
-    axes.axhline(PICTURES / workers, color=COLORS["vermilion"], label="the same for everyone")
-    for worker, load in enumerate(loads):
-        axes.annotate(
-            str(load), (worker, load), xytext=(0, 2), textcoords="offset points", ha="center"
-        )
-    axes.set(
-        title=f"Five shards in turn to {workers} workers",
-        xlabel="worker",
-        ylabel="samples to read",
-        xticks=range(workers),
-        ylim=(0, 680),
-    )
-    axes.legend(loc="upper right")
-    return figure
-
-
-play(
-    draw_shares,
-    label="workers",
-    values=[1, 2, 3, 4, 5, 6, 7],
-    start=3,
-    alt="Bars of the samples that three workers have to read when five shards go round: 250, 220 and 130. A line at 200 marks equal shares.",
-)
+# %% folded="Explore: shards, workers and what arrives"
+explore_shards("turn", workers=3, step=4)
 
 # %% [markdown]
 """
-An epoch lasts as long as its busiest worker. With three workers one has 250 samples to read where 200 would be fair. With seven, two have nothing to do at all. More and smaller shards even it out, as long as there are many more of them than workers.
-
-Equal counts matter for another reason. In training on several cards each process has to make the same number of steps, or all wait for the one that has no batch left. So let us cut finer than files.
+Equal shares need a finer cut than whole files. They matter even more in training on several cards, where processes wait for each other in every step: with [uneven inputs](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html), one runs out while the others still wait for it.
 """
 
 # %% [markdown] exercise="share-samples" points=5 minutes=25 difficulty=2
 """
 ### Equal shares
 
-Write `share_samples(sizes, worker, workers)`: what one worker reads.
+An epoch takes as long as its busiest worker. Write the rule whose shares differ by at most one sample.
 
-- **In**: `sizes`, the number of samples in each shard, a list of ints, some perhaps 0; this worker's number, from 0; and the number of workers, at least 1.
-- **Out**: a list of `(shard, start, stop)`, three ints each: this worker reads the samples from `start` to just before `stop` of that shard. The list is in the order of the shards. It holds no empty part.
-- Number all samples through, shard after shard. Worker 0 reads the first ones in a row, worker 1 the next ones, and so on, so that a worker opens as few shards as possible.
-- The shares are as equal as can be. If the samples do not divide evenly, the *first* workers read one more each.
+`share_samples(sizes, worker, workers) -> list`
 
-With `sizes = [4, 3]` and 2 workers, worker 0 has `[(0, 0, 4)]` and worker 1 has `[(1, 0, 3)]`. With 3 workers it is `[(0, 0, 3)]`, `[(0, 3, 4), (1, 0, 1)]` and `[(1, 1, 3)]`. There may be more workers than samples: then some have `[]`.
+- **In** `sizes`: the number of samples in each shard, a list of ints, some perhaps 0; the list may be empty. `worker`: from 0 to `workers` − 1. `workers`: at least 1.
+- **Out**: a list of tuples `(shard, start, stop)` of ints: this worker reads the samples of that shard from `start` up to but not including `stop`. The tuples follow the order of the shards; none is empty, and a worker without samples gets `[]`.
+- **The rule**: number all samples through, shard after shard. Worker 0 reads the first ones, worker 1 the next ones, and so on, so each worker opens few shards. If the samples do not divide evenly, the first workers read one more.
 
-Try it in a cell of your own: `len(set(names_loaded(share_samples, workers=3)))`.
+`share_samples([4, 3], 1, 3)` returns `[(0, 3, 4), (1, 0, 1)]`; workers 0 and 2 get `[(0, 0, 3)]` and `[(1, 1, 3)]`. In a cell of your own, `len(set(names_loaded(share_samples, 3)))` is `600`.
 
 <!-- hint: Forget the shards for a moment. If all samples stood in one row, from where to where would worker w read? -->
-<!-- hint: With `each, rest = divmod(total, workers)`, the first `rest` workers have `each + 1`. Then go through the shards with a running offset, and cut worker's piece of the row with each shard's piece. -->
-<!-- hint: The cut of two pieces goes from the larger of the two beginnings to the smaller of the two ends, and is empty if that is not more. Subtract the shard's offset from both. -->
+<!-- hint: With `each, rest = divmod(total, workers)`, the first `rest` workers have `each + 1`. Then go through the shards with a running offset, and intersect the worker's piece of the row with each shard's piece. -->
+<!-- hint: The intersection of two pieces goes from the larger of the two beginnings to the smaller of the two ends, and is empty if that is not more. Subtract the shard's offset from both. -->
 """
 
 
@@ -578,12 +687,14 @@ with check.property("shares that cross from shard to shard", weight=2):
     shared_out(drawn_sizes(6), 4)
 with check.property("one worker reads everything"):
     shared_out(drawn_sizes(3), 1)
-with check.property("more workers than samples, and than shards"):
+with check.property("more workers than samples or shards; empty shards, and no shard at all"):
     shared_out([1, 2], 5)
     shared_out(drawn_sizes(2), 7)
+    shared_out([0, 3, 0], 2)
+    shared_out([], 2)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("empty shards, and none at all"):
+with check.property("more empty shards"):
     shared_out([0, 5, 0, 0, 7, 0], 4)
     shared_out([0, 0], 2)
     shared_out([], 3)
@@ -596,171 +707,72 @@ check.score()
 
 # %% [markdown]
 """
-## What workers are worth
+## Shuffling a stream
 
-A worker prepares batches while the main process computes. What does it bring? We load the digits twice: just decoded, and then also enlarged to 256 × 256 and rotated, so that they cost as much as a small photograph. Here are samples per second, against no workers. The first epoch includes starting the workers; in later epochs they are still there (`persistent_workers=True`).
+Neighbors in a stream become neighbors in a batch. If shards were written class by class, a batch holds one class. A **shuffle buffer** holds some samples of the stream. Whenever a sample is wanted, the buffer hands out a random one, and the next one of the stream takes its place.
+
+How far can a sample travel? Give the worker below a larger buffer and compare the places forward with the places back.
 """
 
+# %% folded="Explore: one worker with a shuffle buffer"
+explore_shards("equal", workers=1, buffer=4, step=5)
 
-# %% tags=["nbval-ignore-output"]
-class DecodedDigits(Dataset):
-    def __init__(self, contents, enlarge):
-        self.contents = contents
-        self.enlarge = enlarge
+# %% [markdown]
+"""
+A sample cannot come out before it is read, so it moves forward by at most the buffer's size less 1. How long it stays is a matter of luck: in each draw it is chosen with probability 1/`size`, so until the stream ends, it waits for a geometrically distributed number of draws, `size` on average. The next cells send 600 pictures, sorted by label, through buffers of several sizes.
+"""
 
-    def __len__(self):
-        return len(self.contents)
-
-    def __getitem__(self, index):
-        picture = Image.open(io.BytesIO(self.contents[index]))
-        if self.enlarge:
-            picture = picture.resize((256, 256), Image.BICUBIC).rotate(10, resample=Image.BICUBIC)
-        return torch.from_numpy(np.array(picture))
-
-
-def seconds_of_two_epochs(dataset, workers):
-    loader = DataLoader(
-        by_value(dataset), batch_size=20, num_workers=workers, persistent_workers=workers > 0
+# %% folded="600 sorted pictures through three buffers"
+places = {size: np.array(places_after_buffer(PICTURES, size)) for size in (1, 20, 100)}
+by_label = digit_labels[:PICTURES].sort().values
+labels_out = by_label[np.argsort(places[100])]
+for size, place in places.items():
+    moved = np.arange(PICTURES) - place
+    print(
+        f"buffer of {size}: forward by at most {moved.max()}, back by at most {-moved.min()} places"
     )
-    seconds = []
-    for _ in range(2):
-        begin = time.perf_counter()
-        collections.deque(loader, maxlen=0)
-        seconds.append(time.perf_counter() - begin)
-    return seconds
 
-
-contents = [encode_png(image) for image in digit_images[:300]]
-WORKERS = [0, 1, 2, 3, 4]
-measured = {
-    enlarge: [seconds_of_two_epochs(DecodedDigits(contents, enlarge), w) for w in WORKERS]
-    for enlarge in (False, True)
-}
-
-# %% tags=["nbval-ignore-output"] folded="Plot: throughput by number of workers"
-figure, axes = new_figure(1, 2, height=3.2, sharex=True)
-for plot, enlarge, title in zip(
-    axes, (False, True), ("Only decoded", "Enlarged and rotated"), strict=True
-):
-    for epoch, (name, style) in enumerate((("first epoch", "o--"), ("later epoch", "s-"))):
-        alone = measured[enlarge][0][1]
-        plot.plot(
-            WORKERS, [alone / seconds[epoch] for seconds in measured[enlarge]], style, label=name
-        )
-    plot.axhline(1.0, color=COLORS["black"], lw=0.8)
-    plot.set(
-        title=title,
-        xlabel="workers",
-        ylabel="throughput, against none",
-        xticks=WORKERS,
-        ylim=(0, None),
-    )
-axes[1].legend(loc="lower right")
-show(
-    figure,
-    alt="Throughput against the number of workers, from 0 to 4, against no workers, for cheap and for costly samples, in a first and in a later epoch, measured on this machine.",
+# %% folded="Predict: labels in the first batch"
+predict(
+    "09/labels",
+    "600 pictures, sorted by label, pass through a buffer of 100. How many of the ten digits are in the first batch of 20?",
+    len(set(labels_out[:20].tolist())),
+    "Only the first 120 pictures have been read when the batch is full, and each digit has about 60.",
+    between=(1, 10),
+    unit="digits",
 )
-print("cores here:", os.cpu_count())
 
-# %% [markdown]
-"""
-What to expect: for cheap samples workers bring nothing, since every batch has to be sent from one process to another, and starting them takes longer than an epoch of 300 tiny pictures. For costly samples the throughput grows about as long as there are cores, and then hardly more. What it is on your machine, the curves tell.
-
-Three knobs belong here.
-
-- `prefetch_factor` (2 if not given): how many batches each worker prepares ahead. It evens out batches of different cost, and costs memory.
-- `persistent_workers=True`: workers stay from epoch to epoch. Without it they are started anew each time.
-- `pin_memory=True`: batches are copied into memory that the GPU can fetch from by itself. Then `batch.to("cuda", non_blocking=True)` returns at once.
-"""
-
-# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: what workers are worth here"
-if device == "cuda":
-    batch = torch.randn(256, 3, 128, 128)
-    pinned = batch.pin_memory()
-    print(
-        "copying to the GPU, not pinned against pinned:",
-        time_ratio(lambda: batch.cuda(), lambda: pinned.cuda()),
-    )
-else:
-    print("No GPU here, so there is nothing to pin memory for.")
-recorded("pinned-memory")
-
-
-# %% [markdown]
-"""
-How far ahead is a loader? We count the batches that it has asked for when the first one arrives.
-"""
-
-
-# %%
-class CountedBatches:
-    def __init__(self, count):
-        self.count = count
-        self.drawn = 0
-
-    def __iter__(self):
-        for number in range(self.count):
-            self.drawn += 1
-            yield [number]
-
-
-for workers, factor in ((0, None), (1, 2), (2, 2), (2, 4)):
-    batches = CountedBatches(40)
-    loader = DataLoader(
-        range(40), batch_sampler=batches, num_workers=workers, prefetch_factor=factor
-    )
-    next(iter(loader))
-    print(
-        f"{workers} workers, prefetch_factor {factor}: {batches.drawn} batches drawn when 1 has arrived"
-    )
-
-# %% [markdown]
-"""
-Without workers it is one for one. With workers it is `workers × prefetch_factor`, and one more. Remember this number: at the end of the chapter it decides how to stop and resume.
-
-## Shuffling what is read in order
-
-Who reads in order gets what lies side by side. If the shards were written class by class, a batch holds one class. A *shuffle buffer* helps. It holds some samples. Whenever one is wanted, a random one of them is handed out, and the next from the stream takes its place. Each time a sample has the chance 1/size to be the one, so it waits for a *geometrically* distributed time, `size` places on average. That is all one needs to reckon what becomes of 600 samples in order. (The buffer itself you write below.)
-"""
-
-
-# %%
-def positions_after(size, count=PICTURES):
-    """Return where samples 0, 1, ... come out: each waits, until luck takes it out of the buffer."""
-    waiting = np.random.default_rng(0).geometric(1 / size, count)
-    return np.argsort(np.argsort(np.arange(count) + waiting, kind="stable"))
-
-
-# %% folded="Plot: places after shuffling"
+# %% folded="Figure 9.6: places after shuffling"
 figure, axes = new_figure(1, 3, height=2.9, sharey=True)
-for plot, size in zip(axes, (1, 20, 100), strict=True):
-    place = positions_after(size)
+for plot, (size, place) in zip(axes, places.items(), strict=True):
     plot.plot(np.arange(PICTURES), place, ".", ms=2.5)
     plot.set(title=f"Buffer of {size}", xlabel="place in the stream")
-    moved = np.abs(place - np.arange(PICTURES)).mean()
-    print(f"buffer of {size}: a sample moves by {moved:.0f} places on average")
 axes[0].set_ylabel("place after shuffling")
 show(
     figure,
-    alt="Place after shuffling against place in the stream. With a buffer of 1 a straight line. With one of 20 a narrow cloud along it, with one of 100 a wide one; the lower edge is nearly sharp, the upper one frays out.",
+    number="9.6",
+    caption="The lower edge is sharp: nothing comes out before it is read. The upper edge is luck.",
+    alt="Place after shuffling against place in the stream. With a buffer of 1 a straight line. With one of 20 a narrow cloud along it, with one of 100 a wide one; the lower edge is sharp, the upper one frays out.",
 )
 
 # %% [markdown]
 """
-The lower edge is a law of the buffer: nothing can come out more than the buffer's size too early, since it has not been read yet. (Our reckoning lets each sample wait by itself, so a few points lie a little below.) The frayed upper edge is luck: a sample may stay for long. A buffer of 100 cannot bring the end to the beginning. What does? The order of the shards is shuffled too, in every epoch, and each worker mixes several shards. And whoever *writes* shards shuffles once beforehand.
+So a buffer of 100 cannot bring the last class to the beginning. Other measures can: shuffle the order of the shards in every epoch, let each worker mix several shards, and shuffle once before writing them.
 """
 
 # %% [markdown] exercise="shuffle-buffer" points=5 minutes=20 difficulty=2
 """
 ### A shuffle buffer
 
-Write the generator function `shuffle_buffer(samples, size, seed)`.
+A stream may be larger than memory, or never end, so it cannot be shuffled as a whole. Write the buffer that mixes it as it passes.
 
-- **In**: an iterator over samples of any kind, which may never end; the size of the buffer, at least 1; a seed, an int.
-- It first fills the buffer with `size` samples. Then again and again it yields a random one, and the next sample from the iterator takes its place. Every sample in the buffer has the same chance. When the iterator has ended, what is left in the buffer comes out in random order.
-- Every sample comes out exactly once. Samples are only handed on, never compared: they may be tensors.
-- It reads no further ahead than it must: when sample number k comes out (k from 1), at most `size + k` have been read.
-- The same seed gives the same order. Use a generator of your own (`random.Random(seed)`, say): the global ones are for others.
+`shuffle_buffer(samples, size, seed)`, a generator function
+
+- **In** `samples`: an iterator over samples of any kind, perhaps endless. `size`: at least 1. `seed`: an int.
+- **Out**: the same samples, each exactly once. First, `size` samples fill the buffer. Then, again and again, a random one is yielded, each with the same chance, and the next sample takes its place. When `samples` ends, the rest comes out in random order. The same seed gives the same order.
+- **Limits**: when sample number k comes out (k from 1), at most `size + k` have been read. Samples are passed on and never compared: they may be tensors. The global generators of `random`, NumPy and torch stay as they are.
+
+`list(shuffle_buffer(iter("abcd"), 1, seed=0))` returns `['a', 'b', 'c', 'd']`; with a buffer of 2, `'a'` or `'b'` is first.
 
 <!-- hint: What is in the buffer when the stream has just ended? Which two phases does the function have? -->
 <!-- hint: A list as buffer. While it is shorter than `size`, append. From then on choose a place in it, yield what lies there, and put the new sample into that place. -->
@@ -846,9 +858,7 @@ with check.property("a buffer of 1 changes nothing; the seed decides, and nothin
     first, again, other = shuffled(drawn_samples(40), 10, [seed, seed, seed + 1])
     check.equal(again, first, what="places for the same seed for the second time")
     check.true(other != first, "two seeds gave the same order")
-with check.property(
-    "it reads no further ahead than it must, also from a stream without end", weight=2
-):
+with check.property("it reads no further ahead than it must, also in an endless stream", weight=2):
     endless = iter(lambda: check.draw.integer(0, 2**60), None)
     places = watched(endless, 6, check.draw.integer(0, 2**30), most=100)
     check.equal(len(set(places)), 100, what="different samples among 100 that came out")
@@ -859,7 +869,7 @@ with check.property("every sample in the buffer has the same chance", weight=2):
     counts = collections.Counter(out[0] for out in outs)
     check.true(
         set(counts) == {0, 1, 2, 3} and max(counts.values()) < 290 and min(counts.values()) > 120,
-        f"of 800 runs with a buffer of 4, samples came out first so often: {dict(sorted(counts.items()))}",
+        f"how often each sample came out first, in 800 runs with a buffer of 4: {dict(sorted(counts.items()))}",
     )
     late = sum(out.index(0) >= 4 for out in outs)
     check.true(
@@ -905,9 +915,136 @@ check.score()
 
 # %% [markdown]
 """
+## What workers are worth
+
+A worker prepares batches while the main process trains. The next figure loads the digits twice: just decoded, and also enlarged to 256 × 256 pixels and rotated.
+"""
+
+
+# %% tags=["nbval-ignore-output"] folded="Measure: throughput by number of workers"
+class DecodedDigits(Dataset):
+    def __init__(self, contents, enlarge):
+        self.contents = contents
+        self.enlarge = enlarge
+
+    def __len__(self):
+        return len(self.contents)
+
+    def __getitem__(self, index):
+        picture = Image.open(io.BytesIO(self.contents[index]))
+        if self.enlarge:
+            picture = picture.resize((256, 256), Image.BICUBIC).rotate(10, resample=Image.BICUBIC)
+        return torch.from_numpy(np.array(picture))
+
+
+def seconds_of_two_epochs(dataset, workers):
+    loader = DataLoader(
+        by_value(dataset), batch_size=20, num_workers=workers, persistent_workers=workers > 0
+    )
+    seconds = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        collections.deque(loader, maxlen=0)
+        seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+WORKERS = [0, 1, 2, 3, 4]
+measured = {
+    enlarge: [seconds_of_two_epochs(DecodedDigits(contents[:200], enlarge), w) for w in WORKERS]
+    for enlarge in (False, True)
+}
+
+# %% tags=["nbval-ignore-output"] folded="Figure 9.7: throughput by number of workers"
+figure, axes = new_figure(1, 2, height=3.2, sharex=True)
+for plot, enlarge, title in zip(
+    axes, (False, True), ("Only decoded", "Enlarged and rotated"), strict=True
+):
+    for epoch, (name, style) in enumerate((("first epoch", "o--"), ("later epoch", "s-"))):
+        alone = measured[enlarge][0][1]
+        plot.plot(
+            WORKERS, [alone / seconds[epoch] for seconds in measured[enlarge]], style, label=name
+        )
+    plot.axhline(1.0, color=COLORS["black"], lw=0.8)
+    plot.set(
+        title=title,
+        xlabel="workers",
+        ylabel="throughput, against none",
+        xticks=WORKERS,
+        ylim=(0, None),
+    )
+axes[1].legend(loc="lower right")
+show(
+    figure,
+    number="9.7",
+    caption="Samples per second, divided by those without workers, measured on this machine. The first epoch also starts the workers. Main process and workers compute with one thread each.",
+    alt="Throughput against the number of workers, from 0 to 4, divided by that without workers, for cheap and for costly samples, in a first and in a later epoch, measured on this machine.",
+)
+print("cores here:", os.cpu_count())
+
+# %% [markdown]
+"""
+Two costs reduce the gain: the first epoch starts the workers, and every batch is sent from one process to another. Workers also share the cores: compare the curves with the number of cores here. Three options of `DataLoader` matter:
+
+- `persistent_workers=True` keeps the workers from epoch to epoch.
+- `pin_memory=True` copies batches into **pinned memory**, from which a GPU can fetch by itself; `batch.to("cuda", non_blocking=True)` then returns at once.
+- `prefetch_factor` (2 by default) says how far workers **prefetch**, that is, how many batches each prepares ahead. More of them even out costs, and take memory.
+"""
+
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: pinned memory"
+if device == "cuda":
+    batch = torch.randn(256, 3, 128, 128)
+    pinned = batch.pin_memory()
+    print(
+        "copying to the GPU, not pinned against pinned:",
+        time_ratio(lambda: batch.cuda(), lambda: pinned.cuda()),
+    )
+else:
+    print("No GPU here, so there is nothing to pin memory for.")
+recorded("pinned-memory")
+
+
+# %%
+class CountedBatches:
+    def __init__(self, batches):
+        self.batches = batches
+        self.drawn = 0
+
+    def __iter__(self):
+        for batch in self.batches:
+            self.drawn += 1
+            yield batch
+
+
+# %% folded="Measure: batches drawn when the first one arrives"
+drawn = {}
+for workers, factor in ((0, None), (1, 2), (2, 2), (2, 4)):
+    batches = CountedBatches([[number] for number in range(40)])
+    loader = DataLoader(
+        range(40), batch_sampler=batches, num_workers=workers, prefetch_factor=factor
+    )
+    next(iter(loader))
+    drawn[workers, factor] = batches.drawn
+
+# %% folded="Predict: how far the loader is ahead"
+predict(
+    "09/drawn-ahead",
+    "The first batch arrives from a loader with `num_workers=2` and `prefetch_factor=2`. How many batches has the loader drawn from its sampler by then?",
+    drawn[2, 2],
+    "Each worker is given two batches at the start, and when one arrives, the loader hands out the next at once: 2 × 2 + 1.",
+    between=(0, 40),
+    unit="batches",
+)
+
+# %%
+for (workers, factor), count in drawn.items():
+    print(f"{workers} workers, prefetch_factor {factor}: {count} drawn when 1 has arrived")
+
+# %% [markdown]
+"""
 ## Samples of different length
 
-The loader stacks samples into a batch. That needs equal shapes. Take each digit as the list of its dark pixels, (row, column): some digits have more ink than others.
+To make a batch, the loader stacks samples, which need equal shapes. Describe each digit by the positions of its dark pixels, and the shapes differ, because some digits have more ink than others:
 """
 
 
@@ -918,8 +1055,7 @@ def ink(number):
 
 
 lengths = torch.tensor([len(ink(number)) for number in range(PICTURES)])
-print("dark pixels of the first five digits:", lengths[:5].tolist())
-print("from", lengths.min().item(), "to", lengths.max().item())
+print("dark pixels: from", lengths.min().item(), "to", lengths.max().item())
 try:
     next(iter(DataLoader([ink(0), ink(1)], batch_size=2)))
 except RuntimeError as error:
@@ -927,44 +1063,76 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-`collate_fn` is the loader's option for this: a function that makes a batch from a list of samples. It can *pad*: fill up the short ones. Then something must say what is real and what is filler, since a 0 may be either. That is the mask's part (chapter 07).
-
-Padding is wasted work. How much, depends on who shares a batch:
+The option `collate_fn` takes a function that **collates** samples, that is, makes one batch of a list. This function can add **padding**, filler behind the end of short samples. A mask then says what is real, because a 0 may be either (chapter 07). Padding is wasted work, and how much of it there is depends on who shares a batch:
 """
 
+# %% folded="Padding in batches of 20, at random and by length"
+BATCH = 20
 
-# %%
-def padding_share(order, batch_size=20):
-    batches = lengths[order].reshape(-1, batch_size)
-    slots = (batches.max(dim=1).values * batch_size).sum()
+
+def padding_share(order):
+    batches = lengths[order].reshape(-1, BATCH)
+    slots = (batches.max(dim=1).values * BATCH).sum()
     return 1 - lengths.sum().item() / slots.item()
 
 
 random_order = torch.from_numpy(np.random.default_rng(0).permutation(PICTURES))
-print(f"padding, batches of 20 at random:    {padding_share(random_order):.0%}")
-print(f"padding, batches of similar lengths: {padding_share(lengths.argsort(stable=True)):.0%}")
-print(
-    f"padding, all to the longest:         {1 - lengths.float().mean().item() / lengths.max().item():.0%}"
+sorted_order = lengths.argsort(stable=True)
+shares = {
+    name: padding_share(o) for name, o in (("random", random_order), ("sorted", sorted_order))
+}
+
+# %% folded="Predict: padding in random batches"
+predict(
+    "09/padding",
+    f"The digits have {lengths.min()} to {lengths.max()} dark pixels. In random batches of 20, each padded to its own longest sample, which part of a batch is padding?",
+    100 * shares["random"],
+    "Among 20 random samples there is nearly always a long one, which decides for all.",
+    between=(0, 100),
+    unit="%",
 )
-shortest = digit_labels[lengths.argsort(stable=True)[:20]].tolist()
+
+# %% folded="Figure 9.8: two padded batches"
+figure, grid = new_figure(1, 2, height=2.8, sharey=True)
+for axes, (title, order) in zip(
+    grid, (("Random", random_order), ("Similar lengths", sorted_order)), strict=True
+):
+    batch_lengths = lengths[order[5 * BATCH : 6 * BATCH]].tolist()
+    longest = max(batch_lengths)
+    rows = range(BATCH)
+    axes.barh(rows, [longest] * BATCH, color=COLORS["orange"], height=0.8, label="padding")
+    axes.barh(rows, batch_lengths, color=COLORS["blue"], height=0.8, label="samples")
+    axes.set(title=title, xlabel="dark pixels", ylabel="sample in the batch", xlim=(0, 30))
+    axes.grid(False)
+grid[1].legend(loc="lower right")
+show(
+    figure,
+    number="9.8",
+    caption="The sixth batch of 20, once at random and once after sorting all samples by length. Orange is padding.",
+    alt="Two stacks of 20 horizontal bars, padded to the longest of the batch. In the random batch about a fifth of the area is padding; in the sorted batch there is none.",
+)
+for name, share in shares.items():
+    print(f"padding, batches in {name} order: {share:.0%}")
+shortest = digit_labels[sorted_order[:BATCH]].tolist()
 print("labels in the batch of the shortest:", dict(collections.Counter(shortest).most_common()))
 
 # %% [markdown]
 """
-Batches of similar lengths waste almost nothing. But they are less random: more than half of the shortest digits are threes and fours. Libraries sort inside large random chunks, a compromise.
+Sorting removes the padding, but batches of similar lengths are less random: more than half of the shortest digits are threes and fours. Sorting within large random chunks is a compromise.
 """
 
 # %% [markdown] exercise="pad-batch" points=4 minutes=15 difficulty=1
 """
 ### Pad a batch
 
-Write `pad_batch(samples)`, a function for `collate_fn`.
+`DataLoader` cannot batch samples of different length by itself. Write the function that it needs, for its option `collate_fn`.
 
-- **In**: a list of at least one tensor. Sample i has the shape (n_i, features); n_i may be 0. All have the same dtype, which may be an integer one.
-- **Out**: the pair `(padded, mask)`. `padded` has the shape (samples, longest, features) and the samples' dtype. Each sample stands at the beginning, zeros behind it. `mask` is Boolean, (samples, longest), True where `padded` holds something real.
-- "Longest" is the longest of *this* batch. The samples stay as they are.
+`pad_batch(samples) -> (padded, mask)`
 
-Try it in a cell of your own: `DataLoader([ink(i) for i in range(40)], batch_size=20, collate_fn=pad_batch)`.
+- **In** `samples`: a list of at least one tensor. Sample i has the shape (n_i, features); n_i may be 0. All have the same dtype, which may be an integer one.
+- **Out** `padded`: (samples, longest, features), in the samples' dtype: each sample from the beginning of its row, then zeros. `mask`: Boolean, (samples, longest), True where `padded` holds something real, even if that is 0. "Longest" refers to this batch. The samples and their list do not change.
+
+With samples of shapes (2, 4) and (1, 4), `pad_batch(samples)[1]` returns `tensor([[True, True], [True, False]])`.
 
 <!-- hint: Which of the two results can be known from the lengths alone? -->
 <!-- hint: Make a tensor of zeros for the batch, then write each sample into the beginning of its row. The mask comes from comparing lengths with positions, not from comparing values with 0. -->
@@ -1022,12 +1190,12 @@ def padded_right(*drawn, **options):
     is_padded(check.call(pad_batch, samples), padded, mask)
 
 
-with check.property("short ones are filled up behind their end"):
+with check.property("short samples are padded after their end"):
     padded_right([2, 5, 3], 4)
     padded_right([6, 1], 3)
 with check.property("a real 0 is not padding, nor is a real -1", weight=2):
     padded_right([4, 2, 6, 3], 5, with_zeros=True)
-with check.property("one sample; equal lengths; samples without a row; other dtypes"):
+with check.property("one sample; equal lengths; samples of length 0; other dtypes"):
     padded_right([5], 2)
     padded_right([3, 3, 3, 3], 2)
     padded_right([3, 0, 2], 4)
@@ -1035,14 +1203,14 @@ with check.property("one sample; equal lengths; samples without a row; other dty
     padded_right([4, 2], 3, dtype=torch.int8, with_zeros=True)
     padded_right([3, 5], 4, dtype=torch.float64)
     padded_right([0, 0], 3)
-with check.property("the samples stay as they are"):
+with check.property("the samples do not change"):
     samples, padded, mask = drawn_batch([4, 2, check.draw.integer(1, 8)], 3)
     seen = check.call(probes.after_call, pad_batch, samples)
     is_padded(seen["output"], padded, mask)
     check.equal(seen["arguments"][0], samples, what="the samples after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("more or fewer samples without a row"):
+with check.property("other numbers of samples of length 0"):
     padded_right([0], 3)
     padded_right([0, 0, 0, 0], 5)
     padded_right([0, 4, 0], 2)
@@ -1054,78 +1222,31 @@ check.score()
 
 # %% [markdown]
 """
-## Random numbers in workers
+## One generator from several numbers
 
-Augmentation changes samples at random: noise, shifts, crops. Who draws the random numbers? Here a dataset draws from four generators, in two workers, over two epochs.
-"""
-
-
-# %%
-class FourDraws(Dataset):
-    def __init__(self):
-        self.stored = np.random.default_rng(0)
-
-    def __len__(self):
-        return 2
-
-    def __getitem__(self, index):
-        return random.random(), np.random.random(), torch.rand(()).item(), self.stored.random()
-
-
-loader = DataLoader(by_value(FourDraws()), batch_size=None, num_workers=2)
-first_epoch, second_epoch = list(loader), list(loader)
-print(f"{'generator':<24}{'workers differ':<18}epochs differ")
-for place, name in enumerate(
-    ("random, global", "NumPy, global", "torch, global", "stored in the dataset")
-):
-    workers_differ = first_epoch[0][place] != first_epoch[1][place]
-    epochs_differ = first_epoch[0][place] != second_epoch[0][place]
-    print(f"{name:<24}{workers_differ!s:<18}{epochs_differ}")
-
-# %% [markdown]
-"""
-The global generators are well looked after: the loader seeds them in each worker, anew in each epoch. (For NumPy that is so [since PyTorch 1.9](https://github.com/pytorch/pytorch/pull/56488). The warning that NumPy "gives every worker the same numbers" is still handed down.)
-
-The generator *stored in the dataset* is copied with the dataset: to each worker, and again in each epoch. All copies are in the same state. So each worker draws the same numbers, and draws them again in the next epoch. (With `persistent_workers=True` the copies live on: then the epochs differ, and the workers still share their numbers.) No error tells of it, and the model learns on the same few disturbances.
-
-Seeds per worker repair that, but they tie the result to the *number* of workers: with 3 in the place of 2, every sample is loaded by somebody else and gets other noise. The most robust way gives each **sample** its own random numbers, from what names it: the seed of the run, the epoch and the index. Then it does not matter who loads it, when, or after what.
-
-How does one make one generator from three numbers? Adding them up is tempting:
+**Data augmentation** changes samples at random: noise, shifts, crops. A sample's noise can be repeated by anybody, in any process, if its generator is made from what identifies the sample: the seed of the run, the epoch and the index. But how do three numbers become one seed?
 """
 
 # %%
-for seed, epoch, index in ((0, 1, 2), (0, 2, 1), (3, 0, 0)):
-    generator = torch.Generator().manual_seed(seed + epoch + index)
-    print(
-        (seed, epoch, index),
-        "->",
-        [f"{number:.3f}" for number in torch.rand(3, generator=generator)],
-    )
-
-# %% [markdown]
-"""
-Three samples, one noise. Nor does it help to shift the numbers apart by large factors, if the generator does not look at all of the digits:
-"""
-
-# %%
-for seed in (5, 5 + 2**32):
+names = {"(0, 1, 2), added": 0 + 1 + 2, "(0, 2, 1), added": 0 + 2 + 1, "(3, 0, 0), added": 3}
+names |= {"5": 5, "5 + 2**32": 5 + 2**32}
+for name, seed in names.items():
     generator = torch.Generator().manual_seed(seed)
-    print(f"seed {seed:>10}:", [f"{number:.3f}" for number in torch.rand(3, generator=generator)])
+    print(f"{name:<18}", [f"{number:.3f}" for number in torch.rand(3, generator=generator)])
 
 # %% [markdown]
 """
-torch's generator on the CPU is seeded by the lowest 32 bits alone. NumPy's `default_rng` takes a *list* of whole numbers and mixes all of their bits ([NumPy: parallel random number generation](https://numpy.org/doc/stable/reference/random/parallel.html)). Two lists of the same length whose numbers are below 2³² are never taken for each other. (Zeros at the end do not count: [7] and [7, 0] begin alike.)
+A sum takes different samples for one. Large factors do not help either, if the generator ignores high bits: torch's CPU generator uses the lowest 32 bits of its seed. And `hash` of a string [differs from process to process](https://docs.python.org/3/reference/datamodel.html#object.__hash__).
 
-Another tempting way is `hash` of a text that holds the three numbers. Python salts the hash of a text, so that it is another one in every process.
+NumPy's `default_rng` takes a *list* of integers and [mixes all of their bits](https://numpy.org/doc/stable/reference/random/parallel.html), so (0, 1, 2) and (0, 2, 1) start unrelated streams.
+
+## Bug hunt: noise that stays
+
+The next dataset adds noise to digits. If the noise is new in each epoch, the average of one image over n epochs approaches the clean image, and the noise that is left falls as 1/√n. The author has tested this and then switched two workers on, to be faster.
 """
 
-# %% [markdown] exercise="bug-hunt-same-noise" points=5 minutes=25 difficulty=2
-"""
-### Bug hunt: the same noise again
 
-This dataset adds noise to digits:
-
-```python
+# %%
 class NoisyDigits(Dataset):
     def __init__(self, images, seed):
         self.images = images
@@ -1137,15 +1258,50 @@ class NoisyDigits(Dataset):
     def __getitem__(self, index):
         noise = self.generator.standard_normal(self.images[index].shape)
         return self.images[index] + 0.1 * torch.from_numpy(noise).float()
-```
 
-Find out in cells of your own what two workers and two epochs make of it. Then write `add_noise(image, seed, epoch, index)`, which a dataset can call in its `__getitem__`.
 
-- **In**: a floating-point tensor, and three ints from 0: the seed of the run (below 2³²), the epoch (below 1,000) and the sample's index (below 2³²).
-- **Out**: a new tensor, the image plus noise; same shape and dtype. The noise is 0.1 times standard normal numbers.
-- The same four arguments give the same result, in any process, whatever was drawn before.
-- Another seed, epoch or index gives other noise, unrelated to the first.
-- The global generators of `random`, NumPy and torch are left as they are: whoever else draws from them must not notice.
+# %% folded="Measure: the noise that is left in the average of several epochs"
+EPOCHS = 8
+images = digit_images[:8] / 16
+left = {}
+for workers in (0, 2):
+    loader = DataLoader(by_value(NoisyDigits(images, 0)), batch_size=None, num_workers=workers)
+    noises = torch.stack([torch.stack(list(loader)) - images for _ in range(EPOCHS)])
+    left[workers] = [noises[:n].mean(dim=0).std().item() for n in range(1, EPOCHS + 1)]
+
+# %% folded="Figure 9.9: the noise that is left"
+figure, axes = new_figure(height=2.9)
+count = np.arange(1, EPOCHS + 1)
+axes.plot(count, left[0], "o-", label="num_workers=0")
+axes.plot(count, left[2], "s-", label="num_workers=2")
+axes.plot(count, 0.1 / np.sqrt(count), ":", color=COLORS["black"], label="0.1 / √n")
+axes.set(
+    title="Noise left in the average of n epochs",
+    xlabel="epochs n",
+    ylabel="standard deviation",
+    ylim=(0, 0.12),
+)
+axes.legend(loc="lower left")
+show(
+    figure,
+    number="9.9",
+    caption="The same dataset, twice. Without workers, the noise averages out. With two workers, all of it stays.",
+    alt="Two curves over 1 to 8 epochs. Without workers the noise that is left falls from 0.1 to 0.035, along the dotted curve. With two workers it stays at 0.1.",
+)
+
+# %% [markdown] exercise="bug-hunt-same-noise" points=5 minutes=25 difficulty=2
+"""
+### Bug hunt: noise that stays
+
+Find out, in cells of your own, what the two workers return in each epoch. Then write a function for `__getitem__` that works with any number of workers.
+
+`add_noise(image, seed, epoch, index) -> Tensor`
+
+- **In** `image`: a floating-point tensor of any shape. `seed`, `index`: ints from 0, below 2³². `epoch`: an int from 0, below 1,000.
+- **Out**: a new tensor, the image plus 0.1 times standard normal noise; same shape and dtype. The same four arguments give the same result in any process, whatever was drawn before. Another seed, epoch or index gives unrelated noise.
+- **Limits**: neither the image nor the global generators of `random`, NumPy and torch change.
+
+`add_noise(image, 0, 1, 2)` returns the same tensor in every process, and it has nothing to do with `add_noise(image, 0, 2, 1)`.
 
 <!-- hint: Which of the given numbers may the noise depend on, and on what else does it depend in the dataset above? -->
 <!-- hint: Make a generator inside the function, from all three numbers. It must know them apart: (0, 1, 2) is not (0, 2, 1). -->
@@ -1181,14 +1337,14 @@ def noise_of(seed, epoch, index, shape=(20, 31)):
 
 
 def all_unrelated(names):
-    """Require that no two of the samples have noise that goes together."""
+    """Require that no two of the samples have correlated noise."""
     table = torch.corrcoef(torch.stack([noise_of(*name) for name in names])).abs()
     table.fill_diagonal_(0.0)
     worst = int(table.argmax())
     first, second = names[worst // len(names)], names[worst % len(names)]
     check.true(
         table.max().item() < 0.35,
-        f"(seed, epoch, index) {first} and {second}: their noise goes together, correlation {table.max():.2f}",
+        f"(seed, epoch, index) {first} and {second}: their noise is correlated: {table.max():.2f}",
     )
 
 
@@ -1215,7 +1371,7 @@ with check.property("the same in any process"):
     check.restart()
     got = check.call(add_noise, image, *name)
     check.close(got, first, atol=1e-6, what="the result in a new process")
-with check.property("the global generators are left as they are", weight=0.5):
+with check.property("the global generators do not change", weight=0.5):
     image, seed = check.draw.normal(20, 31), check.draw.integer(0, 2**20)
     seen = check.call(probes.global_draws, add_noise, image, *drawn_name(), seed=seed)
     for name, number in first_draws(seed).items():
@@ -1224,14 +1380,15 @@ with check.property("seeds, epochs and indices of any size are told apart"):
     sizes = [0, 1, 10, 100, 1000, 1024, 10_000, 2**16, 10**6, 2**31]
     all_unrelated([(7, epoch, index) for epoch in (0, 1, 10, 100) for index in sizes])
     all_unrelated([(seed, 2, index) for seed in sizes for index in (0, 1, 1000, 2**16)])
-with check.property("the image's dtype and shape come back", weight=0.5):
+    all_unrelated([(1, 1, 11), (1, 11, 1), (11, 1, 1)])
+with check.property("the result has the image's dtype and shape", weight=0.5):
     half = check.draw.normal(3, 2, dtype=torch.float16)
     got = check.call(add_noise, half, *drawn_name())
     check.close(got, half, atol=0.9, what="for a float16 image")
     volume = check.draw.normal(2, 3, 5)
     got = check.call(add_noise, volume, *drawn_name())
     check.close(got, volume, atol=0.9, what="for three axes")
-with check.property("the image stays as it is", weight=0.5):
+with check.property("the image does not change", weight=0.5):
     image, name = check.draw.normal(20, 31), drawn_name()
     expected = check.call(add_noise, image, *name)
     seen = check.call(probes.after_call, add_noise, image, *name)
@@ -1243,6 +1400,7 @@ with check.property("large numbers are told apart as well"):
     powers = [0, 1, 10, 64, 100, 128, 1000, 1024, 4096, 10_000, 2**16, 100_000, 2**20, 10**6, 2**31]
     all_unrelated([(3, epoch, index) for epoch in (0, 1, 2, 10, 100, 512) for index in powers])
     all_unrelated([(seed, 1, index) for seed in powers for index in (0, 1, 1000, 2**16, 2**20)])
+    all_unrelated([(12, 3, 4), (1, 23, 4), (1, 2, 34)])
 ### END HIDDEN TESTS
 check.score()
 
@@ -1250,64 +1408,143 @@ check.score()
 """
 <details><summary>What it was (open it when you have found it)</summary>
 
-`self.generator` is copied with the dataset. With two workers that load single samples, 0 and 1 get the same noise, then 2 and 3, and each epoch repeats it all. With batches of four it is 0 and 4, then 1 and 5. Without workers there is one copy, it goes on from epoch to epoch, and the bug is not there: it hides from whoever debugs with `num_workers=0`.
+`self.generator` is copied with the dataset: to each worker, and again in each epoch, always in its first state. So both workers draw the same numbers, in every epoch. Without workers there is one copy, which goes on from epoch to epoch: whoever debugs with `num_workers=0` never sees the bug.
 </details>
-"""
 
-# %% [markdown]
-"""
-## Stop and go on
+## Random numbers in workers
 
-Long runs die: a machine is needed elsewhere, a limit of time is reached. Model and optimizer are saved every now and then. And the loader? Who starts the epoch anew trains on some samples twice. Who starts the next one never sees the rest.
-
-An order of samples need not be saved if it can be drawn again: from a seed and the epoch. What is left to save is two numbers: which epoch, and how many of its batches are done. But done by whom? Here a sampler counts the batches it has handed out, and a training loop counts those it has been given:
+A worker has other generators, too. The next dataset draws from three global ones and from one that is stored in the dataset.
 """
 
 
 # %%
-class CountingSampler:
-    def __init__(self, batches):
-        self.batches = batches
-        self.done = 0
+class FourDraws(Dataset):
+    def __init__(self):
+        self.stored = np.random.default_rng(0)
 
-    def __iter__(self):
-        for batch in self.batches:
-            self.done += 1
-            yield batch
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return random.random(), np.random.random(), torch.rand(()).item(), self.stored.random()
 
 
-for workers in (0, 2):
-    sampler = CountingSampler(torch.arange(40).reshape(10, 4).tolist())
-    loader = DataLoader(range(40), batch_sampler=sampler, num_workers=workers)
-    trained = []
-    for batch in loader:
-        trained += batch.tolist()
-        if len(trained) == 12:
-            break
-    rest = [index for batch in sampler.batches[sampler.done :] for index in batch]
-    print(
-        f"{workers} workers: {len(trained)} trained on, {len(rest)} left to come, {40 - len(trained) - len(rest)} lost"
-    )
+# %% folded="Two epochs in two workers"
+def two_epochs(workers, **options):
+    torch.manual_seed(0)
+    loader = DataLoader(by_value(FourDraws()), batch_size=None, num_workers=workers, **options)
+    return list(loader), list(loader)
+
+
+GENERATORS = ("random, global", "NumPy, global", "torch, global", "stored in the dataset")
+
+
+def tell(first, second):
+    print(f"{'generator':<24}{'workers differ':<18}epochs differ")
+    for place, name in enumerate(GENERATORS):
+        workers_differ = first[0][place] != first[1][place]
+        print(f"{name:<24}{workers_differ!s:<18}{first[0][place] != second[0][place]}")
+
+
+first_epoch, second_epoch = two_epochs(2)
+
+# %% folded="Predict: NumPy's global generator"
+predict(
+    "09/numpy",
+    "Two workers draw from NumPy's global generator, which nobody has seeded in the dataset. What do they get?",
+    "different numbers" if first_epoch[0][1] != first_epoch[1][1] else "the same numbers",
+    "The loader seeds the global generators of each worker anew in each epoch. For NumPy it does so since PyTorch 1.9.",
+    choices=("the same numbers", "different numbers"),
+)
+
+# %%
+tell(first_epoch, second_epoch)
+print("with persistent_workers=True:")
+tell(*two_epochs(2, persistent_workers=True))
 
 # %% [markdown]
 """
-With two workers the sampler is four batches ahead of the training: `workers × prefetch_factor`, as above. Whoever saves *its* count skips batches that were loaded and never used. Nobody notices: the loss falls as before. So the count has to be taken where the batches *arrive*.
+The loader takes care of the global generators, of NumPy's [since PyTorch 1.9](https://github.com/pytorch/pytorch/pull/56488). Nobody takes care of a stored one. With `persistent_workers=True` its copies live on: the epochs then differ, and the workers still share their numbers.
 
-And at the end of an epoch? After its last batch, "this epoch, all done" and "the next epoch, nothing done" mean the same.
+The loader calls `worker_init_fn` in each worker when it starts. There, a stored generator can have a seed of its own:
+"""
+
+
+# %%
+def reseed(worker):
+    info = get_worker_info()
+    info.dataset.stored = np.random.default_rng(info.seed)
+
+
+two = two_epochs(2, worker_init_fn=by_value(reseed))
+three = two_epochs(3, worker_init_fn=by_value(reseed))
+tell(*two)
+for index in range(4):
+    print(f"sample {index}, 2 and 3 workers: {two[0][index][3]:.3f} {three[0][index][3]:.3f}")
+
+# %% [markdown]
+"""
+That repairs the noise, but ties it to the number of workers: with three, sample 2 goes to another worker and gets other noise. A generator made from seed, epoch and index does not care who loads a sample.
+
+## Stop and resume
+
+Long runs end early: a machine fails, or its time is up. Model and optimizer have been saved, but where was the loader? Starting the epoch again repeats some samples; starting the next one loses the rest.
+
+An order need not be saved if it can be drawn again from the seed and the epoch. What is left is the number of batches done. Here are two candidates: the batches that a sampler has handed out, and those that have arrived in the training loop.
+"""
+
+# %% folded="Stop after three batches, resume from the sampler's count"
+lost = {}
+for workers in (0, 2):
+    batches = torch.arange(40).reshape(10, 4).tolist()
+    sampler = CountedBatches(batches)
+    for done, _ in enumerate(DataLoader(range(40), batch_sampler=sampler, num_workers=workers), 1):
+        if done == 3:
+            break
+    lost[workers] = len(batches) - 3 - len(batches[sampler.drawn :])
+
+# %% folded="Predict: batches lost"
+predict(
+    "09/lost",
+    "An epoch has 10 batches. With 2 workers and `prefetch_factor=2`, training stops after 3 of them and saves the sampler's count. How many batches does the resumed run never see?",
+    lost[2],
+    "The sampler is ahead by 2 × 2 batches, which were in workers and queues when the run stopped.",
+    between=(0, 10),
+    unit="batches",
+)
+
+# %% folded="Drawing: two counts of batches"
+show_drawing(
+    "09/in-flight",
+    number="9.10",
+    caption="An epoch of ten batches, stopped after three. The sampler has already handed out four more. A run that resumes from its count never trains on them.",
+    alt="Ten boxes. 0 to 2 are trained on, 3 to 6 are in workers and queues, 7 to 9 are not drawn. A run that resumes from 3, the number of batches that have arrived, goes on with box 3. One that resumes from 7, the sampler's count, skips boxes 3 to 6.",
+)
+
+# %%
+for workers, count in lost.items():
+    print(f"{workers} workers: {count} batches lost")
+
+# %% [markdown]
+"""
+Nothing reports the loss. So count batches where they *arrive*. After the last batch, "this epoch, all done" and "the next epoch, nothing done" mean the same.
 """
 
 # %% [markdown] exercise="resumable-loader" points=6 minutes=30 difficulty=3
 """
 ### A loader that can be stopped
 
-Write the class `ResumableLoader(count, batch_size, seed, fetch)`.
+A killed run should go on with the next batch, none lost and none twice. Write its loader.
 
-- `fetch(batches)` is given. It takes batches of indices (a list of lists, or any other iterable of lists) and yields the loaded batches in the same order. It draws from `batches` ahead of what it yields, as a loader with workers does.
-- `for batch in loader` runs one epoch: what `fetch` yields for all `count` indices, in a random order, in batches of `batch_size`; the last one may be smaller. The next `for` is the next epoch, with another order. The order of an epoch depends on `seed` and on the epoch alone. Each pair of the two has an order of its own: epoch 1 of seed 5 is not epoch 0 of seed 6.
-- `fetch` is called once in a `for`, and each batch is handed on when it comes: nothing undoes the reading ahead.
-- `loader.state_dict()` returns where it stands: a new dict of a few numbers, which goes into JSON and stays as it is while the loader goes on. It may be asked for at any time: before the first batch, inside the loop, after it. **The batch that the loop is just at counts as done.**
-- `loader.load_state_dict(state)` sets a new loader, made with the same arguments and perhaps in another process, to where the other one stood. The next `for` yields the rest of that epoch; if nothing is left of it, it may yield nothing or begin the next one. What is done is not fetched again.
-- A loader that was resumed can be stopped and resumed again. What a second `for` over the *same* loader does after a `break` is up to you.
+The class `ResumableLoader(count, batch_size, seed, fetch)`
+
+- **In** `count`: the number of samples. `fetch(batches)` takes lists of indices and yields the loaded batches in order; it draws ahead.
+- **Out** `for batch in loader`: one epoch: what `fetch` yields for all indices in random order, in batches of `batch_size`; the last may be smaller. The next `for` is the next epoch. Each pair of seed and epoch has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
+- `loader.state_dict()`, before, inside or after a loop: a new dict of a few numbers, ready for JSON. The batch that the loop is at counts as done.
+- `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch. If nothing is left, it may also begin the next epoch.
+- **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches nothing that is done. A `for` after a `break` is up to you.
+
+`ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second, it resumes with the last 2 samples.
 
 <!-- hint: At which line does your `__iter__` know that a batch has arrived? When is the state asked for, before or after what follows the `yield`? -->
 <!-- hint: Two numbers are enough: the epoch, and the batches done in it. Draw the epoch's order from seed and epoch, cut it into batches, leave out those that are done, and hand the rest to `fetch`. -->
@@ -1389,9 +1626,20 @@ def run_loader(count, batch_size, seed, total, *, ahead=0, stop=None, state=None
     check.equal(len(came), total, what="the number of batches that came")
     given = {tuple(content[index] for index in indices): indices for indices in loaded}
     for number, batch in enumerate(came):
-        told = f"batch {number} is {batch}, which is nothing that fetch has yielded"
+        told = f"batch {number} is {batch}, which fetch has not yielded"
         check.true(isinstance(batch, list) and tuple(batch) in given, told)
     return Run([given[tuple(batch)] for batch in came], loaded, by_then, state)
+
+
+def state_after_loop(count, batch_size, seed):
+    def load(indices):
+        return indices
+
+    def to(batch):
+        pass
+
+    options = {"load": check.lend(load), "to": check.lend(to), "epochs": 1}
+    return check.call(probes.loader_epochs, ResumableLoader, count, batch_size, seed, **options)
 
 
 def in_epochs(batches, count, batch_size):
@@ -1451,9 +1699,9 @@ with check.property("the order depends on the seed, and on nothing else"):
     check.true(both[0][0] != both[1][0], "two seeds gave the same order")
     check.true(both[0][1] != both[1][0], f"epoch 1 of seed {seed} is epoch 0 of seed {seed + 1}")
 with check.property(
-    "stopped, it goes on where it was, also in a second epoch and for a second time", weight=2
+    "after a stop it goes on where it was, also in a second epoch and after a second stop", weight=2
 ):
-    resumed_equally(14, 4, 0, [[0], [1], [2], [3], [6], [2, 3], [1, 5]])
+    resumed_equally(14, 4, 0, [[0], [1], [2], [4], [6], [2, 3], [1, 5]])
 with check.property("batches that were only drawn ahead do not count as done", weight=2):
     resumed_equally(29, 4, 5, [[1], [3], [5]])
 with check.property("fetch may read ahead, and its batches are handed on as they come"):
@@ -1468,17 +1716,24 @@ with check.property("what is done is not fetched again"):
     check.equal(
         rest.loaded, whole[4:], what="the batches that were drawn after stopping at batch 4 of 6"
     )
-with check.property("a state that was taken stays as it is; it holds a few numbers"):
+with check.property(
+    "a state holds a few numbers and does not change; one taken after a loop is right, too"
+):
     seed = check.draw.integer(0, 2**30)
     runs = [run_loader(500, 4, seed, stop + 2, ahead=2, stop=stop) for stop in (3, 128)]
     for run in runs:
         told = f"a state has {len(run.state)} characters as JSON: {run.state[:60]}"
         check.true(len(run.state) < 300, told)
+    whole = run_loader(10, 4, seed, 6).batches
+    after_loop = state_after_loop(10, 4, seed)
     check.restart()
     for run in runs:
         got = run_loader(500, 4, seed, 2, ahead=2, state=run.state)
         what = "the batches after a state, which was written when the loader had gone on by two"
         check.equal(got.batches, run.batches[-2:], what=what)
+    got = run_loader(10, 4, seed, 3, state=after_loop)
+    what = "the batches after a state that was taken when the loop over epoch 0 had ended"
+    check.equal(got.batches, whole[3:], what=what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property(
@@ -1493,7 +1748,7 @@ check.score()
 
 # %% [markdown]
 """
-With a real loader, `fetch` is one line. When your class is written, try this in a cell of your own:
+With real workers, `fetch` is one line:
 
 ```python
 dataset = PictureFolder(pictures_folder, "*.png")
@@ -1505,15 +1760,59 @@ loader = ResumableLoader(
 )
 ```
 
-### And on shards?
-
-What is read in order can be resumed too, at a price: whoever resumes has to read up to the place again. That is cheap as long as only bytes are read and nothing is decoded.
-
-The loader takes batches from its workers in turn: batch b comes from worker b mod W. If the shares are equal, or the first ones larger by one sample, that holds to the end. So from the number of batches that are done each worker knows how many of its samples to leave out. It also has to know whose turn it is: a new loader always begins with worker 0, so worker 0 now reads the share of the one whose turn it was. Such a state fits only the same number of workers and the same batch size; the one of the last exercise fits any number of workers.
+torchdata's [`StatefulDataLoader`](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html) is a `DataLoader` with the same two methods. The next cell stops yours and, where torchdata is installed, torchdata's after three of ten batches.
 """
 
 
-# %%
+# %% tags=["nbval-ignore-output"] folded="Compare: your loader and torchdata's StatefulDataLoader"
+def stop_and_resume(make_loader):
+    """Return whether a new loader yields the rest, and the bytes of the state."""
+    first = make_loader()
+    batches = iter(first)
+    for _ in range(3):
+        next(batches)
+    state = pickle.dumps(first.state_dict())
+    rest = [batch.tolist() for batch in batches]
+    resumed = make_loader()
+    resumed.load_state_dict(pickle.loads(state))
+    same = [batch.tolist() for batch in resumed] == rest
+    return f"{len(rest)} batches left, the same after resuming: {same}; state of {len(state)} bytes"
+
+
+def make_own():
+    def fetch(batches):
+        return DataLoader(range(40), batch_sampler=batches, num_workers=2)
+
+    return ResumableLoader(40, 4, 0, fetch)
+
+
+def make_torchdatas():
+    return StatefulDataLoader(range(40), batch_size=4, shuffle=True, num_workers=2)
+
+
+try:
+    print("yours:    ", stop_and_resume(make_own))
+except NotImplementedError:
+    print("yours:     not written yet")
+try:
+    from torchdata.stateful_dataloader import StatefulDataLoader
+except ImportError:
+    print("torchdata is not installed. Recorded with torchdata 0.11.0 and torch 2.13.0 (CPU):")
+    print("torchdata: 7 batches left, the same after resuming: True; state of 5934 bytes")
+else:
+    print("torchdata:", stop_and_resume(make_torchdatas))
+
+# %% [markdown]
+"""
+torchdata stores the state of a random generator, and can ask each worker's dataset for its own. Your loader draws the order again.
+
+### Streams
+
+A stream can be resumed, too: read and skip what is done. That is cheap as long as nothing is decoded. Batch b comes from worker b mod W, so from the number of batches done each worker knows how many of its samples to skip. A new loader always begins with worker 0, so worker 0 now takes the share of the worker whose turn it was. This requires equal shares, or first ones that are larger by one sample, and the same number of workers and batch size.
+"""
+
+
+# %% folded="ResumableShards, stopped after every batch"
 class ResumableShards(IterableDataset):
     """The samples of shards, beginning after ``done`` batches of all workers together."""
 
@@ -1559,82 +1858,93 @@ folder.cleanup()
 """
 ## In the wild
 
-| what | where it is settled |
+| what | where |
 | --- | --- |
-| both kinds of dataset, workers, collating | [`torch.utils.data`](https://docs.pytorch.org/docs/stable/data.html): `num_workers=`, `prefetch_factor=`, `persistent_workers=`, `pin_memory=`, `collate_fn=`, `worker_init_fn=`, `batch_sampler=`, `multiprocessing_context=` |
-| stopping and resuming | [torchdata's `StatefulDataLoader`](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html): `state_dict()` and `load_state_dict()`, with workers; it asks each worker's dataset for its state, every `snapshot_every_n_steps=` |
-| tar shards | [WebDataset](https://webdataset.github.io/webdataset/): `split_by_node`, `split_by_worker`, `shuffle=` for a buffer, `resampled=True`, which draws shards at random and gives up "each sample once" |
-| shards, buffers and resuming over a network | [Hugging Face Datasets, streaming](https://huggingface.co/docs/datasets/stream): `IterableDataset.shuffle(buffer_size=)`, `split_dataset_by_node`, `state_dict()` |
-| training on several cards | [`DistributedSampler`](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler): **repeats** samples until the shares are equal, or with `drop_last=True` leaves some out; `set_epoch(epoch)` must be called, or every epoch has the same order |
-| padding | [`torch.nn.utils.rnn.pad_sequence`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html) (it makes no mask) |
-| random numbers that follow the sample | JAX: [keys and `fold_in`](https://docs.jax.dev/en/latest/random-numbers.html); [Grain](https://google-grain.readthedocs.io/en/latest/) gives each sample a generator of its own |
-| other loaders | TensorFlow: [`tf.data`](https://www.tensorflow.org/guide/data_performance), `shuffle(buffer_size)`, `prefetch`, `padded_batch` |
+| datasets, workers, collating | [`torch.utils.data`](https://docs.pytorch.org/docs/stable/data.html) |
+| stopping and resuming | `StatefulDataLoader`: each worker's dataset is asked for its state every `snapshot_every_n_steps=` |
+| tar shards | [WebDataset](https://webdataset.github.io/webdataset/): `split_by_node`, `split_by_worker`, `shuffle=`; `resampled=True` draws shards at random and gives up "each sample once" |
+| record files | TensorFlow's [`TFRecordDataset`](https://www.tensorflow.org/api_docs/python/tf/data/TFRecordDataset); in PyTorch, the package [`tfrecord`](https://github.com/vahidk/tfrecord) shares a file among workers by an index file, without which records may come twice |
+| streams over a network | [Hugging Face Datasets](https://huggingface.co/docs/datasets/stream): `IterableDataset.shuffle(buffer_size=)`, `split_dataset_by_node`, `state_dict()` |
+| several cards | [`DistributedSampler`](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler) **repeats** samples until shares are equal, or drops some (`drop_last=True`); without `set_epoch(epoch)`, every epoch has the same order |
+| padding | [`torch.nn.utils.rnn.pad_sequence`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html), without a mask |
+| a generator for each sample | JAX: [keys and `fold_in`](https://docs.jax.dev/en/latest/random-numbers.html); [Grain](https://google-grain.readthedocs.io/en/latest/) |
+| pipelines | [`tf.data`](https://www.tensorflow.org/guide/data_performance): `shuffle(buffer_size)`, `prefetch`, `padded_batch` |
+"""
 
+# %% [markdown]
+"""
 ## Recap
 
-1. Workers are processes with a copy of the dataset each; an iterable dataset must share itself out, or every sample comes once per worker.
-2. Map-style datasets are asked by index: keep an order that does not depend on the file system, and use the index.
-3. Reading in order is cheap, and random order is then bought with a buffer, with the order of shards, and with how they were written.
-4. Random numbers that belong to a sample come from the seed, the epoch and the index; a generator stored in the dataset is copied to every worker in every epoch.
-5. A loader's state is what has *arrived*, not what was drawn ahead; epoch and number of batches are enough if the order can be drawn again.
+1. Workers are processes with a copy of the dataset each. An iterable-style dataset must choose its part, or every sample comes once per worker.
+2. A map-style dataset is asked by index: keep an order that does not depend on the file system.
+3. Reading in order is cheap where opening files is not; a buffer, the order of shards and their writer then supply the randomness.
+4. A sample's random numbers come from seed, epoch and index; a generator stored in the dataset is copied to every worker in every epoch.
+5. A loader's state counts the batches that have *arrived*, not those drawn ahead.
 
 ### Test yourself
 
-<details><summary>1. An iterable dataset without sharing is used with 4 workers, and the epoch is cut off after as many batches as one pass over the data has. Are all samples seen once?</summary>
+<details><summary>1. An iterable-style dataset without sharing, 4 workers, and an epoch that is cut after one pass's number of batches: are all samples seen once?</summary>
 
-No. The workers deliver in turn, each from the beginning. After a quarter of its copy each has delivered the same first quarter: every sample there comes four times, the rest never.
+No. The workers deliver in turn, each from the beginning: the first quarter comes four times, the rest never.
 </details>
 
-<details><summary>2. 8 shards of 1,000 samples, 3 workers, shards in turn. How long is the epoch, against equal shares?</summary>
+<details><summary>2. 8 shards of 1,000 samples go to 3 workers in turn. How long is the epoch, against equal shares?</summary>
 
-Two workers have 3 shards, one has 2. The busiest reads 3,000 samples where 8,000 / 3 would be about 2,667: longer by one eighth.
+The busiest worker reads 3 shards, 3,000 samples instead of about 2,667: an eighth longer.
 </details>
 
-<details><summary>3. The shards are sorted by class, 10 classes of 1,000 samples, read by one worker through a buffer of 500. What is in the first batch of 100?</summary>
+<details><summary>3. Shards are sorted by class, 10 classes of 1,000. One worker reads them through a buffer of 500. What is in the first batch of 100?</summary>
 
-Only the first class: sample 1,000 has not been read yet. The order of the shards, or who writes them, has to mix.
+Only the first class: sample 1,000 has not been read yet.
 </details>
 
-<details><summary>4. Augmentation draws from torch's global generator in the worker. Training is repeated with the same seed, but with 4 workers in the place of 2. Is it the same?</summary>
+<details><summary>4. Augmentation draws from torch's global generator. A run is repeated with the same seed and 4 workers instead of 2. Is it the same?</summary>
 
-No. Each worker has a seed of its own, and with 4 workers a sample is loaded by another one, after other draws. Numbers from (seed, epoch, index) would be the same.
+No. Other workers, with other seeds, load the samples. Numbers from seed, epoch and index would be the same.
 </details>
 
-<details><summary>5. A run with 4 workers and prefetch_factor 2 saves the number of batches that its sampler has handed out, is killed, and resumes from it. What goes wrong, and how many batches are concerned?</summary>
+<details><summary>5. A run with 4 workers and <code>prefetch_factor=2</code> saves its sampler's count and is killed. What is lost?</summary>
 
-The sampler is ahead of the training by 4 × 2 = 8 batches: they are skipped in that epoch, without an error. (Close to the end of the epoch there are fewer.)
+4 × 2 = 8 batches, fewer near the end of the epoch, without an error.
 </details>
 
 ### References
 
-- PyTorch documentation, [`torch.utils.data`](https://docs.pytorch.org/docs/stable/data.html), sections "Map-style datasets", "Iterable-style datasets", "Multi-process data loading" and "Randomness in multi-process data loading"; the notes on [reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html#dataloader).
-- Python documentation, [`multiprocessing`, contexts and start methods](https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods).
-- The Open Group, [POSIX `pax`](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/pax.html), section "ustar Interchange Format" (headers and blocks of 512 bytes).
-- A. Aizman, G. Maltby, T. Breuel, "High Performance I/O For Large Scale Deep Learning", [arXiv:2001.01858](https://arxiv.org/abs/2001.01858), 2020 (tar shards, WebDataset).
-- J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, [doi:10.1145/2063384.2063405](https://doi.org/10.1145/2063384.2063405) (random numbers from a key and a counter).
-- E. Alpaydin, C. Kaynak, "Optical Recognition of Handwritten Digits", UCI Machine Learning Repository, 1998, [doi:10.24432/C50P49](https://doi.org/10.24432/C50P49) (the digits; CC BY 4.0).
+- PyTorch documentation, [`torch.utils.data`](https://docs.pytorch.org/docs/stable/data.html) and [reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html#dataloader).
+- The Open Group, [POSIX `pax`](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/pax.html), section "ustar Interchange Format".
+- A. Aizman, G. Maltby, T. Breuel, "High Performance I/O For Large Scale Deep Learning", [arXiv:2001.01858](https://arxiv.org/abs/2001.01858), 2020 (WebDataset).
+- J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, [doi:10.1145/2063384.2063405](https://doi.org/10.1145/2063384.2063405).
+- E. Alpaydin, C. Kaynak, "Optical Recognition of Handwritten Digits", UCI Machine Learning Repository, 1998, [doi:10.24432/C50P49](https://doi.org/10.24432/C50P49) (CC BY 4.0).
 
 ### Glossary
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| dataset, map-style | 映射式数据集 | is asked for samples by their index |
-| dataset, iterable-style | 可迭代数据集 | hands out samples one after the other |
+| map-style dataset | 映射式数据集 | returns samples by their index |
+| iterable-style dataset | 可迭代数据集 | yields samples one after the other |
 | data loader | 数据加载器 | makes batches of samples, with workers |
-| worker process | 工作进程 | a process that loads samples, with a copy of the dataset |
-| shard | 分片 | one of the files into which a dataset is cut |
-| sampler | 采样器 | says which indices come in which order |
-| to prefetch | 预取 | to load batches before they are asked for |
+| worker | 工作进程 | a process that loads samples, with a copy of the dataset |
+| shard | 分片 | one of the files into which a dataset is divided |
+| sampler | 采样器 | decides which indices come in which order |
+| prefetching | 预取 | loading batches before they are asked for |
 | pinned memory | 锁页内存 | memory that a GPU can fetch from by itself |
 | throughput | 吞吐量 | samples per second |
 | shuffle buffer | 洗牌缓冲区 | holds some samples of a stream, and hands out a random one |
-| to collate | 整理成批 | to make one batch of several samples |
-| padding | 填充 | filler behind the end of what is shorter |
+| collating | 整理成批 | making one batch of several samples |
+| padding | 填充 | filler behind the end of shorter samples |
 | data augmentation | 数据增强 | random changes to samples |
 | seed | 随机种子 | the number that a generator starts from |
 | epoch | 轮次 | one pass over all samples |
-| to resume | 恢复（续训） | to go on where something was stopped |
+| resuming | 恢复（续训） | going on where a run was stopped |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("09")
 
 # %%
 progress("09")

@@ -20,6 +20,7 @@ from helpers.probes.formulas import (
 from helpers.probes.loading import (
     folder_items,
     handed_on,
+    loader_epochs,
     loader_run,
     streams,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "in_function_mode",
     "is_none",
     "joined_patches",
+    "loader_epochs",
     "loader_run",
     "module",
     "network",

@@ -145,6 +145,34 @@ def loader_run(
     return json.dumps(taken)
 
 
+def loader_epochs(
+    loader_class: Callable[..., Any],
+    count: int,
+    batch_size: int,
+    seed: int,
+    *,
+    load: Callable[[list[int]], Any],
+    to: Callable[[Any], Any],
+    epochs: int,
+) -> str:
+    """Go through whole epochs of a new loader, and return its state as JSON after the last loop.
+
+    Args:
+        loader_class: called as by ``loader_run``.
+        count: of samples.
+        batch_size: of indices in a batch.
+        seed: of the orders.
+        load: takes a batch of indices and returns what is loaded for it.
+        to: is handed each batch that comes.
+        epochs: how many loops there are.
+    """
+    loader = loader_class(count, batch_size, seed, _loading_ahead(load, 0))
+    for _ in range(epochs):
+        for batch in loader:
+            to(batch)
+    return json.dumps(loader.state_dict())
+
+
 def _epoch_after_epoch(loader: Iterable) -> Iterator:
     empty = 0
     while empty < 2:  # one may be empty: nothing was left of the epoch

@@ -130,3 +130,32 @@ def add_noise(image, seed, epoch, index):
     return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
         image.dtype
     )
+
+
+# %% wrong: the three numbers by exclusive or, which others have as well
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(seed ^ epoch ^ index)
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: the digits one behind the other, so (1, 11) is (11, 1)
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(int(f"{seed}{epoch}{index}"))
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: noise in float64, whatever the image is
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng([seed, epoch, index])
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape)))
+
+
+# %% right: Philox with a key of 128 bits
+def add_noise(image, seed, epoch, index):
+    generator = np.random.Generator(np.random.Philox(key=(epoch << 64) | (seed << 32) | index))
+    noise = torch.from_numpy(generator.standard_normal(tuple(image.shape)))
+    return image + (0.1 * noise).to(image.dtype)

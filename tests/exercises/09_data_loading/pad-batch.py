@@ -124,3 +124,31 @@ def pad_batch(samples):
         rows.append(torch.cat([sample, filler]))
         masks.append([True] * len(sample) + [False] * len(filler))
     return torch.stack(rows), torch.tensor(masks, dtype=torch.bool).reshape(len(samples), longest)
+
+
+# %% right: one pad for each sample, and a mask from the lengths
+def pad_batch(samples):
+    lengths = [sample.shape[0] for sample in samples]
+    longest = max(lengths)
+    padded = torch.stack([torch.nn.functional.pad(s, (0, 0, 0, longest - len(s))) for s in samples])
+    mask = torch.zeros(len(samples), longest, dtype=torch.bool)
+    for row, length in enumerate(lengths):
+        mask[row, :length] = True
+    return padded, mask
+
+
+# %% wrong: at least one row, even if all samples are empty
+def pad_batch(samples):
+    lengths = torch.tensor([len(sample) for sample in samples])
+    longest = max(1, int(lengths.max()))
+    padded = samples[0].new_zeros(len(samples), longest, samples[0].shape[1])
+    for row, sample in zip(padded, samples, strict=True):
+        row[: len(sample)] = sample
+    return padded, torch.arange(longest) < lengths[:, None]
+
+
+# %% wrong: the mask has the features' axis as well
+def pad_batch(samples):
+    padded = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
+    ones = [torch.ones_like(sample, dtype=torch.bool) for sample in samples]
+    return padded, torch.nn.utils.rnn.pad_sequence(ones, batch_first=True)

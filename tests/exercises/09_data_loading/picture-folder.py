@@ -227,3 +227,48 @@ class PictureFolder(Dataset):
         if str(path) not in PICTURES_READ:
             PICTURES_READ[str(path)] = read_png(path), label_in(path.name)
         return PICTURES_READ[str(path)]
+
+
+# %% right: names by listdir and fnmatch, made anew for each question
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.folder, self.pattern = folder, pattern
+
+    def names(self):
+        import fnmatch
+
+        files = [entry.name for entry in os.scandir(self.folder) if entry.is_file()]
+        return sorted(fnmatch.filter(files, self.pattern))
+
+    def __len__(self):
+        return len(self.names())
+
+    def __getitem__(self, index):
+        name = self.names()[index]
+        return [read_png(os.path.join(self.folder, name)), label_in(name)]
+
+
+# %% wrong: a KeyError behind the last sample, as from a dict
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = dict(enumerate(sorted(Path(folder).glob(pattern))))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: the label before the picture
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return label_in(path.name), read_png(path)

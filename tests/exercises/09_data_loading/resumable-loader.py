@@ -390,3 +390,74 @@ class ResumableLoader:
 
     def load_state_dict(self, state):
         self.state = dict(state)
+
+
+# %% wrong: forgets after a loop which epoch it was, and begins the first one again
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch, self.done, self.running = -1, 0, False
+
+    def __iter__(self):
+        if not self.running:
+            self.epoch, self.done = self.epoch + 1, 0
+        self.running = True
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        starts = range(0, self.count, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        for batch in self.fetch(batches[self.done :]):
+            self.done += 1
+            yield batch
+        self.running = False
+
+    def state_dict(self):
+        if not self.running:
+            return {"epoch": 0, "done": 0}
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done, self.running = state["epoch"], state["done"], True
+
+
+# %% wrong: collects everything that fetch yields before the first batch is handed on
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch, self.done = 0, 0
+
+    def __iter__(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        starts = range(0, self.count, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        for batch in list(self.fetch(batches[self.done :])):
+            self.done += 1
+            yield batch
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: the last, smaller batch is dropped
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch, self.done = 0, 0
+
+    def __iter__(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        starts = range(0, self.count - self.batch_size + 1, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        for batch in self.fetch(batches[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]

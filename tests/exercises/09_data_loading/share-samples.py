@@ -110,3 +110,63 @@ def share_samples(sizes, worker, workers):
         for shard, (begin, end) in enumerate(itertools.pairwise(ends))
         if max(first, begin) < min(last, end)
     ]
+
+
+# %% wrong: no shard at all is an error
+def share_samples(sizes, worker, workers):
+    each, rest = divmod(sum(sizes), workers)
+    first = worker * each + min(worker, rest)
+    last = first + each + (worker < rest)
+    ends = list(itertools.accumulate(sizes))
+    begins = [end - size for end, size in zip(ends, sizes, strict=True)]
+    assert last <= ends[-1]
+    return [
+        (shard, max(first - begin, 0), min(last, end) - begin)
+        for shard, (begin, end) in enumerate(zip(begins, ends, strict=True))
+        if max(first, begin) < min(last, end)
+    ]
+
+
+# %% right: NumPy's array_split, then runs
+def share_samples(sizes, worker, workers):
+    row = [(shard, number) for shard, size in enumerate(sizes) for number in range(size)]
+    mine = np.array_split(np.arange(len(row)), workers)[worker].tolist()
+    parts = {}
+    for place in mine:
+        shard, number = row[place]
+        start, _ = parts.get(shard, (number, None))
+        parts[shard] = start, number + 1
+    return [(shard, *part) for shard, part in parts.items()]
+
+
+# %% wrong: every n-th sample, so each worker goes through every shard
+def share_samples(sizes, worker, workers):
+    row = [(shard, n, n + 1) for shard, size in enumerate(sizes) for n in range(size)]
+    return row[worker::workers]
+
+
+# %% wrong: the last workers read one more
+def share_samples(sizes, worker, workers):
+    total = sum(sizes)
+    first, last = worker * total // workers, (worker + 1) * total // workers
+    parts, offset = [], 0
+    for shard, size in enumerate(sizes):
+        start, stop = max(first - offset, 0), min(last - offset, size)
+        if start < stop:
+            parts.append((shard, start, stop))
+        offset += size
+    return parts
+
+
+# %% wrong: the stop is the last sample, not the one behind it
+def share_samples(sizes, worker, workers):
+    each, rest = divmod(sum(sizes), workers)
+    first = worker * each + min(worker, rest)
+    last = first + each + (worker < rest)
+    parts, offset = [], 0
+    for shard, size in enumerate(sizes):
+        start, stop = max(first - offset, 0), min(last - offset, size)
+        if start < stop:
+            parts.append((shard, start, stop - 1))
+        offset += size
+    return parts

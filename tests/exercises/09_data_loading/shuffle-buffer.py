@@ -204,3 +204,49 @@ def shuffle_buffer(samples, size, seed):
     while block := list(itertools.islice(samples, size)):
         chance.shuffle(block)
         yield from block
+
+
+# %% right: a class with an iterator, and torch's generator
+def shuffle_buffer(samples, size, seed):
+    return Mixed(samples, size, seed)
+
+
+class Mixed:
+    def __init__(self, samples, size, seed):
+        self.samples, self.generator = iter(samples), torch.Generator().manual_seed(seed)
+        self.buffer = list(itertools.islice(self.samples, size))
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self.buffer:
+            raise StopIteration
+        place = torch.randint(len(self.buffer), (), generator=self.generator).item()
+        chosen = self.buffer.pop(place)
+        self.buffer.extend(itertools.islice(self.samples, 1))
+        return chosen
+
+
+# %% wrong: the next sample takes part in the draw, so a buffer of 1 shuffles
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    for sample in samples:
+        buffer.append(sample)
+        if len(buffer) > size:
+            yield buffer.pop(chance.randrange(len(buffer)))
+    chance.shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: hands out while the buffer is still filling
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    for number, sample in enumerate(samples):
+        buffer.append(sample)
+        if len(buffer) >= size or number % 2:
+            yield buffer.pop(chance.randrange(len(buffer)))
+    chance.shuffle(buffer)
+    yield from buffer
