@@ -745,7 +745,7 @@ For each text, a model keeps the best of several candidates, whose places differ
 
 - **In** `table`: shape (b, n, ...), any dtype, with any number of further axes, or none; it need not be contiguous. `index`: shape (b, k), int64, entries from 0 to n − 1. b, n and k may be equal.
 - **Out**: shape (b, k, ...), `output[i, j] = table[i, index[i, j]]`. Gradients flow to the table. `table` and `index` do not change.
-- **Limits**: **no loop** in any form: no `for` or `while`, no comprehension, no recursion, no `map` or `torch.vmap`. The check reads your cell; if it finds a loop, nothing else counts. Try your function in another cell.
+- **Limits**: **no loop** in any form: no `for` or `while`, no comprehension, no recursion, no `map` or `torch.vmap`. The check reads your cell; if it finds a loop, nothing else counts.
 
 `batch_gather(torch.tensor([[10, 11, 12], [20, 21, 22]]), torch.tensor([[2], [0]]))` returns `tensor([[12], [20]])`.
 
