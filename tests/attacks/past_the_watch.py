@@ -82,7 +82,7 @@ def join_patches(predict, volume, patch, step):
     return total / count
 
 
-# %% attack: keeps the inside in NumPy's memory, and runs again besides exercise="own-checkpoint" expect="partly" points=5.5 others="any"
+# %% attack: keeps the inside in NumPy's memory, and runs again besides exercise="own-checkpoint" expect="partly" points=5.54 others="any"
 scratch = torch.zeros(256)
 window = scratch.numpy()
 kept = []
@@ -118,7 +118,7 @@ def own_checkpoint(run, *inputs):
     return Checkpoint.apply(run, *inputs)
 
 
-# %% attack: keeps the inside while the collector takes a circle away exercise="own-checkpoint" expect="partly" most=5.5 others="any"
+# %% attack: keeps the inside while the collector takes a circle away exercise="own-checkpoint" expect="partly" most=5.54 others="any"
 import gc
 
 kept = []
