@@ -83,7 +83,7 @@ predict(
     "00/constant",
     "The true weights are 5, 0, and 3. The fit gets the constant most wrong. What constant does it find in 1000 steps?",
     found[2],
-    "The constant is off by several percent, although the loss looks as if the fit had converged.",
+    "The constant is off by several percent, although the loss looks converged.",
     between=(2, 4),
 )
 
@@ -143,7 +143,7 @@ for name, tensor in (
 # %% [markdown]
 """
 By default, a Python int becomes an int64 and a Python float a float32; `dtype=torch.float64` keeps all 64 bits.
-`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the **matrix product**, or the dot product of two vectors. In `x @ y`, the last axis of `x` is as long as the second-to-last axis of `y`.
+`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the **matrix product**, or the dot product of two vectors. In `x @ y`, the last dimension of `x` is as long as the second-to-last (or only) dimension of `y`.
 """
 
 # %%
@@ -157,7 +157,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-A float64 takes twice as much memory as a float32. This cell times a matrix product in both.
+A float64 takes twice as much memory as a float32, and a matrix product takes longer:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -178,7 +178,7 @@ print("time of a 512 x 512 matrix product in float64 against float32:", ratio)
 show_drawing(
     "00/shared-memory",
     number="0.2",
-    caption="`array` and `shared` use the same 24 bytes, so a write through one shows in the other. `copied` has its own memory and keeps the zeros.",
+    caption="`array` and `shared` use the same 24 bytes, so a change made through one shows in the other. `copied` has its own memory and keeps its zeros.",
     alt="Three names on the left point to memory on the right. The array and the tensor made by from_numpy point to the same three numbers, "
     "7, 8, and 0. The tensor made by torch.tensor points to three zeros of its own.",
 )
@@ -222,7 +222,7 @@ The **backward pass** follows the graph from the output to the inputs, multiplie
 show_drawing(
     "00/graph",
     number="0.3",
-    caption="The backward pass follows the graph in the opposite direction. `x` is used twice, so two paths lead back to it, and their derivatives are added.",
+    caption="The backward pass runs from the output back to the inputs. `x` is used twice, so two paths lead back to it, and their derivatives are added.",
     alt="Top row, from left to right: the leaf x with value 1, two arrows to u = x * x, and one arrow to g = -u. Each operation leaves a node in the bottom row. "
     "There the arrows run from right to left: the derivative 1 enters NegBackward0, -1 goes on to MulBackward0, and two arrows with -1 each lead to x, where they add up to -2.",
 )
@@ -237,7 +237,7 @@ print("dg/dx at 1:", slope.item())
 
 # %% [markdown]
 r"""
-[`torch.autograd.grad(output, inputs)`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html) returns a tuple with one gradient for each input. The output must be a single number unless you pass `grad_outputs`. `output.backward()` instead stores the gradients in the `.grad` of each leaf that requires one. A **leaf** is a tensor that autograd did not record as the result of an operation: weights are leaves, losses are not. The gradient of $w \cdot x$ with respect to $w$ is $x$:
+[`torch.autograd.grad(output, inputs)`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html) returns a tuple with one gradient for each input. The output must be a single number unless you pass `grad_outputs`. `output.backward()` instead stores the gradients in the `.grad` of each leaf that requires one. A **leaf** is a tensor that autograd did not record as the result of an operation: weights are leaves, but losses are not. The gradient of $w \cdot x$ with respect to $w$ is $x$:
 """
 
 # %%
@@ -250,7 +250,7 @@ print("w.grad:", w.grad.tolist(), "  x.grad:", x.grad)
 
 # %% [markdown]
 """
-`x` requires no gradient, so its `.grad` stays `None`. `w.detach()` returns a new leaf that shares the memory of `w`, `.clone()` copies a tensor, and `requires_grad_(True)` makes a leaf require a gradient. `torch.tensor` is not meant for tensors:
+`x` requires no gradient, so its `.grad` stays `None`. `w.detach()` returns a new leaf that shares the memory of `w`, `.clone()` copies a tensor, and `requires_grad_(True)` makes a leaf require a gradient. Passing a tensor to `torch.tensor` causes a warning:
 """
 
 # %%
@@ -262,7 +262,7 @@ print("warnings:", [f"{w.message}"[:52] + "…" for w in caught])
 
 # %% [markdown]
 r"""
-For a random leaf, write `torch.randn(3, requires_grad=True)`.
+Write `torch.randn(3, requires_grad=True)` instead.
 
 ### Three backward passes
 """
@@ -291,8 +291,8 @@ for _ in range(3):
 
 # %% [markdown]
 """
-[`backward()`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) *adds* to `.grad`, which is useful when a gradient is computed in parts (chapter 05). Otherwise, clear `.grad` first:
-[`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) by default sets the `.grad` of its parameters to `None`.
+[`backward()`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) *adds* to `.grad`, which is useful when a gradient is computed in parts (chapter 05). Otherwise, clear `.grad` first;
+by default, [`optimizer.zero_grad()`](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) sets its parameters' `.grad` to `None`.
 """
 
 # %% [markdown] exercise="derivative" points=3 minutes=10 difficulty=1
@@ -303,15 +303,15 @@ To plot a derivative, compute it at many points at once.
 
 `derivative(f, x) -> Tensor`
 
-- **In** `f`: a function of a tensor. It uses PyTorch operations and computes each entry from the corresponding entry of its argument. `x`: a float32 or float64 tensor of any shape, with or without `requires_grad`.
-- **Out**: the derivative of `f` at each entry, in the shape and dtype of `x`, as accurate as autograd. The result requires no gradient.
+- **In** `f`: a function that uses PyTorch operations and acts on each entry of a tensor by itself. `x`: a float32 or float64 tensor of any shape, with or without `requires_grad`.
+- **Out**: the derivative of `f` at each entry, with the shape and dtype of `x`, as accurate as autograd's. The result requires no gradient.
 - **Limits**: `x`, its `requires_grad`, and its `.grad` do not change.
 
 `derivative(lambda x: x**3, torch.tensor([1.0, 2.0]))` returns `tensor([3., 12.])`.
 
-<!-- hint: Autograd needs an output that is one number, and an input that requires a gradient. You have neither. What can you make from what you have? -->
-<!-- hint: A detached copy of x is a leaf of your own, which may require a gradient. Summing f of this leaf gives one number, and each entry of its gradient depends on one entry of x alone. -->
-<!-- hint: `x.detach().clone().requires_grad_(True)` is the leaf. `torch.autograd.grad(total, leaf)` returns a tuple of one; unlike `backward`, it stores nothing in `.grad`. -->
+<!-- hint: Autograd needs an output that is a single number and an input that requires a gradient. You have neither. How can you make both? -->
+<!-- hint: A detached copy of x is a leaf of your own, which may require a gradient. The sum of f(leaf) is a single number, and each entry of its gradient depends on one entry of x alone. -->
+<!-- hint: `x.detach().clone().requires_grad_(True)` is the leaf. `torch.autograd.grad(total, leaf)` returns a tuple with one entry; unlike `backward`, it stores nothing in `.grad`. -->
 """
 
 
@@ -347,7 +347,9 @@ def stays_as_it_is(formula, slope, *sizes, dtype):
     check.close(seen["output"], slope(x), what=f"the derivative of {name}")
     check.true(not seen["graph"], "the result requires a gradient")
     stays = isinstance(seen["gradient"], torch.Tensor) and torch.equal(seen["gradient"], left_over)
-    check.true(not stays, "after the call, x requires no gradient, or autograd is switched off")
+    check.true(
+        not stays, "after the call, x no longer requires a gradient, or autograd is switched off"
+    )
     # The result counts as a constant.
     more = 2.0 * factors * x * slope(x)
     what = "x.grad after a backward pass of sum(factor * x² * result)"
@@ -451,8 +453,8 @@ axes.legend(fontsize=9, loc="lower left")
 show(
     figure,
     number="0.4",
-    caption="From right to left, the error of the forward difference shrinks with the step, reaches its minimum near √ε, and grows again. At the smallest steps in float32, 1 + h rounds to 1, and the error is 100 %.",
-    alt="Relative error against the step, both logarithmic: a V for each dtype. From the right the error falls in proportion to the step, along a dashed line. "
+    caption="From right to left, the error of the forward difference shrinks with the step, reaches its minimum near √ε, and grows again. At the smallest steps in float32, 1 + h rounds to 1, and the error is 100%.",
+    alt="Relative error against the step, both logarithmic: a V for each dtype. From the right, the error falls in proportion to the step, along a dashed line. "
     "Its minimum lies near 3e-4 in float32 and near 1e-8 in float64. It rises again toward smaller steps, with much scatter, up to an error of 1 in float32.",
 )
 
@@ -481,17 +483,15 @@ Its truncation error is only about $\frac{h^2}{6} f'''(x)$. Both formulas are **
 """
 ### The error of a central difference
 
-To find the best step, compare central differences with autograd.
-
 `difference_errors(f, x, steps) -> list[float]`
 
 - **In** `f`: as in the previous exercise. `x`: a float64 tensor of shape (n,). `steps`: a list of positive floats in any order; it may contain duplicates, or a step that is far too small or far too large.
-- **Out**: a Python float for each step, in the order of `steps`: the largest absolute error of the central difference over the entries of `x`, compared with autograd. `x` and `steps` do not change.
+- **Out**: a list with one Python float per step, in the order of `steps`: the largest absolute error of the central difference over the entries of `x`, compared with autograd. `x` and `steps` do not change.
 - You may call your `derivative`.
 
 `difference_errors(lambda x: x**3, torch.tensor([1.0, 2.0], dtype=torch.float64), [0.5, 0.25])` returns `[0.25, 0.0625]`.
 
-<!-- hint: For one step, you need two calls of f. At which points? Then compare with what autograd says. -->
+<!-- hint: For one step, you need two calls of f. At which points? Then compare the result with autograd's. -->
 <!-- hint: The derivative does not depend on the step, so compute it once. For each step, compute the central difference, subtract the derivative, take absolute values, and keep the largest. -->
 <!-- hint: `(difference - slope).abs().max().item()` is a Python float. A list comprehension over the steps does the rest. -->
 """
@@ -574,14 +574,14 @@ with check.property("steps in another order, including one that is far too small
         else:
             told = f"expected a visible rounding error at step {h}, got {error:.1g}"
             check.true(1e-6 < error < 0.5, told)
-with check.property("no steps, no errors"):
+with check.property("an empty list of steps gives an empty list"):
     check.equal(errors_of([["exp"]], check.draw.normal(3, dtype=torch.float64), []), [])
 ### END HIDDEN TESTS
 check.score()
 
 # %% [markdown]
 r"""
-The two errors of a central difference are equal where $h^2 = \epsilon / h$, near $h = \epsilon^{1/3}$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd can keep the rest, because it takes no difference of two values of $f$.
+If $f$ and $f'''$ have similar sizes, the two errors of a central difference are equal near $h = \epsilon^{1/3}$, where $h^2 = \epsilon / h$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd can get the rest right, because it never subtracts two values of $f$.
 [`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares autograd's gradients with central differences. It expects float64 inputs; its default step is $10^{-6}$.
 """
 
@@ -609,7 +609,7 @@ show(
     number="0.5",
     caption="The error of the central difference has its minimum at a larger step, near the cube root of ε, and this minimum is far lower.",
     alt="Relative error against the step, both logarithmic, in float64. The forward difference is best near 1e-8, with an error near 1e-8. "
-    "The central difference falls twice as steeply, and reaches errors near 1e-11 at a step near 6e-6.",
+    "The central difference falls twice as steeply and reaches errors near 1e-11 at a step near 6e-6.",
 )
 
 # %%
@@ -619,8 +619,8 @@ print(f"cube root of epsilon: {epsilon ** (1 / 3):.0e}, squared: {epsilon ** (2 
 r"""
 ## Why the fit stalls
 
-Let $d_0, d_1, d_2$ be the errors of the three weights. Without noise, the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. As a function of the weights, it is an **error surface**, here a bowl whose minimum is where all errors are 0.
-Each **eigenvalue** of the **Hessian**, the matrix of second derivatives, is the curvature, or second derivative, along its eigenvector; in every other direction, the curvature lies between the smallest and the largest eigenvalue.
+Let $d_0, d_1, d_2$ be the errors of the three weights. Without noise, the loss is the mean of $(d_0 x^2 + d_1 x + d_2)^2$. As a function of the weights, it is an **error surface**, here a bowl whose minimum lies where all errors are 0.
+Each **eigenvalue** of the **Hessian**, the matrix of second derivatives, is the curvature, or second derivative, along its eigenvector; in every other direction, the curvature lies between the smallest and the largest.
 """
 
 
@@ -663,18 +663,18 @@ figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 show(
     figure,
     number="0.6",
-    caption="Contour lines of the loss over two of the errors, for x spread evenly over −10 to 10. Even with the horizontal axis stretched by a factor of 67, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
+    caption="Contour lines of the loss against two of the errors, for x spread evenly from −10 to 10. Even with the horizontal axis stretched by a factor of 67, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
     alt="Tilted ellipses, almost three times as long as wide although the horizontal axis is stretched by a factor of 67. Adam's path runs along the long axis toward the minimum and stops short of it.",
 )
 
 # %% [markdown]
 r"""
 The steepest direction is nearly that of the weight of $x^2$, and the flattest nearly that of the constant. The ratio of their curvatures, about 4,500, is the **condition number** $\kappa$.
-An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$: along the flattest direction, an error of 0.2 costs only about 0.02, while the loss started at about 30,000. The constant can be wrong at a small loss because **the loss depends far less on the constant** than on the other weights. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the source of this fit, ends with a constant of 3.45 and calls that close.
+An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$: along the flattest direction, an error of 0.2 costs only about 0.02, while the loss started at about 30,000. The constant can be wrong while the loss is small, because **the loss depends far less on the constant** than on the other weights. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the source of this fit, ends with a constant of 3.45 and calls that close.
 
 ## Gradient descent in a valley
 
-Drag the start of the optimizer's path over this error surface of two weights, or move it with the arrow keys. The solid arrow is the negative gradient there; the dashed line leads to the minimum. The right side splits the loss between the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
+Drag the start of the optimizer's path over this error surface, or move it with the arrow keys. The solid arrow is the negative gradient at the start; the dashed line leads to the minimum. The plot on the right splits the loss between the two eigenvectors, whose eigenvalues are 1 and $1/\kappa$.
 Set the condition number to 1, then raise it step by step: what happens to the arrow, the path, and the loss?
 """
 
@@ -683,9 +683,9 @@ explore_surface(condition=100, rate=1.8)
 
 # %% [markdown]
 r"""
-With a condition number of 1, the arrow points to the minimum; in a long valley, it points mostly across the valley.
+With a condition number of 1, the arrow points to the minimum; in a long valley, it points across the valley from most starting points.
 Gradient descent with learning rate $\eta$ multiplies the error along an eigenvector by $1 - \eta\lambda$ in each step. If $\eta > 2/\lambda_{\max}$, the factor for the steepest direction is below −1, and any error along it grows without bound (try a learning rate of 2.1).
-At any smaller rate, the factor for the flattest direction exceeds $1 - 2/\kappa$: the steep part of the loss can disappear quickly, but the small flat part shrinks slowly.
+At any smaller rate, the factor for the flattest direction exceeds $1 - 2/\kappa$: the steep part of the loss can disappear quickly, but the flat part shrinks slowly.
 """
 
 # %% folded="Measure: gradient descent on the bowl of the fit"
@@ -696,7 +696,7 @@ steps_needed = math.log(0.01) / math.log(factors[0])
 # %% folded="Predict: steps of gradient descent"
 predict(
     "00/steps",
-    "The bowl of our fit has a condition number of about 4,500. At 95 % of the largest stable learning rate, how many steps of gradient descent reduce the error along the flattest direction to 1 % of its initial value?",
+    "The bowl of our fit has a condition number of about 4,500. At 95% of the largest stable learning rate, how many steps of gradient descent reduce the error along the flattest direction to 1% of its initial value?",
     steps_needed,
     "Each step leaves 1 − 1.9/κ of the error, and that factor is very close to 1.",
     between=(0, 20_000),
@@ -717,7 +717,7 @@ axes.legend(fontsize=9)
 show(
     figure,
     number="0.7",
-    caption="Gradient descent on the bowl of the fit, at 95 % of the largest stable rate. Two of the errors vanish within a few hundred steps, while the error along the flattest direction takes more than ten thousand.",
+    caption="Gradient descent on the bowl of the fit, at 95% of the largest stable rate. Two of the errors vanish within a few hundred steps, while the third takes more than ten thousand to fall to 1%.",
     alt="The fraction of each error that is left, against the step, up to 12,000. The errors along the steepest and the middle eigenvector drop to 0 at the left edge. "
     "The error along the flattest one decreases slowly, to about 0.4 after 2,000 steps and to a hundredth after nearly 11,000.",
 )
@@ -727,7 +727,7 @@ r"""
 ## Adam's memory
 
 Adam, which our fit uses, moves each weight against a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). So weights with large and small gradients move at similar speeds. This offsets a large condition number if the steep and flat directions lie along the axes, as they nearly do in our fit.
-In the interactive figure, choose Adam, a condition number of 4500, a learning rate of 0.05, and 200 steps. From the original start, the error along the flat direction falls from 1 to below 0.0001 at a tilt of 0°, but only from 0.86 to 0.65 at 25°.
+In the interactive figure, choose Adam, condition number 4500, learning rate 0.05, and 200 steps. From the default start, the error along the flat direction falls from 1 to below 0.0001 if the valley has a tilt of 0°, but only from 0.86 to 0.65 at 25°.
 
 The valley hides the error of our fit, but what stalls Adam is its divisor, the square root. With $\beta_2 = 0.999$, PyTorch's default, the average under the root remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
 """
@@ -745,7 +745,7 @@ left.legend(fontsize=9, loc="lower left")
 show(
     figure,
     number="0.8",
-    caption="With β₂ = 0.999 the divisor still remembers the huge first gradients after 1000 steps, so the steps are far too short. With β₂ = 0.99 it forgets them, and the gradient can fall to almost 0.",
+    caption="With β₂ = 0.999, the divisor still remembers the huge first gradients after 1000 steps, so the steps are far too short. With β₂ = 0.99, it forgets them, and the gradient can fall to almost 0.",
     alt="Two plots of the absolute gradient of the constant and of Adam's divisor against the step. Left, with beta2 0.999: the gradient falls from hundreds to below one, while the divisor falls only to about 30. "
     "Right, with beta2 0.99: the divisor falls to below 1, and the gradient falls further, to a tiny fraction of that.",
 )
@@ -775,7 +775,7 @@ print(f"largest learning rate for gradient descent: {2 / scaled[-1]:.2f}")
 
 # %% [markdown]
 """
-Plain gradient descent is now fast enough (Figure 0.9):
+Now plain gradient descent is fast enough (Figure 0.9):
 """
 
 
@@ -796,7 +796,7 @@ def fit_by_scaled_features(steps=200):
 
 # %% [markdown]
 """
-**2. Let the optimizer learn the shape of the bowl.** [L-BFGS](https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html) approximates the inverse of the Hessian from past steps and gradients, here with a line search (`strong_wolfe`) for the step length. It calls a **closure**, a function that recomputes the loss and its gradient on the same points, as often as needed:
+**2. Let the optimizer learn the shape of the bowl.** [L-BFGS](https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html) approximates the inverse of the Hessian from past steps and gradients; here, a line search (`strong_wolfe`) chooses the step length. As needed, L-BFGS calls a **closure**, a function that recomputes the loss and its gradient on the same points:
 """
 
 
@@ -844,14 +844,14 @@ axes.legend(fontsize=9, ncols=2, loc="upper right")
 show(
     figure,
     number="0.9",
-    caption="The fit by Adam and with two repairs. A rounder bowl, or an optimizer that knows the bowl's shape, brings the errors of all three weights below 0.001.",
+    caption="The original fit by Adam, and two repaired fits. A rounder bowl, or an optimizer that learns the bowl's shape, brings the errors of all three weights below 0.001.",
     alt="The largest error of the three weights, logarithmic, against the number of gradients computed, up to 200. Adam falls below 2 and levels off. "
     "Gradient descent with scaled features falls steadily and levels off below 1e-4. L-BFGS drops to about 1e-5 after about a dozen gradients.",
 )
 
 # %% [markdown]
 r"""
-**3. Take no steps at all.** The loss is a quadratic function of the weights, so a formula gives its minimizer: **least squares**. [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html) takes a matrix with one column per feature, and a one-column matrix of targets. On a CPU, it silently drops directions that are too small for the dtype (see `rcond`), so it can lose a weight if the columns have very different sizes.
+**3. Take no steps at all.** The loss is a quadratic function of the weights, so a formula gives the best weights (**least squares**). [`torch.linalg.lstsq`](https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html) takes a matrix with one column per feature and a one-column matrix of targets. On a CPU, it silently drops directions that are too small for the dtype (see `rcond`), so it can lose a weight if the columns have very different sizes.
 For $y = 2 \sin t - 0.5 \cos t$, the call is:
 """
 
@@ -866,17 +866,17 @@ print("shape:", tuple(solution.shape), " weights:", [round(w, 6) for w in soluti
 """
 ### Fit a polynomial
 
-Write a fit that finds every coefficient, even one that hardly affects the loss.
+Write a function that finds every coefficient, even one that hardly affects the loss.
 
 `fit_polynomial(x, y, degree) -> Tensor`
 
-- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x, not 0 everywhere. The values of x are spread over an interval that contains 0, perhaps as an endpoint, but need not include 0. The largest |x| is between 0.1 and 100. `degree`: an integer from 0 to 3.
-- **Out**: the coefficients, highest power first, in a float32 tensor of shape (degree + 1,). **Each term by itself**, coefficient times power of x, is accurate to 0.2 % of the largest |y|, even where the term is largest. `x` and `y` do not change.
+- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x that is not 0 everywhere. The values of x are spread over an interval that contains 0, perhaps as an endpoint, but need not include 0. The largest |x| is between 0.1 and 100. `degree`: an integer from 0 to 3.
+- **Out**: the coefficients, highest power first, in a float32 tensor of shape (degree + 1,). **Each term by itself**, coefficient times power of x, is accurate to 0.2% of the largest |y|, even where the term is largest. `x` and `y` do not change.
 - **Limits**: at most 10 seconds; any method is allowed.
 
 With 100 values of x from −10 to 10, `fit_polynomial(x, 5 * x**2 + 3, degree=2)` returns about `tensor([5., 0., 3.])`.
 
-<!-- hint: Which of the three repairs needs no learning rate, and no steps? What happens to the columns when x goes up to 100, or only up to 0.1? -->
+<!-- hint: Which of the three repairs needs neither a learning rate nor steps? What happens to the columns when x goes up to 100, or only up to 0.1? -->
 <!-- hint: Divide x by its largest absolute value, and all columns lie between -1 and 1. Fit with these columns, then divide each coefficient by the matching power of that value. -->
 <!-- hint: In float64: `columns = torch.stack([u**k for k in range(degree, -1, -1)], dim=1)`, then `torch.linalg.lstsq(columns, y[:, None]).solution`. -->
 """
@@ -1013,7 +1013,7 @@ print(f"a = {line.a.item():.1f}, b = {line.b.item():.2f}")
 r"""
 ### What a module registers
 
-An `nn.Parameter` is a tensor that requires a gradient by default. Assigning a parameter or a module to an attribute of a module **registers** it, and `register_buffer` registers a **buffer**: a tensor that is saved and moved with the module but not trained, such as a running average (chapter 01). `state_dict()` holds both kinds by name. `nn.Linear(2, 2)` is a layer that computes $xW^\mathsf{T} + b$; its parameters are the 2×2 matrix $W$ and the vector $b$.
+An `nn.Parameter` is a tensor that requires a gradient by default. Assigning a parameter or a module to an attribute of a module **registers** it, and `register_buffer` registers a **buffer**: a tensor that is saved and moved with the module but not trained, such as a running average (chapter 01). `state_dict()` holds parameters and buffers by name. `nn.Linear(2, 2)` is a layer that computes $xW^\mathsf{T} + b$; its parameters are the 2×2 matrix $W$ and the vector $b$.
 """
 
 
@@ -1061,7 +1061,7 @@ print("state_dict:", list(five.state_dict()))
 
 # %% [markdown]
 """
-PyTorch does not warn about `d` and `e`. Put layers in an `nn.ModuleList` or in an `nn.Sequential`, which calls its modules one after another. Here, `nn.ReLU` replaces negative numbers with 0:
+PyTorch does not warn about `d` and `e`. Put layers in an `nn.ModuleList` or an `nn.Sequential`, which calls its modules one after another. Here, `nn.ReLU` replaces negative numbers with 0:
 """
 
 # %%
@@ -1182,7 +1182,7 @@ with check.property("parameters start as uniform random numbers between -1/√in
             f"the spread of {name}, times √inputs, is {spread:.2f}, not about 0.58",
         )
         different = value.unique().numel() / value.numel()
-        check.true(different > 0.9, f"only {different:.0%} of the numbers in {name} are different")
+        check.true(different > 0.9, f"only {different:.0%} of the numbers in {name} are distinct")
         gaps = value.detach().flatten().double().sort().values.diff()
         check.true(
             (gaps.std() > 0.5 * gaps.mean()).item(), f"the numbers in {name} are evenly spaced"
@@ -1253,7 +1253,7 @@ print("both names refer to one tensor:", reader.weight is writer.weight)
 
 # %% [markdown]
 """
-Counting the entries of the `state_dict` would count the matrix twice.
+Counting the `state_dict`'s entries would count the matrix twice.
 """
 
 # %% [markdown] exercise="count-parameters" points=4 minutes=10 difficulty=1
@@ -1266,7 +1266,7 @@ Each trained parameter needs memory for its gradient and, with Adam, for the opt
 
 - **In** `model`: an `nn.Module` with any modules inside; parameters may be frozen or tied.
 - **Out**: how many entries are trained, and how many are frozen. A tied parameter counts once; buffers do not count.
-- **Limits**: do not change the model, its gradients, what is frozen, or the mode of each module inside (training or evaluation, set by `train()` and `eval()`; chapter 01).
+- **Limits**: do not change the model, its gradients, what is frozen, or any module's mode (training or evaluation, set by `train()` and `eval()`; chapter 01).
 
 `count_parameters(nn.Linear(3, 2))` returns `(8, 0)`. Once its weight is frozen, the result is `(2, 6)`.
 
@@ -1295,7 +1295,7 @@ def counts(layers, *expected, **options):
 
 
 def leaves_alone(modes):
-    """Count, and let the model learn afterward: it does so as if nobody had counted."""
+    """Count, and train the model afterward: the call must leave no trace in it."""
     model = nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.Dropout(0.3), nn.Linear(b, 2))
     state = {n: check.draw.uniform(*v.shape, low=0.1) for n, v in model.state_dict().items()}
     state["1.num_batches_tracked"] = torch.tensor(check.draw.integer(3, 90))
@@ -1329,7 +1329,7 @@ def leaves_alone(modes):
         expected,
         rtol=1e-3,
         atol=1e-3,
-        what="its state after a step on its old gradients plus new ones",
+        what="the model's state after a step on its old gradients plus new ones",
     )
 
 
@@ -1361,7 +1361,7 @@ with check.property("equal sizes or equal values do not make parameters tied"):
     counts([["Linear", a, a], ["Linear", a, a]], 2 * (a * a + a), 0)
     counts([["BatchNorm1d", b], ["BatchNorm1d", b]], 4 * b, 0)
 with check.property(
-    "the model, its gradients, and its modes do not change: it trains afterward as if never counted"
+    "the model, its gradients, and its modes do not change, nor does later training"
 ):
     # The model itself, then its layers: a BatchNorm in eval mode, or a Linear and the dropout.
     leaves_alone([True, True, False, True, True])
@@ -1385,8 +1385,8 @@ check.score()
 r"""
 ## Bug hunt: two players
 
-A **generator** turns noise into numbers. A **discriminator** learns to give high scores to real numbers and low scores to generated ones (Goodfellow and others). A score $s$ costs the discriminator $\log(1 + e^{-s})$ for a real number, which `softplus(-s)` computes, and $\log(1 + e^s)$ for a generated one. A score of 0, which amounts to a guess, costs $\ln 2 \approx 0.69$.
-The generator learns to get high scores: its loss is $\log(1 + e^{-s})$ for each number that it generates.
+A **generator** turns noise into numbers. A **discriminator** learns to give high scores to real numbers and low scores to generated ones (Goodfellow and others). A score $s$ costs the discriminator $\ln(1 + e^{-s})$ for a real number, which `softplus(-s)` computes, and $\ln(1 + e^s)$ for a generated one. A score of 0, a guess, costs $\ln 2 \approx 0.69$.
+The generator learns to get high scores: its loss is $\ln(1 + e^{-s})$ for each generated number.
 """
 
 
@@ -1460,28 +1460,28 @@ show(
     figure,
     number="0.11",
     caption="The discriminator's loss falls below that of guessing and then levels off, far from 0.",
-    alt="The discriminator's loss against the step. It falls below the line of guessing, 1.39, and then levels off near 0.8.",
+    alt="The discriminator's loss against the step. It falls below the dotted line for guessing, 1.39, and then levels off near 0.8.",
 )
 
 # %% [markdown] exercise="bug-hunt-two-players" points=4 minutes=20 difficulty=2
 """
 ### Bug hunt: two players
 
-Find out why the discriminator's loss levels off. Then write a step in which both networks learn.
+Find out why the discriminator's loss levels off. Then correct the step so that both networks learn.
 
 `adversarial_step(generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real) -> None`
 
-- **In**: two modules, perhaps with frozen parameters; one optimizer per module, for all its parameters, with any settings (momentum, weight decay, several groups) that need no closure; the generator's input and the real numbers.
+- **In**: two modules, perhaps with frozen parameters; for each, an optimizer of all its parameters, with any settings (momentum, weight decay, several groups), that needs no closure; `noise`, the generator's input; `real`, the real numbers.
 - **Out**: nothing.
   1. The generator makes one optimizer step on `generator_loss(discriminator(generator(noise)))`.
-  2. The discriminator makes one on `discriminator_loss`, scoring `real` and the updated generator's output for the same `noise`.
+  2. The discriminator makes one on `discriminator_loss`, from its scores for `real` and for the updated generator's output on the same `noise`.
 - **Limits**: neither step changes the other network's parameters. Afterward, every `requires_grad` and every module's mode are as before. Ignore any gradients already stored, even those of frozen parameters.
 
 `watch_discriminator(adversarial_step)[-1]` returns about `0.05`, not `0.8`.
 
 <!-- hint: Print the gradient of the discriminator's weight just before its optimizer steps. Then compute the gradient of the discriminator's loss alone. Where does the difference come from? -->
 <!-- hint: The generator's loss goes through the discriminator. What does `backward` leave behind in every leaf that it reaches, and when is that cleared? -->
-<!-- hint: Move the line that clears the discriminator's gradients down, right before the backward pass of the discriminator's own loss. -->
+<!-- hint: Move the line that clears the discriminator's gradients to just before the backward pass of its own loss. -->
 """
 
 
@@ -1575,7 +1575,7 @@ def plays(
     frozen=(),
     silent=False,
 ):
-    """Play, and compare; a silent generator drops out all that it makes, and so never learns."""
+    """Play, and compare; a silent generator drops out all that it makes, so it never learns."""
     layers = {name: [*kind, *dropout] for name, kind in PLAYERS.items()}
     if silent:
         layers["generator"].append(["Dropout", 1.0])
@@ -1618,8 +1618,8 @@ def plays(
         output = check.with_seed(seed, network, inputs)
         (output * slope).sum().backward()
         mode = f"{'training' if training else 'evaluation'} mode"
-        mode += ", its dropout in evaluation mode," if in_eval else ""
-        what = f"the output of the {name}, which was in {mode} before, for new inputs"
+        mode += " (its dropout in evaluation mode)" if in_eval else ""
+        what = f"the output for new inputs of the {name}, which started in {mode}"
         check.close(got["then"][name]["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
         for key, weight in network.named_parameters():
             moved = not torch.equal(after[key], before[key])
@@ -1632,7 +1632,7 @@ def plays(
             check.close(after[key], expected, rtol=1e-3, atol=1e-3, what=what)
 
 
-with check.property("one step of both"):
+with check.property("one step of each network"):
     plays(1, [0.5, 0.5])
 with check.property("three steps in a row", weight=2):
     plays(3, [0.3, 0.4])
@@ -1646,10 +1646,10 @@ with check.property("frozen parameters do not move, and stay frozen"):
     plays(1, [0.3, 0.4], frozen=["0.bias", "2.bias"])
     plays(2, [0.3, 0.4], left_over=5.0, decay=0.1, frozen=["0.bias"])
 with check.property("both networks can be trained afterward, in the modes they had before"):
-    # With rates of 0 nobody moves, whatever dropout leaves out.
+    # With rates of 0, no parameter moves, whatever dropout leaves out.
     for training, in_eval in ((True, []), (False, []), (True, ["3"])):
         plays(1, [0.0, 0.0], training=training, in_eval=in_eval, dropout=[["Dropout", 0.5]])
-    # In training mode this generator makes zeros alone, in evaluation mode it does not.
+    # In training mode, this generator makes only zeros; in evaluation mode, it does not.
     plays(1, [0.4, 0.3], silent=True)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -1666,9 +1666,9 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-The generator's backward pass goes through the discriminator and adds to its `.grad`, which was cleared *before* that pass. So the discriminator also follows the generator's loss. For generated numbers, the two gradients pull in opposite directions and balance around a score of 0. That score by itself costs $\ln 2$.
+The generator's backward pass goes through the discriminator and adds to its `.grad`, which was cleared *before* that pass. So the discriminator also follows the gradient of the generator's loss. For generated numbers, the two gradients pull in opposite directions and balance around a score of 0. That score by itself costs $\ln 2$.
 
-Clear the gradients right before each backward pass, as PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) does for the discriminator. Or pass the generator's unfrozen parameters to `torch.autograd.grad` or `backward(inputs=...)`. Or freeze the discriminator while the generator learns, and afterward unfreeze only what was not frozen before.
+Clear a network's gradients right before the backward pass or passes of its own loss, as PyTorch's [DCGAN tutorial](https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html) does. Or pass the generator's unfrozen parameters to `torch.autograd.grad` or `backward(inputs=...)`. Or freeze the discriminator while the generator learns, and afterward unfreeze only what was not frozen before.
 </details>
 """
 
@@ -1699,7 +1699,7 @@ r"""
 
 <details><summary>1. A forward difference is computed in float32 with h = 1e-6 where f, x, and the derivative are near 1. How accurate is it?</summary>
 
-To barely one digit: the rounding error of f, about 1e-7, divided by h is 0.1.
+It has barely one correct digit: f's rounding error, about 1e-7, divided by h is 0.1.
 </details>
 
 <details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What does b contain? And after <code>a = a + 1</code>?</summary>
@@ -1733,14 +1733,14 @@ The fraction's weight: its eigenvalue is smaller by a factor of about 5000².
 | dtype | 数据类型 | the type of a tensor's numbers |
 | automatic differentiation | 自动微分 | derivatives computed from code by the chain rule |
 | graph | 计算图 | the recorded operations |
-| forward pass | 前向传播 | running the function, recording the graph |
+| forward pass | 前向传播 | running the function and recording the graph |
 | backward pass | 反向传播 | computing the gradients along the graph |
 | leaf | 叶子张量 | a tensor that is not the result of a recorded operation |
 | finite difference | 有限差分 | a slope between nearby points |
 | forward difference | 前向差分 | the slope from x to x + h |
 | central difference | 中心差分 | the slope from x − h to x + h |
 | truncation error | 截断误差 | the error of a formula in exact arithmetic |
-| rounding error | 舍入误差 | the error from limited digits |
+| rounding error | 舍入误差 | the error due to limited precision |
 | machine epsilon | 机器精度 | the distance from 1 to the next larger number |
 | error surface | 误差曲面 | the loss as a function of the weights |
 | Hessian | 黑塞矩阵 | the matrix of second derivatives |
@@ -1748,7 +1748,7 @@ The fraction's weight: its eigenvalue is smaller by a factor of about 5000².
 | condition number | 条件数 | the largest eigenvalue over the smallest |
 | least squares | 最小二乘 | the weights with the smallest sum of squared errors |
 | closure | 闭包 | a function that recomputes the loss and its gradient |
-| module | 模块 | holds parameters, buffers, and other modules |
+| module | 模块 | an object that holds parameters, buffers, and other modules |
 | parameter | 参数 | a registered tensor to be trained |
 | buffer | 缓冲区 | a registered tensor that is not trained |
 | frozen | 冻结 | of a parameter: not trained |

@@ -3,7 +3,7 @@
 # 01 · Normalization
 
 BatchNorm uses the mean and variance of the current batch to normalize the values that enter a layer. A small network for handwritten digits trains well with BatchNorm and batches of 4.
-With the wrong batch size, training fails without an exception.
+Not every batch size is safe.
 
 **中文**: 本章讲归一化：BatchNorm、LayerNorm、InstanceNorm 与 GroupNorm 是同一运算在不同轴上的应用，RMSNorm 省去均值；批统计量的误差、训练与评估模式、运行统计量、折叠到卷积，以及如何选择。
 """
@@ -104,7 +104,7 @@ axes.legend(loc="lower right")
 show(
     figure,
     number="1.1",
-    caption="Accuracy on 297 test images after three passes over the training images. With pairs, BatchNorm fails; LayerNorm, which normalizes each image alone, does not.",
+    caption="Accuracy on 297 test images after three passes over the training images. With pairs, BatchNorm fails; LayerNorm, which normalizes each image by itself, does not.",
     alt="Share of test images recognized, against the batch size from 2 to 60. It is about 0.9 or more, "
     "except with BatchNorm and batches of 2, where it is far lower.",
 )
@@ -128,7 +128,7 @@ show(
 r"""
 ## What happens to a pair
 
-In evaluation mode, BatchNorm uses **running averages** of the batches' statistics. To see whether these are too inaccurate, replace them with the exact statistics of the training set (*PreciseBN*, Wu and Johnson 2021):
+In evaluation mode, BatchNorm uses **running averages** of the batches' statistics. To see whether they are the problem, replace them with the exact statistics of the training set (*PreciseBN*, Wu and Johnson 2021):
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -145,7 +145,7 @@ print(f"with the exact statistics:  {test_accuracy(recalibrated.eval()):.2f}")
 
 # %% [markdown]
 """
-The exact statistics do not restore the accuracy, so the learned weights themselves are bad. For a batch of 2, a hidden unit produces two numbers.
+The exact statistics do not restore the accuracy, so the learned weights must be bad. For a batch of 2, a hidden unit produces two numbers.
 """
 
 # %% folded="Predict: 3 and 500"
@@ -153,7 +153,7 @@ predict(
     "01/three-and-500",
     "BatchNorm gets a batch of two numbers, 3 and 500. What does it turn the 500 into?",
     functional.batch_norm(torch.tensor([[3.0], [500.0]]), None, None, training=True)[1].item(),
-    "The mean lies halfway between two numbers, and each of them is exactly one standard deviation away from it.",
+    "The mean lies halfway between the two numbers, and each of them is exactly one standard deviation away from it.",
     between=(0, 500),
 )
 
@@ -164,7 +164,7 @@ for pair in ([3.0, 5.0], [3.0, 500.0], [-0.1, 0.1], [7.0, 3.0], [0.0, 0.01], [0.
 
 # %% [markdown]
 r"""
-Of two numbers, BatchNorm keeps little more than their order: a pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by only a few hundredths or less. Then the constant $\epsilon = 10^{-5}$ (the argument `eps`), which BatchNorm adds to the variance, is not negligible.
+BatchNorm keeps little more than the order of two numbers: a pair becomes $(-1, 1)$ or $(1, -1)$, **whatever the numbers are**, unless they differ by only a few hundredths or less. Then the constant $\epsilon = 10^{-5}$ (the argument `eps`), which BatchNorm adds to the variance, is no longer negligible.
 """
 
 # %% folded="Figure 1.2: the output for one number of a pair"
@@ -188,7 +188,7 @@ print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / ma
 
 # %% [markdown]
 r"""
-An output so close to a step does damage in two ways. Of the **values**, only the order survives. The **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers cross, derivatives reach $1 / (2 \sqrt{\epsilon}) = 158$ in absolute value.
+An output so close to a step does damage in two ways. Only the order of the **values** survives. The **derivatives** are almost 0 over most of the range, so hardly any gradient passes; but where the two numbers cross, derivatives reach $1 / (2 \sqrt{\epsilon}) = 158$ in absolute value.
 
 To separate the two effects, `GentleSlopes` returns the values of BatchNorm, but its backward pass uses the derivatives for $\epsilon = 1$, which are at most 0.5 (times a learned factor).
 """
@@ -225,14 +225,14 @@ for norm in (nn.BatchNorm1d, GentleSlopes, nn.LayerNorm):
 
 # %% [markdown]
 r"""
-In evaluation mode, the derivatives do most of the damage: very large gradients have driven the weights to very large values. With gentle derivatives, the network does well. Tested in training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
+Most of the damage seen in evaluation mode comes from the derivatives: very large gradients have driven the weights to very large values. With gentle derivatives, the network does well. Tested in training mode, two images at a time ("in pairs"), even this network recognizes far fewer images: BatchNorm is then a function of a batch, not of a single image.
 """
 
 # %% [markdown]
 r"""
 ## What a norm is for
 
-Above, a normalization layer (a *norm*) precedes each activation function. Take $\tanh$: far from 0, it is flat, so gradients vanish; very close to 0, it is almost a straight line, and several linear layers in a row are no more powerful than one. If every layer shrinks its values somewhat, twenty layers make them far too small; large weights keep $\tanh$ in its flat part.
+Above, a normalization layer (a *norm*) precedes each activation function. Take $\tanh$: far from 0, it is flat, so gradients vanish; very close to 0, it is almost a straight line, and several linear layers in a row are no more powerful than one. If every layer shrinks its values somewhat, twenty layers make them far too small; if the weights are large, $\tanh$ stays in its flat parts.
 
 For the next figure, 256 images pass through twenty layers of 64 units with $\tanh$ and random weights of standard deviation $s / \sqrt{64}$.
 """
@@ -273,7 +273,7 @@ left.legend(fontsize=8, loc="lower left")
 show(
     figure,
     number="1.3",
-    caption="Without a norm, small weights make all images alike, and large weights drive tanh into its flat part. With a norm, the three curves coincide.",
+    caption="Without a norm, small weights make all images alike, and large weights drive tanh into its flat parts. With a norm, the three curves coincide.",
     alt="Two plots over twenty layers. Without a norm, weights with s = 0.5 let the standard deviation fall "
     "below a millionth, and weights with s = 4 keep it large but leave tanh a mean derivative of about 0.2. With a "
     "norm, all three sizes of weights give the same curves: a standard deviation of 1 and a derivative of about 0.6.",
@@ -286,9 +286,9 @@ for scale in scales:
 r"""
 The norm removes the effect of the size of the weights. It then multiplies by a learned $\gamma$ and adds a learned $\beta$, so the network can still choose the size and center of its values.
 
-Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they credit a smoother loss instead.
+Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that, with it, layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they credit a smoother loss instead.
 
-BatchNorm subtracts the mean, so in training mode a bias before it has no effect and gets only rounding errors as its gradient. The layer before a BatchNorm can have `bias=False`.
+BatchNorm subtracts the mean, so in training mode a bias before it has no effect and gets only rounding errors as its gradient. Therefore, the layer before a BatchNorm can have `bias=False`.
 """
 
 # %%
@@ -309,7 +309,7 @@ $$\mu = \frac{1}{m} \sum_i x_i \qquad \sigma^2 = \frac{1}{m} \sum_i (x_i - \mu)^
 
 The small $\epsilon$ is *inside* the root and keeps the division safe for a group of equal numbers. Because the sum is divided by $m$ rather than $m - 1$, $\sigma^2$ is the **biased variance**.
 
-Below is a tensor of shape (N, C, L): N examples (blocks), each with C = 6 channels (rows) at L = 3 positions (columns). **Entries of one color share their statistics.** Choose a norm and an entry.
+Below is a tensor of shape (N, C, L): N examples (blocks), each with C = 6 channels (rows) and L = 3 positions (columns). **Entries of one color share their statistics.** Choose a norm and an entry.
 
 - Set the entry to 50. How many other outputs change with each norm?
 - Switch BatchNorm to evaluation mode. What happens to the outputs?
@@ -324,7 +324,7 @@ r"""
 Of these norms, only BatchNorm combines different examples, and only in training. In evaluation mode, it uses stored statistics, so an extreme entry changes no other output.
 Batch size and mode do not matter to the other norms (unless an InstanceNorm keeps running statistics).
 
-The function below uses autograd to count the entries on which the first output depends, for 3 images with 4 channels of 2 × 3 pixels.
+The function below uses autograd to count the entries on which the first output depends, for 3 images of 4 channels and 2 × 3 pixels.
 """
 
 
@@ -353,7 +353,7 @@ for name, norm in norms.items():
 
 # %% [markdown]
 r"""
-The last two lines both show LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you name. Wu and He (2018, figure 2) draw LayerNorm over channels, rows and columns.
+The last two lines both show LayerNorm: `nn.LayerNorm` normalizes over the **trailing axes** whose sizes you pass.
 """
 
 # %% [markdown] exercise="normalize" points=4 minutes=15 difficulty=1
@@ -362,24 +362,24 @@ The last two lines both show LayerNorm: `nn.LayerNorm` normalizes over the **tra
 
 One function can do the work of several norms if it knows the axes.
 
-`normalize(x, axes, eps=1e-5) -> tensor`
+`normalize(x, axes, eps=1e-5) -> Tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
-- **Out**: a tensor of the shape and dtype of `x`, each group normalized by the formula above; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
-- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0, and the gradient is the formula's, which is finite.
+- **Out**: a tensor of the shape and dtype of `x`, with each group normalized by the formula above; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
+- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0, and the gradient is finite, as given by the formula.
 - **Limits**: torch's own norms, such as `layer_norm` and `BatchNorm2d`, are forbidden; if your code names one, the exercise earns no points.
 
 `normalize(torch.tensor([[1.0, 3.0], [10.0, 30.0]]), (1,))` returns about `[[-1, 1], [-1, 1]]`; with `(0,)` it returns about `[[-1, -1], [1, 1]]`.
 
-<!-- hint: Which two numbers does each group need? If a tensor of images, channels, rows and columns is normalized over rows and columns, how many groups are there, and which shape should their means have? -->
+<!-- hint: Which two numbers does each group need? If a tensor of images, channels, rows and columns is normalized over rows and columns, how many groups are there, and what shape should their means have? -->
 <!-- hint: Reduce over all the axes at once, and keep the reduced axes with size 1, so that the result broadcasts against x. The variance is the mean of the squared distances from that mean. -->
-<!-- hint: `mean` takes `dim=axes` and `keepdim=True`. So does `var`, which by default divides by one less than the count: look for its `correction`. -->
+<!-- hint: `mean` takes `dim=axes` and `keepdim=True`. So does `var`, which by default divides by one less than the count: look up its argument `correction`. -->
 """
 
 
 # %% solution="normalize"
 def normalize(x, axes, eps=1e-5):
-    """Return ``x`` with mean 0 and variance 1 in each group along ``axes``, of the same shape and dtype."""
+    """Return a tensor like ``x``, with mean 0 and variance 1 in each group along ``axes``."""
     ### BEGIN SOLUTION
     distance = x - x.mean(dim=axes, keepdim=True)
     variance = (distance * distance).mean(dim=axes, keepdim=True)
@@ -492,7 +492,7 @@ show_drawing(
     number="1.4",
     caption="InstanceNorm of a tensor of shape (2, 3, L) is BatchNorm of the same numbers in the shape (1, 6, L): each group keeps its entries.",
     alt="Left: a tensor with two examples of three channels. Right: the same six rows, as one example of six channels. BatchNorm of the "
-    "tensor on the right has one mean for each row, as has InstanceNorm of the tensor on the left. Arrows lead from left to right.",
+    "tensor on the right has one mean for each row, as does InstanceNorm of the tensor on the left. Arrows lead from left to right.",
 )
 
 
@@ -513,7 +513,7 @@ others = {
 # %% folded="Predict: GroupNorm with as many groups as channels"
 predict(
     "01/as-many-groups",
-    "GroupNorm divides the channels of each example into groups. On images with 4 channels and 4 groups, which other norm gives the same numbers?",
+    "GroupNorm divides the channels of each example into groups. With 4 channels in 4 groups, which other norm gives the same result?",
     min(others, key=lambda name: (others[name] - as_many).abs().max().item()),
     "Each group is a single channel of a single example.",
     choices=list(others),
@@ -558,7 +558,7 @@ for name in identities[torch.float32]:
 
 # %% [markdown]
 r"""
-"Up to rounding" means that no entry differs by more than 20 **machine epsilons**; the machine epsilon of a format is the distance from 1 to the next larger number. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, LayerNorm for each *entry* of a group.
+"Up to rounding" means that no entry differs by more than 20 **machine epsilons**; the machine epsilon of a format is the distance from 1 to the next larger number. The identities hold for the normalization but not for what is learned: GroupNorm and BatchNorm have one $\gamma$ and one $\beta$ for each *channel*, while LayerNorm has one of each for every *entry* of a group.
 """
 
 # %% [markdown] exercise="group-norm" points=4 minutes=15 difficulty=2
@@ -567,10 +567,10 @@ r"""
 
 Wu and He (2018) proposed GroupNorm for tasks in which memory limits the batch size, such as detection and segmentation.
 
-`group_norm(x, groups, weight, bias, eps=1e-5) -> tensor`
+`group_norm(x, groups, weight, bias, eps=1e-5) -> Tensor`
 
 - **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
-  Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 are the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
+  Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 form the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
 - **Out**: `x` normalized, with the precision of `normalize`; each channel is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
 - **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers, where it is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
@@ -578,8 +578,8 @@ Wu and He (2018) proposed GroupNorm for tasks in which memory limits the batch s
 With `x = torch.tensor([[1.0, 3.0, 10.0, 30.0]])`, 2 groups, weights of 1 and biases of 0, `group_norm` returns about `[[-1, 1, -1, 1]]`.
 
 <!-- hint: Your normalize could do all of it if the channels of one group had an axis of their own. Which shape has such an axis? -->
-<!-- hint: Split the axis of channels in two: groups first, then the channels within a group. Normalize over everything after the groups, and return to the old shape before applying weight and bias. -->
-<!-- hint: `x.reshape(len(x), groups, -1)` has three axes, and only the last one is normalized over. For weight and bias, use a view of shape (1, C, 1, ...) with as many axes as x. -->
+<!-- hint: Split the channel axis in two: groups first, then the channels within a group. Normalize over everything after the groups, and return to the old shape before applying weight and bias. -->
+<!-- hint: `x.reshape(len(x), groups, -1)` has three axes; normalize over the last one alone. For weight and bias, use a view of shape (1, C, 1, ...) with as many axes as x. -->
 """
 
 
@@ -699,8 +699,7 @@ check.score()
 r"""
 ## One token at a time
 
-A language model turns text into a tensor of shape (texts, tokens, features); a **token** is the unit that the model reads and writes. If the model writes one token after another, the result for a token must not depend on later tokens. Ba, Kiros and Hinton (2016) introduced LayerNorm for recurrent networks, in which
-BatchNorm would need separate statistics for every time step.
+A language model turns text into a tensor of shape (texts, tokens, features); a **token** is the unit that the model reads and writes. If the model writes one token after another, the result for a token must not depend on later tokens.
 """
 
 # %% folded="Replace the last of five tokens"
@@ -717,10 +716,10 @@ changes = {
     name: (norm(text) - norm(other_text))[0].abs().amax(dim=1) for name, norm in token_norms.items()
 }
 
-# %% folded="Predict: which norm keeps the past"
+# %% folded="Predict: when a later token changes"
 predict(
     "01/future",
-    "The last of five tokens, each with 8 features, is replaced. Which norm leaves the outputs for the first four tokens as they were?",
+    "The last of five tokens, each with 8 features, is replaced. Which norm leaves the outputs for the first four tokens unchanged?",
     min(changes, key=lambda name: changes[name][:4].max().item()),
     "It is the only one in which a group lies within a single token.",
     choices=list(changes),
@@ -741,7 +740,7 @@ axes.set(title="Largest change of an output", xlabel="token", ylabel="norm")
 show(
     figure,
     number="1.5",
-    caption="Token 4 was replaced. Only with `LayerNorm(8)`, which normalizes over the features of a token, do the outputs for the earlier tokens stay as they were.",
+    caption="Token 4 was replaced. Only with `LayerNorm(8)`, which normalizes over the features of a token, do the outputs for the earlier tokens stay the same.",
     alt="A table with one row for each norm and one column for each of five tokens. With LayerNorm over the features, the changes of the "
     "first four tokens are 0. With LayerNorm over tokens and features and with InstanceNorm over the tokens, all tokens change.",
 )
@@ -749,15 +748,17 @@ show(
 # %% [markdown]
 """
 The other two norms leak the future into the past. During training, a model can exploit this leak; when it generates text, the later tokens do not exist yet.
+
+Ba, Kiros and Hinton (2016) had recurrent networks in mind when they introduced LayerNorm; there, BatchNorm would need separate statistics for every time step.
 """
 
 # %% [markdown] exercise="layer-norm" points=3 minutes=10 difficulty=1
 """
 ### LayerNorm
 
-Transformers use LayerNorm over one trailing axis. Write it for any number of trailing axes.
+Many language models use LayerNorm over one trailing axis. Write it for any number of trailing axes.
 
-`layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> tensor`
+`layer_norm(x, normalized_shape, weight, bias, eps=1e-5) -> Tensor`
 
 - **In** `x`: a float32 or float64 tensor of any shape, contiguous or not; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
 - **Out**: `x` normalized over its last `len(normalized_shape)` axes, with the precision of `normalize`; each entry is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
@@ -766,9 +767,9 @@ Transformers use LayerNorm over one trailing axis. Write it for any number of tr
 
 With `x = torch.tensor([[1.0, 3.0], [10.0, 30.0]])`, weights of 2 and biases of 5, `layer_norm(x, (2,), weight, bias)` returns about `[[3, 7], [3, 7]]`.
 
-<!-- hint: `normalized_shape` gives sizes. Your normalize wants axes. How many of them are meant, and at which end of the shape? -->
-<!-- hint: Counted from the end, they are -1, -2 and so on, as many as the shape has entries. -->
-<!-- hint: `tuple(range(-count, 0))` are the last axes. Weight and bias broadcast by themselves. -->
+<!-- hint: `normalized_shape` gives sizes, but your normalize expects axes. How many axes are meant, and at which end of the shape? -->
+<!-- hint: Counted from the end, the axes are -1, -2 and so on; there are as many as `normalized_shape` has entries. -->
+<!-- hint: `tuple(range(-count, 0))` gives the last axes. Weight and bias broadcast by themselves. -->
 """
 
 
@@ -897,7 +898,7 @@ RMSNorm (Zhang and Sennrich 2019) does not subtract the mean. It divides by the 
 
 $$y_i = \frac{x_i}{\sqrt{\frac{1}{m} \sum_j x_j^2 + \epsilon}} \, \gamma_i$$
 
-RMSNorm computes one statistic fewer and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it can go wrong:
+RMSNorm computes only one statistic and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it can go wrong:
 """
 
 # %%
@@ -932,18 +933,18 @@ grid[0].legend()
 show(
     figure,
     number="1.6",
-    caption="The root mean square of RMSNorm's output when every step is computed in the same format. In float16, large features come out as 0. With ε = 1e-8, small features come out as inf, beyond the plot.",
-    alt="Two plots of the root mean square of the output against the size of the features, from 2 to the minus 16 to 2 to the 14. In float64 the curves rise to 1 and stay there. "
-    "In float16 both are 0 from 2 to the 7 on. With an epsilon of 1e-8, the float16 curve leaves the plot for small features.",
+    caption="The root mean square of RMSNorm's output when every step is computed in the same format. In float16, large features come out as 0. With ε = 1e-8, small features come out as inf, outside the plot.",
+    alt="Two plots of the root mean square of the output against the size of the features, from 2 to the minus 16 to 2 to the 14. In float64, the curves rise to 1 and stay there. "
+    "In float16, both are 0 from 2 to the 7 on. With an epsilon of 1e-8, the float16 curve leaves the plot for small features.",
 )
 print("1e-8 in float16:", torch.tensor(1e-8, dtype=torch.float16).item())
 
 # %% [markdown]
 r"""
-The square of 300 exceeds float16's largest number, 65504, and becomes inf. The factor becomes 0, and the whole token disappears without an inf or nan in the result. Small squares become 0, which is harmless
+The square of 300 exceeds float16's largest number, 65504, and becomes inf. The factor becomes 0, and the token disappears without an inf or nan in the result. Small squares become 0, which is harmless
 as long as $\epsilon$ is much larger than the squares; but an $\epsilon$ of $10^{-8}$ also becomes 0, and then RMSNorm divides by 0.
 
-PyTorch's own `rms_norm` had this bug at first: in 2024, it gave a user's Llama model wrong answers in float16 ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
+PyTorch's own `rms_norm` had this bug at first: in 2024, it made a user's Llama model give wrong answers in float16 ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
 """
 
 # %% [markdown] exercise="rms-norm" points=3 minutes=15 difficulty=2
@@ -952,11 +953,11 @@ PyTorch's own `rms_norm` had this bug at first: in 2024, it gave a user's Llama 
 
 Write an RMSNorm that is also accurate in 16-bit formats: in float16, and in bfloat16, which has float32's range but only 8 bits of precision.
 
-`rms_norm(x, weight, eps=1e-6) -> tensor`
+`rms_norm(x, weight, eps=1e-6) -> Tensor`
 
-- **In** `x`: a floating-point tensor of shape (..., features). `weight`: of shape (features,), with the same dtype. The norm is over the last axis.
+- **In** `x`: a floating-point tensor of shape (..., features). `weight`: of shape (features,), with the same dtype. `rms_norm` normalizes over the last axis.
 - **Out**: a tensor of the shape and dtype of `x`, correct up to rounding in float32 and float64. In float16 and bfloat16, it is accurate to within a few machine epsilons for entries of any size from 0.0001 to 10,000 and weights from 0.5 to 2. The arguments do not change.
-- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0, and the gradient is the formula's, which is finite.
+- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0, and the gradient is finite, as given by the formula.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. (`x.norm()`, the length of a vector, is allowed.)
 
 With `x = torch.tensor([300.0, 400.0], dtype=torch.float16)` and weights of 1, `rms_norm(x, weight)` returns about `[0.849, 1.131]`, in float16.
@@ -1024,7 +1025,7 @@ with check.property("divides by the root mean square, without torch's own norms"
     x, weight = check.draw.normal(3, 5, 8, mean=4.0), check.draw.normal(8)
     check.close(check.call(rms_norm, x, weight), rms_norm_in_float64(x, weight))
     require_no_norm()
-with check.property("one axis, four axes and five axes; the arguments do not change"):
+with check.property("one, four and five axes; the arguments do not change"):
     for sizes in ((6,), (2, 3, 5, 4), (2, 1, 3, 5, 4)):
         x, weight = check.draw.normal(*sizes, mean=2.0), check.draw.normal(sizes[-1])
         seen = check.call(probes.after_call, rms_norm, x, weight)
@@ -1107,8 +1108,9 @@ def errors_of_batch_mean(values):
 figure, axes = new_figure()
 for (name, values), marker in zip(kinds.items(), "os^", strict=True):
     errors = errors_of_batch_mean(values)
+    error_of_one = (values.mean(dim=1) - values.mean()).square().mean() / values.var(correction=0)
     axes.loglog(batch_sizes, errors, f"{marker}-", label=name)
-    print(f"{name}: worth {1 / errors[0].item() ** 2:.0f} independent")
+    print(f"{name}: worth {1 / error_of_one.item():.0f} independent")
 for count, style in ((1, "--"), (64, ":")):
     line = [(count * size) ** -0.5 for size in batch_sizes]
     label = f"{count} independent value{'s' if count > 1 else ''} per image"
@@ -1137,7 +1139,7 @@ show(
 
 # %% [markdown]
 r"""
-Halving the error takes a batch four times as large; the variance's error falls slightly faster in very small batches. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 130 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
+Halving the error takes a batch four times as large; for very small batches, the error of the variance falls slightly faster. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 125 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
 """
 
 # %% folded="Predict: one extreme value in a batch of 4"
@@ -1145,13 +1147,13 @@ predict(
     "01/extreme",
     "A batch has 4 values: 0, 1, 2 and 10,000. What does BatchNorm turn the 10,000 into?",
     batch_norm(torch.tensor([[0.0], [1.0], [2.0], [1e4]]))[3].item(),
-    "In a batch of n values, no output can exceed the root of n − 1: an extreme value raises the standard deviation that it is divided by.",
+    "In a batch of n values, no output can exceed the square root of n − 1: an extreme value raises the standard deviation that it is divided by.",
     between=(0, 100),
 )
 
 # %% [markdown]
 r"""
-If one value of $n$ lies $d$ from the mean, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: 1 in a pair, and 1.73 in a batch of 4.
+If one of $n$ values deviates from the mean by $d$, the deviations of the others add up to $-d$. The sum of their squares is smallest when these deviations are equal, so $\sigma^2 \ge \frac{1}{n} \left(d^2 + \frac{d^2}{n - 1}\right) = \frac{d^2}{n - 1}$. Hence no output is larger than $\sqrt{n - 1}$ in absolute value: 1 in a pair, and 1.73 in a batch of 4.
 
 One image, for which the unit's value is 1.5, is put into 400 batches.
 """
@@ -1208,7 +1210,7 @@ play(
 
 # %% [markdown]
 r"""
-With batches of 2, the value is −1 or 1, as at the start of the chapter. With batches of 256, 90% of the values are within about 0.1 of evaluation mode's 1.5.
+With batches of 2, the value is −1 or 1, as at the start of the chapter. With batches of 256, 90% of the values are within about 0.14 of evaluation mode's 1.5.
 
 ## Training and evaluation: two functions in one module
 
@@ -1223,9 +1225,9 @@ where $p$ is the **momentum**, by default 0.1.
 show_drawing(
     "01/two-modes",
     number="1.9",
-    caption="In training, the batch's statistics normalize the batch and move the running statistics. In evaluation mode, the running statistics are used and do not move.",
+    caption="In training, the batch's statistics normalize the batch and update the running statistics. In evaluation mode, the running statistics are used but not updated.",
     alt="Two flows side by side. In training: the batch gives a mean and a variance; they go to the normalization, and a share of "
-    "them to the running statistics. In evaluation mode, an arrow leads from the running statistics to the normalization, and none leads to them.",
+    "them to the running statistics. In evaluation mode, an arrow leads from the running statistics to the normalization, and no arrow leads to them.",
 )
 
 # %%
@@ -1233,7 +1235,7 @@ layer = nn.BatchNorm1d(1)
 numbers = torch.tensor([1.0, 2.0, 3.0, 6.0])[:, None]
 output = layer(numbers)
 biased, unbiased = numbers.var(correction=0).item(), numbers.var(correction=1).item()
-print(f"mean {numbers.mean().item()}, variance {biased} divided by 4, {unbiased:.4f} divided by 3")
+print(f"mean {numbers.mean().item()}, variance {biased} (divisor 4) or {unbiased:.4f} (divisor 3)")
 print(f"variance of the output: {output.var(correction=0).item():.4f}")
 for name, value in layer.state_dict().items():
     print(f"{name:<20}{value.tolist()}")
@@ -1241,11 +1243,11 @@ print(f"0.9 * 1 + 0.1 * {unbiased:.4f} = {0.9 + 0.1 * unbiased:.4f}")
 
 # %% [markdown]
 r"""
-- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, which divides by $n - 1$ and so, on average, does not underestimate the variance of unseen values.
+- BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, whose divisor is $n - 1$, so that on average it does not underestimate the variance of unseen values.
 - The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them.
-- In PyTorch, momentum is the weight of the *new* batch; in Keras, that of the *old* average, 0.99 by default. Copy a number from one to the other, and the average forgets almost everything at each step.
+- In PyTorch, momentum is the weight of the *new* batch; in Keras, it is that of the *old* average, 0.99 by default. If you copy a number from one to the other, the running average forgets almost everything at each step.
 
-The batch of $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. These squares add up to $p / (2 - p)$, so the noise is that of an average over $(2 - p) / p = 19$ batches; with batches of 2, over 38 images.
+The batch from $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. Their squares add up to $p / (2 - p)$, so the noise is that of an average over $(2 - p) / p = 19$ batches or, with batches of 2, over 38 images.
 """
 
 
@@ -1260,7 +1262,7 @@ def running_means(batch_size, steps=150, momentum=0.1):
     return history
 
 
-# %% folded="Figure 1.10: a running mean that starts at 3, when the true mean is 0"
+# %% folded="Figure 1.10: a running mean that starts at 3 although the true mean is 0"
 figure, axes = new_figure(height=3.2)
 for size, color in ((2, "vermilion"), (64, "blue")):
     axes.plot(range(1, 151), running_means(size), color=COLORS[color], label=f"batches of {size}")
@@ -1272,9 +1274,9 @@ axes.legend()
 show(
     figure,
     number="1.10",
-    caption="A running mean that starts at 3, when the true mean is 0. The initial value is forgotten in about 50 steps; after that, the noise of small batches remains.",
+    caption="A running mean that starts at 3 although the true mean is 0. The initial value is forgotten in about 50 steps; after that, the noise of small batches remains.",
     alt="Running mean against training step. Both curves start near 3 and follow a dotted exponential to 0 within about 50 "
-    "steps. With batches of 64 the curve then stays close to 0; with batches of 2 it wanders between about minus 0.3 and 0.2.",
+    "steps. With batches of 64, the curve then stays close to 0; with batches of 2, it wanders between about minus 0.3 and 0.2.",
 )
 wandering = torch.tensor(running_means(2, steps=20_000)[100:]).square().mean().sqrt().item()
 print(f"RMS error with batches of 2: {wandering:.2f}; 1 / sqrt(38) is {38**-0.5:.2f}")
@@ -1321,13 +1323,13 @@ print(layer.state_dict(), "parameters:", list(layer.parameters()))
 """
 ### BatchNorm as a module
 
-Write a BatchNorm that can replace torch's own.
+Write a module that can replace torch's BatchNorm.
 
-`BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> tensor`
+`BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> Tensor`
 
-- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none; in training, with at least two values per channel.
+- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none; in training, at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
-  The `state_dict` fits torch's BatchNorm, in both directions; `.to(torch.float64)` converts all but the counter.
+  The `state_dict` fits torch's BatchNorm, and vice versa; `.to(torch.float64)` converts all but the counter.
 - **Out**: in training, `x` normalized by the batch's mean and biased variance, with the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, `x` normalized by the running statistics; nothing is updated. In both, `eps` is under the root,
   each channel is then multiplied by its weight, and its bias is added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
@@ -1335,8 +1337,8 @@ Write a BatchNorm that can replace torch's own.
 
 After `layer = BatchNorm(1); layer(torch.tensor([[1.0], [2.0], [3.0], [6.0]]))`, `layer.running_var` is about `[1.3667]`.
 
-<!-- hint: Three kinds of attributes: numbers, parameters, buffers. Which of the names above is which, and how does a module learn about the last two? -->
-<!-- hint: `self.training` is the mode. Get mean and variance either from the batch, over axis 0 and all axes from 2 on, or from the buffers. What follows is the same for both: a view of shape (1, C, 1, ...) for each of the four, and the formula. -->
+<!-- hint: There are three kinds of attributes: numbers, parameters, buffers. Which of the names above is which, and how does a module learn about the last two? -->
+<!-- hint: `self.training` is the mode. Get mean and variance either from the batch, over axis 0 and all axes from 2 on, or from the buffers. What follows is the same for both: a view of shape (1, C, 1, ...) for each of the four tensors, and the formula. -->
 <!-- hint: Update under `torch.no_grad()` and in place: `old.lerp_(new, momentum)` is the formula of the running averages. The unbiased variance is the biased one times m / (m - 1), where m is the number of values per channel. -->
 """
 
@@ -1594,8 +1596,8 @@ show_drawing(
     "01/folding",
     number="1.11",
     caption="Folding. In evaluation mode, BatchNorm multiplies and shifts each output channel of the convolution, so one convolution with new parameters does both jobs.",
-    alt="Above: a chain of convolution with weight w and bias b, BatchNorm with factor s and shift beta minus s mu, and ReLU. "
-    "Below: a chain of only a convolution, with a new weight and a new bias, and ReLU.",
+    alt="Above: a chain of a convolution with weight w and bias b, a BatchNorm with factor s and shift beta minus s mu, and a ReLU. "
+    "Below: a chain of one convolution, with a new weight and a new bias, and a ReLU.",
 )
 
 
@@ -1653,24 +1655,22 @@ recorded("folded-batch-norm")
 
 # %% [markdown]
 """
-Folding changes the output by no more than rounding. If the range in parentheses includes 1, this run shows no gain in time. The other norms cannot be folded, because they compute their statistics anew from every input (except for an InstanceNorm that keeps running statistics). Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it.
+Folding changes the output only by rounding errors. If the range in parentheses includes 1, this run shows no gain in speed. The other norms, except for an InstanceNorm that keeps running statistics, cannot be folded, because they compute their statistics anew from every input. Nor can a BatchNorm be folded exactly into a zero-padded convolution *after* it.
 """
 
 # %% [markdown] exercise="fold-batch-norm" points=4 minutes=20 difficulty=2
 """
 ### Fold a BatchNorm into a convolution
 
-Write the function that merges the two layers.
-
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
 - **In** `conv_weight`: the weight of a linear layer or a convolution, contiguous or not, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
 - **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode, with the shapes of `conv_weight` and `bias` and their dtype. The arguments do not change.
-- **Limits**: if your code names one of torch's own functions `fuse_…`, the exercise earns no points.
+- **Limits**: if your code names one of torch's own `fuse_…` functions, the exercise earns no points.
 
-With `conv_weight = torch.tensor([[2.0]])`, `conv_bias=None`, `eps=0.0`, and, in shape (1,), the weight 3, the bias 1, the running mean 5 and the running variance 4, `fold_batch_norm` returns `(tensor([[3.]]), tensor([-6.5]))`.
+With `conv_weight = torch.tensor([[2.0]])`, `conv_bias=None`, `eps=0.0`, and tensors of shape (1,) that hold the weight 3, the bias 1, the running mean 5 and the running variance 4, `fold_batch_norm` returns `(tensor([[3.]]), tensor([-6.5]))`.
 
-<!-- hint: Put the convolution's weight and bias into the formula above in place of z. Which of its factors has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
+<!-- hint: In the formula above, write z in terms of the convolution's weight and bias. Which factor has one entry per out channel, and along which axis of the convolution's weight do these channels lie? -->
 <!-- hint: Compute s, of shape (out channels,). It multiplies axis 0 of the weight, however many axes follow. A bias that is None counts as zeros. -->
 <!-- hint: `s.view(-1, *[1] * (conv_weight.ndim - 1))` has the right shape for the product. The new bias is s times (old bias minus running_mean) plus the BatchNorm's bias. -->
 """
@@ -1804,7 +1804,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches** of the scan. Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions with 8 channels, each followed by a norm and a ReLU.
+Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches**, pieces cut out of the scan. Their width is given in voxels (pixels in three dimensions). Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions (8 channels), each followed by a norm and a ReLU.
 """
 
 
@@ -1848,7 +1848,9 @@ figure, axes = new_figure(height=3.2)
 for (size, values), marker in zip(measured.items(), "os^", strict=True):
     axes.plot(widths, values, f"{marker}-", markevery=4, label=f"batch of {size}")
 axes.axhline(budget, linestyle="--", color=COLORS["black"], label=f"a budget of {budget} MiB")
-axes.set(title="Saved for one block of a 3-D network", xlabel="width of the patch (voxels)")
+axes.set(
+    title="Saved for backward by a block of a 3-D network", xlabel="width of the patch (voxels)"
+)
 axes.set(ylabel="saved (MiB)", ylim=(0, 60))
 axes.set_xticks(widths[::4])
 axes.legend()
@@ -1856,20 +1858,20 @@ show(
     figure,
     number="1.12",
     caption="Memory grows with the batch size and with the third power of the patch width. A fixed budget buys one large patch or several small ones.",
-    alt="Saved mebibytes against patch width from 16 to 56 for batches of 1, 2 and 4: three curves that grow with the cube of the "
+    alt="The saved mebibytes, against patch width from 16 to 56, for batches of 1, 2 and 4: three curves that grow with the cube of the "
     "width, each twice the one before. A dashed line marks a budget of 20; a batch of 1 crosses it after 54, a batch of 2 "
     "after 42, a batch of 4 after 34.",
 )
 for size, values in measured.items():
     width = max(w for w, value in zip(widths, values, strict=True) if value <= budget)
     share = (width / 128) ** 3
-    print(f"batch of {size}: patches of {width}, which see {share:.1%} of a volume 128 wide")
+    print(f"batch of {size}: patches of width {width}, {share:.1%} of a volume 128 wide")
 
 # %% [markdown]
 r"""
 A norm nearly doubles what this block saves, because the norm keeps its own input for the backward pass, in addition to the output that the ReLU keeps.
 
-nnU-Net (Isensee and others 2021, *Methods*) gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel (a pixel in three dimensions). The gradient is a mean over the batch, so a smaller batch makes it noisier. The next cell measures this noise at random weights:
+nnU-Net, a segmentation method (Isensee and others 2021), gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel. The gradient is a mean over the batch, so a smaller batch makes it noisier. The next cell measures this noise with random weights:
 """
 
 # %% folded="Measure: the RMS error of a gradient in small batches"
@@ -1891,9 +1893,7 @@ for size in (1, 2, 4):
 
 # %% [markdown]
 r"""
-Doubling the batch divides the noise by only about $\sqrt{2}$.
-
-nnU-Net uses InstanceNorm. MRI intensities have no unit: each scan has its own factor, the *gain*. In the next figure, one synthetic scan shares a batch of two with another scan, its *partner*, whose gain is 0.1, 1 or 10.
+nnU-Net uses InstanceNorm. MRI intensities have no unit: each scan has its own factor, the *gain*. In the next figure, a synthetic scan shares a batch of two with another, its *partner*, whose gain is 0.1, 1 or 10.
 """
 
 
@@ -1926,8 +1926,8 @@ show(
     figure,
     number="1.13",
     caption="A slice of one patient's scan after the norm, in a batch of two, beside a partner with a gain of 0.1, 1 or 10. With BatchNorm, a bright partner destroys the contrast; with InstanceNorm, the partner does not matter.",
-    alt="Six gray slices of a ball. With BatchNorm, the ball is bright beside a partner of a tenth of the gain, clear beside one of the same "
-    "gain, and almost invisible beside one of ten times the gain. With InstanceNorm, the three slices are the same.",
+    alt="Six gray slices of a ball. With BatchNorm, the ball is bright beside a partner with a tenth of the gain, clear beside one with the same "
+    "gain, and almost invisible beside one with ten times the gain. With InstanceNorm, the three slices are the same.",
 )
 for name, contrasts in found.items():
     told = ", ".join(f"{contrast:.2f}" for contrast in contrasts)
@@ -1935,9 +1935,9 @@ for name, contrasts in found.items():
 
 # %% [markdown]
 r"""
-InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. nnU-Net also uses InstanceNorm for CT, where absolute values carry meaning; there, each feature's level and spread are lost.
+InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. nnU-Net also uses InstanceNorm for CT, where absolute values carry meaning; there, each channel's level and spread are lost.
 
-InstanceNorm was introduced for style transfer (Ulyanov and others 2016), a task that is meant to discard the contrast of the photo.
+InstanceNorm was introduced for style transfer (Ulyanov and others 2016), which should discard a photo's contrast.
 """
 
 # %% [markdown]
@@ -2002,18 +2002,16 @@ r"""
 """
 ### Choose the axes for a job
 
-Choose the axes for the six jobs in the table.
-
 `axes_for(job) -> tuple`
 
-- **In** `job`: one of the six names.
+- **In** `job`: one of the six names in the table.
 - **Out**: a tuple of the axes to normalize over: at least one, each at most once, in any order; negative ones count from the end.
 
-For the temperatures, if hours stay different and the level of a station must not matter, the answer is `(1,)` or `(-1,)`.
+For the temperatures, if hours must stay different and the level of a station must not matter, the answer is `(1,)` or `(-1,)`.
 
 <!-- hint: Take the job's axes one by one, and ask of each: must differences along it stay? Then normalize over it. -->
 <!-- hint: A factor "for each channel of each patient" names two axes that are not normalized over. "Any other token" names the axis of tokens, and that of texts as well. -->
-<!-- hint: Photos are BatchNorm2d's case. For the sensors, look at where the channels are: here the axis that keeps its own statistics is the last one. -->
+<!-- hint: For the photos, think of BatchNorm2d. For the sensors, look at where the channels are: here the axis that keeps its own statistics is the last one. -->
 """
 
 
@@ -2037,7 +2035,7 @@ check = Check("axes-for-a-job")
 
 
 def try_job(job, sizes, names, staying):
-    """Ask for the job's axes, normalize over them, and look along every axis whether a difference stays."""
+    """Ask for the job's axes, normalize over them, and check along every axis whether a difference stays."""
     names, staying = names.split(), staying.split()
     got = check.call(axes_for, job)
     check.true(type(got) is tuple, f"returned {type(got).__name__}, expected a tuple")
@@ -2095,7 +2093,7 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>The six jobs by the names of their norms (open this once you have chosen)</summary>
+<details><summary>The norms for the six jobs (open this once you have chosen)</summary>
 
 BatchNorm2d; InstanceNorm2d; LayerNorm over the features, or RMSNorm; LayerNorm over (C, H, W), or GroupNorm with one group;
 InstanceNorm3d; and BatchNorm1d, with the axes moved first, since `nn.BatchNorm1d` takes (run, sensor, time).
@@ -2106,7 +2104,7 @@ InstanceNorm3d; and BatchNorm1d, with the axes moved first, since `nn.BatchNorm1
 """
 ## A frozen backbone
 
-A network has learned the digits. Its first half, the **backbone**, will also serve a second task: the same digits in negative, dark on a bright background. The backbone is **frozen**: its parameters get no gradient, and it is put into evaluation mode. Only a new **head**, the last layer, is trained, and after each epoch
+A network has learned the digits. Its first half, the **backbone**, will also serve a second task: the same digits as negatives, dark on a bright background. The backbone is **frozen**: its parameters get no gradient, and it is put into evaluation mode. Only a new **head**, the last layer, is trained, and after each epoch
 the new network is validated.
 """
 
@@ -2196,13 +2194,13 @@ Find out what changed in the old network, and why nothing changed in the first e
 `validate(network, images, labels) -> float`
 
 - **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. None draws random numbers in evaluation mode. `images`: the network's input. `labels`: an int64 tensor with the right classes.
-- **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are the same as without the call.
+- **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are as they would be without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.
 
 <!-- hint: Compare the `state_dict` of the old network before and after; it holds more than parameters. Which module updates the rest, and when? -->
 <!-- hint: `network.train()` is called on one module. What does it do to the modules inside, and how had some of them been set before? Each module inside has a flag of its own. -->
-<!-- hint: `network.modules()` gives all of them, the network itself included. Note every module's `training` before the evaluation, and set it again afterward, flag by flag: `train(mode)` would also set the modules inside. -->
+<!-- hint: `network.modules()` gives all modules, the network itself included. Note every module's `training` before the evaluation, and set it again afterward, flag by flag: `train(mode)` would also set the modules inside. -->
 """
 
 
@@ -2227,7 +2225,7 @@ layers = [
     [["Linear", 7, 6], ["BatchNorm1d", 6], ["ReLU"]],
     ["Linear", 6, 4],
 ]
-# In the order of network.modules(): the network, the first part and its three, the second, the head.
+# In the order of network.modules(): the network, the first part and its three modules, the second part and its three, the head.
 # With a norm in two parts, the second part has two modules of its own.
 all_training = [True] * 10
 backbone_frozen = [True, False, False, False, False, True, True, True, True, True]
@@ -2289,7 +2287,7 @@ def require_sound_validation(
     wrong = check.draw.permutation(rows)[: check.draw.integer(5, rows // 10)]
     labels[wrong] = (labels[wrong] + 1) % 4
     accuracy = 1 - len(wrong) / rows
-    # Afterwards the network learns from another batch: what became of it shows in that.
+    # Afterward, the network learns from another batch, which shows whether the call changed it.
     inputs, slope = check.draw.normal(50, *sizes), check.draw.normal(50, 4)
     then = {"inputs": inputs, "slope": slope, "seed": check.draw.integer(0, 2**31)}
     given = {"state": state, "training": modes, "shared": shared}
@@ -2314,7 +2312,7 @@ def require_sound_validation(
     return images, labels, given, accuracy
 
 
-with check.property("the share of right answers; training continues as if without the call"):
+with check.property("the share of right answers; training continues as it would without the call"):
     require_sound_validation(all_training)
 with check.property("a network whose backbone is frozen, as in this section", weight=2):
     backbone = ("0.0.weight", "0.0.bias", "0.1.weight", "0.1.bias")
@@ -2323,10 +2321,10 @@ with check.property("a network with a single frozen layer, stored gradients and 
     require_sound_validation(one_norm_frozen, left_over=0.25, seed_first=True)
 with check.property("a network for images, with other kinds of layers"):
     require_sound_validation(all_training, layers=for_images, sizes=(2, 5, 7))
-with check.property("a network that is in use, and not in training"):
+with check.property("a network in use rather than in training"):
     require_sound_validation([False] * 10, rows=211)
 with check.property("a module that occurs in two places"):
-    # The places are set up differently: the first part, its norm, which is the second's too, and the second part.
+    # The first part, its norm (which is also the second part's), and the second part have different modes.
     modes = [True, False, False, False, True, True, True, False, True]
     require_sound_validation(modes, layers=twice, shared=[("0.1", "1.1")])
 with check.property("a network whose parts were set up one by one", weight=0.5):
@@ -2335,7 +2333,7 @@ with check.property("a network whose parts were set up one by one", weight=0.5):
     *inputs, given, accuracy = require_sound_validation(modes)
     seen = check.call(probes.network, validate, layers, *inputs, **given)
     check.close(seen["output"], accuracy, atol=1e-6, what="the accuracy")
-    check.equal(seen["training"], modes, what="how each part is set up after the call")
+    check.equal(seen["training"], modes, what="the training flag of each part after the call")
     check.equal(seen["hooks"], 0, what="the number of hooks after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2349,12 +2347,12 @@ check.score()
 r"""
 <details><summary>The bug (open this once you have found it)</summary>
 
-`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm normalizes with the batch and moves its running statistics toward the new task's. No validation precedes the first epoch.
+`network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm uses batch statistics and moves its running statistics toward the new task's. No validation precedes the first epoch.
 
 PyTorch Lightning, whose validation loop ended with `model.train()`, had this bug in 2020 ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)). Since version 2.2, it restores the mode of every submodule
-([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). But `module.train(mode)` also sets everything inside the module, so if two parts share a BatchNorm, the part restored last decides. Set the flag `training` of each module instead.
+([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Do not restore a mode with `module.train(mode)`: it also sets all modules inside, so a BatchNorm in two parts gets the mode restored last. Set the flag `training` of each module instead.
 
-`requires_grad_(False)` alone does not freeze a BatchNorm either, because gradients do not move the running statistics
+`requires_grad_(False)` alone does not freeze a BatchNorm, because the running statistics are not updated by gradients
 ([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). Several of torchvision's pretrained detection networks use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed.
 </details>
 """
@@ -2365,7 +2363,7 @@ r"""
 
 | what | where |
 | --- | --- |
-| BatchNorm | [`torch.nn.BatchNorm2d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html): `momentum=None` averages all batches with equal weights, `track_running_stats=False` keeps no statistics |
+| BatchNorm | [`torch.nn.BatchNorm2d`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html): `momentum=None` averages all batches with equal weights; `track_running_stats=False` keeps no statistics |
 | across GPUs | [`torch.nn.SyncBatchNorm`](https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html) and `convert_sync_batchnorm`: one mean and variance for all GPUs |
 | frozen | [`torchvision.ops.FrozenBatchNorm2d`](https://docs.pytorch.org/vision/stable/generated/torchvision.ops.FrozenBatchNorm2d.html); in Keras, `trainable = False` also freezes the statistics |
 | new statistics | [`torch.optim.swa_utils.update_bn`](https://docs.pytorch.org/docs/stable/optim.html): for averaged weights, which the old statistics do not fit |
@@ -2383,15 +2381,15 @@ r"""
 ## Recap
 
 1. Norms differ in which entries share their statistics.
-2. In training mode, BatchNorm is a function of the batch. Its statistics have errors inversely proportional to the square root of the batch size; of two values, little more than their order is left.
+2. In training mode, BatchNorm is a function of the batch. Its statistics have errors inversely proportional to the square root of the batch size; it keeps little more than the order of two values.
 3. In evaluation mode, BatchNorm uses running averages, kept in buffers. It is then one factor and one shift per channel, and can be folded into the convolution before it.
-4. An axis that is normalized over keeps its differences, and one that is not loses differences in level and spread.
+4. Normalizing over an axis keeps the differences along it; along every other axis, differences in level and spread are lost.
 
 ### Test yourself
 
-<details><summary>1. GroupNorm with as many groups as channels, on a tensor of shape (images, channels) with five images: what is the result?</summary>
+<details><summary>1. What does GroupNorm with as many groups as channels return for a tensor of shape (images, channels) with five images?</summary>
 
-Zeros, because each group is a single number, which equals its own mean. After that, only the bias is left.
+Only the bias: each group is a single number, which equals its own mean, so every normalized value is 0.
 </details>
 
 <details><summary>2. Why can't a BatchNorm be folded exactly into a zero-padded convolution that follows it?</summary>
@@ -2425,12 +2423,12 @@ The padding is applied *after* the norm, so the norm's shift never reaches it. F
 | running statistics | 运行统计量 | averages for evaluation mode |
 | momentum (of BatchNorm) | 动量 | the weight of the new batch; in Keras, of the old average |
 | buffer | 缓冲区 | a tensor saved and moved with a module, but not trained |
-| training mode, evaluation mode | 训练模式、评估模式 | a flag that BatchNorm and dropout obey |
+| training mode, evaluation mode | 训练模式、评估模式 | the two values of a flag that BatchNorm and dropout obey |
 | machine epsilon | 机器精度 | the distance from 1 to the next larger number |
 | token | 词元 | the unit that a language model reads and writes |
 | folding | 折叠 | merging a BatchNorm into the layer before it |
 | patch | 图像块 | a piece cut out of a volume |
-| backbone, head | 骨干网络、任务头 | the shared part of a network, the part for one task |
+| backbone, head | 骨干网络、任务头 | the shared part of a network; the part for one task |
 | to freeze | 冻结 | to keep a part of a network fixed during training |
 """
 
