@@ -62,10 +62,61 @@ def test_an_error_that_is_derived_from_a_runtime_error_is_one() -> None:
         pass
 
     class Strict:
+        def unscale_(self, optimizer: object) -> None:
+            raise TwiceError
+
         def update(self) -> None:
             raise TwiceError
 
-    assert probes.scaler_steps(Strict, [], [("update",)], learning_rate=1.0) == ["RuntimeError"]
+    weights = [[torch.tensor([1.0])]]
+    steps = [("unscale", 0)]
+    assert probes.scaler_steps(Strict, weights, steps, learning_rate=1.0) == ["RuntimeError"]
+    with pytest.raises(TwiceError):  # asked for of unscale_ only
+        probes.scaler_steps(Strict, [], [("update",)], learning_rate=1.0)
+
+
+def test_an_optimizers_parameters_come_two_to_a_group() -> None:
+    sizes: list[list[int]] = []
+
+    def look(scaler: object, optimizer: torch.optim.SGD, *_: object) -> None:
+        sizes.append([len(group["params"]) for group in optimizer.param_groups])
+
+    def look_at_all(scaler: object, optimizers: list[torch.optim.SGD], _: list) -> None:
+        for optimizer in optimizers:
+            look(scaler, optimizer)
+
+    weights = [torch.zeros(1)] * 3
+    for counted in (False, True):
+        options = {"max_norm": 1.0, "learning_rate": 1.0, "counted": counted}
+        probes.scaled_steps(look, weights, [weights], **options)
+    options = {"learning_rate": 1.0, "decay": 0.5}
+    probes.scheduled_steps(look_at_all, [weights], [[weights]], **options)
+    assert sizes == [[2, 1]] * 3
+
+
+def test_gradients_are_left_over_before_the_first_step_if_asked_for() -> None:
+    def look(scaler: object, optimizer: torch.optim.SGD, *_: object) -> float | None:
+        gradient = optimizer.param_groups[0]["params"][0].grad
+        return None if gradient is None else gradient.item()
+
+    for left_over, expected in ((True, 2.0**24), (False, None)):
+        options = {"max_norm": 1.0, "learning_rate": 1.0, "left_over": left_over}
+        (state,) = probes.scaled_steps(look, [torch.zeros(1)], [[torch.ones(1)]], **options)
+        assert state["returned"] == expected
+
+
+def test_hooks_are_counted_and_the_lists_are_the_same_each_time() -> None:
+    seen = set()
+
+    def hang_one_more(scaler: object, optimizers: list, schedulers: list) -> None:
+        optimizers[0].register_step_post_hook(lambda *_: None)
+        seen.add((id(optimizers), id(schedulers)))
+
+    slopes = [[[torch.ones(1)], [torch.ones(1)]]] * 3
+    weights = [[torch.zeros(1)], [torch.zeros(1)]]
+    states = probes.scheduled_steps(hang_one_more, weights, slopes, learning_rate=1.0, decay=0.5)
+    assert [state["hooks"] for state in states] == [[1, 0], [2, 0], [3, 0]]
+    assert len(seen) == 1
 
 
 def test_scaled_steps_keep_what_a_step_returns_and_leaves() -> None:

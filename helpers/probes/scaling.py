@@ -23,7 +23,7 @@ def scaler_steps(
 
     Args:
         factory: returns a scaler with the methods of ``torch.amp.GradScaler`` that steps name.
-        weights: for each optimizer its parameters at the start, each in a group of its own.
+        weights: for each optimizer its parameters at the start, two to a group.
         steps: what is done, one after another; each is a name and what it takes:
             ``("scale", tensor)``;
             ``("backward", k, slopes)``, back from the scaled loss of optimizer ``k`` whose
@@ -36,7 +36,7 @@ def scaler_steps(
     Returns:
         what each step gave: ``{"scaled", "loss"}``, what came back and what then became of the
         tensor; the optimizer's gradients; None; the gradients again; ``{"returned", "weights"}``;
-        or what ``get_scale()`` returns. ``"RuntimeError"`` where the scaler raised one.
+        or what ``get_scale()`` returns. ``"RuntimeError"`` where ``unscale_`` raised one.
     """
     parameters = [[_leaf(weight) for weight in given] for given in weights]
     optimizers = [_sgd(given, learning_rate) for given in parameters]
@@ -51,32 +51,32 @@ def _take_step(
     name: str,
     *given: Any,
 ) -> Any:
-    try:
-        match name:
-            case "scale":
-                loss = given[0].clone()
-                return {"scaled": scaler.scale(loss), "loss": loss}
-            case "backward":
-                k, slopes = given
-                scaler.scale(_loss(parameters[k], slopes)).backward()
-                return _gradients(parameters[k])
-            case "clear":
-                for optimizer in optimizers:
-                    optimizer.zero_grad()
-                return None
-            case "unscale":
+    match name:
+        case "scale":
+            loss = given[0].clone()
+            return {"scaled": scaler.scale(loss), "loss": loss}
+        case "backward":
+            k, slopes = given
+            scaler.scale(_loss(parameters[k], slopes)).backward()
+            return _gradients(parameters[k])
+        case "clear":
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            return None
+        case "unscale":
+            try:
                 scaler.unscale_(optimizers[given[0]])
-                return _gradients(parameters[given[0]])
-            case "step":
-                returned = scaler.step(optimizers[given[0]])
-                return {"returned": returned, "weights": _values(parameters[given[0]])}
-            case "update":
-                scaler.update()
-                return scaler.get_scale()
-    except RuntimeError as error:
-        if isinstance(error, NotImplementedError):  # a RuntimeError, and a stub's answer
-            raise
-        return "RuntimeError"
+            except NotImplementedError:  # a RuntimeError, and a stub's answer
+                raise
+            except RuntimeError:
+                return "RuntimeError"
+            return _gradients(parameters[given[0]])
+        case "step":
+            returned = scaler.step(optimizers[given[0]])
+            return {"returned": returned, "weights": _values(parameters[given[0]])}
+        case "update":
+            scaler.update()
+            return scaler.get_scale()
     raise ValueError(f'there is no step "{name}"')
 
 
@@ -88,6 +88,7 @@ def scaled_steps(
     max_norm: float,
     learning_rate: float,
     counted: bool = False,
+    left_over: bool = True,
     **settings: Any,
 ) -> list[dict[str, Any]]:
     """Train by ``function(scaler, optimizer, loss, max_norm)``, with torch's own scaler.
@@ -96,10 +97,11 @@ def scaled_steps(
         function: the student's; its return value is kept.
         weights: the parameters at the start.
         slopes: for each step, the gradient of its loss by every parameter. The gradients of one
-            step are still there in the next, and there are some before the first.
+            step are still there in the next.
         max_norm: handed on.
-        learning_rate: of the optimizer, SGD with a momentum of 0.5 and a group for each parameter.
+        learning_rate: of the optimizer, SGD with a momentum of 0.5 and two parameters to a group.
         counted: whether ``function`` gets the optimizer wrapped in ``CountedOptimizer``.
+        left_over: whether there are gradients before the first step, too.
         **settings: of ``torch.amp.GradScaler("cpu", ...)``.
 
     Returns:
@@ -107,7 +109,7 @@ def scaled_steps(
         wrapper, None without one.
     """
     parameters = [_leaf(weight) for weight in weights]
-    for parameter in parameters:
+    for parameter in parameters if left_over else ():
         # So large that it is not small after a division by the scale.
         parameter.grad = torch.full_like(parameter, 2.0**24)
     optimizer = _sgd(parameters, learning_rate)
@@ -158,31 +160,35 @@ def scheduled_steps(
     """Train several optimizers by ``function(scaler, optimizers, schedulers)``.
 
     Args:
-        function: the student's, called when all scaled gradients are there.
-        weights: for each optimizer, plain SGD, its parameters at the start, each in its own group.
+        function: the student's, called when all scaled gradients are there, always with the same
+            two lists.
+        weights: for each optimizer, plain SGD, its parameters at the start, two to a group.
         slopes: for each step and every optimizer, the gradients with respect to its parameters.
         learning_rate: of every optimizer at the start.
         decay: what every scheduler's step multiplies the learning rate by.
         **settings: of ``torch.amp.GradScaler("cpu", ...)``.
 
     Returns:
-        after each step ``{"rates", "weights", "scale"}``.
+        after each step ``{"rates", "weights", "scale", "hooks"}``, the last one the number of each
+        optimizer's hooks.
     """
     parameters = [[_leaf(weight) for weight in given] for given in weights]
     optimizers = [_sgd(given, learning_rate, momentum=0.0) for given in parameters]
     schedulers = [torch.optim.lr_scheduler.ExponentialLR(o, decay) for o in optimizers]
     scaler = torch.amp.GradScaler("cpu", **settings)
+    handed = list(optimizers), list(schedulers)
     states = []
     for of_step in slopes:
         for optimizer, own, given in zip(optimizers, parameters, of_step, strict=True):
             optimizer.zero_grad()
             scaler.scale(_loss(own, given)).backward()
-        function(scaler, list(optimizers), list(schedulers))
+        function(scaler, *handed)
         states.append(
             {
                 "rates": [float(optimizer.param_groups[0]["lr"]) for optimizer in optimizers],
                 "weights": [_values(own) for own in parameters],
                 "scale": scaler.get_scale(),
+                "hooks": [_count_hooks(optimizer) for optimizer in optimizers],
             }
         )
     return states
@@ -191,8 +197,12 @@ def scheduled_steps(
 def _sgd(
     parameters: Sequence[torch.Tensor], learning_rate: float, momentum: float = 0.5
 ) -> torch.optim.SGD:
-    groups = [{"params": [parameter]} for parameter in parameters]
+    groups = [{"params": parameters[k : k + 2]} for k in range(0, len(parameters), 2)]
     return torch.optim.SGD(groups, lr=learning_rate, momentum=momentum)
+
+
+def _count_hooks(optimizer: torch.optim.Optimizer) -> int:
+    return len(optimizer._optimizer_step_pre_hooks) + len(optimizer._optimizer_step_post_hooks)
 
 
 def _leaf(weight: torch.Tensor) -> torch.Tensor:

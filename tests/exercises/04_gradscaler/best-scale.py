@@ -163,3 +163,16 @@ def best_scale(counts, headroom):
         return zeros, sum(n for e, n in counts.items() if -25 <= e + k < -14), k
 
     return 2.0 ** min(fits, key=harm)
+
+
+# %% wrong: keeps the headroom free at the lower end as well
+def best_scale(counts, headroom):
+    counts = {exponent: count for exponent, count in counts.items() if count}
+
+    def harm(k):
+        zeros = sum(count for e, count in counts.items() if e + k - headroom < FIRST_KEPT)
+        below = sum(count for e, count in counts.items() if e + k < FIRST_NORMAL)
+        return zeros, below, abs(k)
+
+    safe = [k for k in range(-80, 81) if max(counts) + k + headroom < FIRST_UNSAFE]
+    return 2.0 ** min(safe, key=harm)

@@ -188,3 +188,40 @@ def counted_step(scaler, counted, loss, max_norm):
     scaler.step(inner)
     scaler.update()
     handle.remove()
+
+
+# %% wrong: clips only the first parameter of each group
+def counted_step(scaler, counted, loss, max_norm):
+    counted.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(counted)
+    parameters = [p for group in counted.param_groups for p in group["params"][:1]]
+    torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(counted)
+    scaler.update()
+
+
+# %% wrong: counts by the first parameter's gradient
+def counted_step(scaler, counted, loss, max_norm):
+    counted.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(counted.optimizer)
+    parameters = [p for group in counted.param_groups for p in group["params"]]
+    good = bool(parameters[0].grad.isfinite().all())
+    torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(counted.optimizer)
+    if good:
+        counted.steps += 1
+    scaler.update()
+
+
+# %% wrong: does not count a step with gradients of 0
+def counted_step(scaler, counted, loss, max_norm):
+    counted.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(counted.optimizer)
+    parameters = [p for group in counted.param_groups for p in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(counted.optimizer)
+    counted.steps += int(0 < norm < math.inf)
+    scaler.update()

@@ -259,3 +259,28 @@ def clipped_step(scaler, optimizer, loss, max_norm):
     scaler.step(optimizer)
     scaler.update()
     return float(norm)
+
+
+# %% wrong: clips only the first parameter of each group
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"][:1]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return norm.item()
+
+
+# %% wrong: a disabled scaler leaves a step out after a nan
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    if scaler.is_enabled() or not norm.isnan():
+        scaler.step(optimizer)
+    scaler.update()
+    return norm.item()

@@ -193,3 +193,51 @@ def follow_steps(scaler, optimizers, schedulers):
         for scheduler in schedulers:
             scheduler.step()
     scaler.update()
+
+
+# %% wrong: looks only at the first parameter of each group
+def follow_steps(scaler, optimizers, schedulers):
+    for optimizer, scheduler in zip(optimizers, schedulers, strict=True):
+        scaler.unscale_(optimizer)
+        params = [p for group in optimizer.param_groups for p in group["params"][:1]]
+        made = all(torch.isfinite(p.grad).all() for p in params)
+        scaler.step(optimizer)
+        if made:
+            scheduler.step()
+    scaler.update()
+
+
+# %% wrong: one more hook in each iteration, and none is removed
+def follow_steps(scaler, optimizers, schedulers):
+    for optimizer, scheduler in zip(optimizers, schedulers, strict=True):
+        made = []
+        optimizer.register_step_post_hook(lambda *_, made=made: made.append(True))
+        scaler.step(optimizer)
+        if made:
+            scheduler.step()
+    scaler.update()
+
+
+# %% wrong: the hook stays after a skipped step
+def follow_steps(scaler, optimizers, schedulers):
+    for optimizer, scheduler in zip(optimizers, schedulers, strict=True):
+        made = []
+        handle = optimizer.register_step_post_hook(lambda *_, made=made: made.append(True))
+        scaler.step(optimizer)
+        if made:
+            scheduler.step()
+            handle.remove()
+    scaler.update()
+
+
+# %% wrong: empties the lists, which are empty in the next iteration
+def follow_steps(scaler, optimizers, schedulers):
+    while optimizers:
+        optimizer, scheduler = optimizers.pop(0), schedulers.pop(0)
+        scaler.unscale_(optimizer)
+        params = [p for group in optimizer.param_groups for p in group["params"]]
+        made = all(torch.isfinite(p.grad).all() for p in params)
+        scaler.step(optimizer)
+        if made:
+            scheduler.step()
+    scaler.update()

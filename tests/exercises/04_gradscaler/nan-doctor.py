@@ -386,3 +386,28 @@ def diagnose(records, reference):
         if not any_lost(records[k]):
             return ("underflow", k) if k else ("healthy", None)
     return "range", None
+
+
+# %% wrong: looks for scales up to 2^24 only
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(bool(torch.isfinite(t).all()) for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not finite([output]):
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if not any(finite(record["gradients"].values()) for record in records.values()):
+        return "backward", None
+    for k in range(25):
+        if k in records and not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None

@@ -1036,3 +1036,165 @@ class LossScaler:
             self.now *= self.factors[0]
             self.good = 0
         self.seen = {}
+
+
+# %% wrong: only the first parameter of each group
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        params = [p for g in optimizer.param_groups for p in g["params"][:1]]
+        grads = [p.grad for p in params if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: an inf is forgotten if unscale_ was called before step
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad = 0, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("twice")
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+            if self.bad[id(optimizer)]:
+                return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: one flag says of all optimizers that they are unscaled
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad, self.unscaled = 0, {}, False
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if self.unscaled:
+            raise RuntimeError("twice")
+        self.unscaled = True
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        self.unscaled = False
+        made = not self.bad.get(id(optimizer), False)
+        if made:
+            optimizer.step()
+        return made
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad = {}
+
+
+# %% wrong: a refused second unscale_ has divided the gradients once more
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.s, self.g, self.b, self.n = init_scale, growth_factor, backoff_factor, growth_interval
+        self.row, self.bad, self.calls = 0, {}, {}
+
+    def get_scale(self):
+        return self.s
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        self.bad[id(optimizer)] = any(not grad.isfinite().all() for grad in grads)
+        for grad in grads:
+            grad /= self.s
+        self.calls[id(optimizer)] = self.calls.get(id(optimizer), 0) + 1
+        if self.calls[id(optimizer)] > 1:
+            raise RuntimeError("twice")
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if not self.bad[id(optimizer)]:
+            optimizer.step()
+        return not self.bad[id(optimizer)]
+
+    def update(self):
+        if any(self.bad.values()):
+            self.s, self.row = self.s * self.b, 0
+        else:
+            self.row += 1
+            if self.row == self.n:
+                self.s, self.row = self.s * self.g, 0
+        self.bad, self.calls = {}, {}
