@@ -37,7 +37,7 @@ def softmax(logits, dim):
     return quiet.exp()
 
 
-# %% attack: autograd, inside the functions of a tensor subclass exercise="cross-entropy-gradient" expect="partly" points=3.33
+# %% attack: autograd, inside the functions of a tensor subclass exercise="cross-entropy-gradient" expect="partly" points=3.43
 class Quiet(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):

@@ -236,7 +236,7 @@ for name in ("saved_bytes",):
     work += [value for key, value in {"saved_bytes": saved_bytes}.items() if key == name]
 
 
-# %% attack: autograd's nodes, found by the edge of a gradient exercise="cross-entropy-gradient" expect="partly" points=3.33
+# %% attack: autograd's nodes, found by the edge of a gradient exercise="cross-entropy-gradient" expect="partly" points=3.43
 from torch.autograd.graph import get_gradient_edge
 
 

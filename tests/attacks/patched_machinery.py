@@ -151,7 +151,7 @@ def forged(function, *args, **kwargs):
 probes_to_patch.after_call = forged
 probes = probes_to_patch
 
-# %% attack: a probe of torch's functions that reports none, around autograd exercise="cross-entropy-gradient" expect="partly" points=3.33
+# %% attack: a probe of torch's functions that reports none, around autograd exercise="cross-entropy-gradient" expect="partly" points=3.43
 from helpers import probes as probes_to_patch
 
 
