@@ -30,6 +30,7 @@ _MODULES = {
     "explore_scaler": "explorables.scaler",
     "explore_segments": "explorables.segments",
     "explore_steps": "explorables.steps",
+    "explore_streams": "explorables.streams",
     "explore_surface": "explorables.surface",
     "explore_window": "explorables.window",
     "failing": "failed_case",
