@@ -10,12 +10,14 @@ A seed at the beginning of a script is meant to make two runs equal. The trainin
 # %% tags=["needed"] folded="Imports"
 import copy
 import io
+import itertools
 import json
 import math
 import os
 import platform
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +98,7 @@ show(
     figure,
     number="10.1",
     caption="Both runs begin with the same weights. No loss is the same, not even the first.",
-    alt="Loss against training step for two runs. Both curves fall from about 2.3 to about 1, and they differ in every step.",
+    alt="Loss against training step for two runs. Both curves fall from about 2.3 to about 1.7, and they differ in every step.",
 )
 
 # %%
@@ -123,7 +125,7 @@ print("steps with the same loss:", equal_losses, "of", len(first))
 """
 ## Who owns the random numbers
 
-A **random number generator** computes numbers from a **state**; a **seed** sets the state to a known beginning. A process has several generators, and drawing from one does not move the others:
+A **random number generator** computes numbers from a **state**; a **seed** sets the state. A process has several generators, and drawing from one does not move the others:
 
 | generator | seeded by | state |
 | --- | --- | --- |
@@ -132,9 +134,9 @@ A **random number generator** computes numbers from a **state**; a **seed** sets
 | torch's, on the CPU | `torch.manual_seed(s)` | `torch.get_rng_state()`, `set_rng_state` |
 | torch's, one on each GPU | `torch.manual_seed(s)` as well | `torch.cuda.get_rng_state_all()`, `set_rng_state_all` |
 | objects: `torch.Generator`, `np.random.default_rng(s)`, `random.Random(s)` | when they are made | their own methods |
-| in a DataLoader's workers | by the loader, with a number from torch's generator (chapter 09) | none: they live for an epoch |
+| in a DataLoader's workers | by the loader (chapter 09) | none: they live for an epoch |
 
-Drawing moves a generator, so everything that is drawn from it *later* changes. Not every draw is visible:
+One more draw from a generator changes everything drawn from it later. Not every draw is visible:
 """
 
 # %%
@@ -160,7 +162,7 @@ print("the same number after a loop was begun:", torch.equal(expected, after_a_l
 """
 So one more evaluation changes the rest of the training. The remedy is **one generator per purpose**: `DataLoader(..., generator=g)`, `torch.randperm(n, generator=g)`, `torch.utils.data.random_split(..., generator=g)`. Whatever draws from `g` moves nobody else.
 
-Below, a run draws one number from each generator in each of six steps. The upper numbers are those of a run that nothing disturbs. What does one more draw change, and what a loop with its own generator? Which generators does a fork copy, and which state must a checkpoint hold? The new process after a kill starts the same script, so it sets the same seed.
+Below, a run draws one number from each generator in each of six steps. The upper numbers are those of a run that nothing disturbs. A killed run starts the same script again, so it sets the same seed. Which generators does a fork copy, and which states must a checkpoint hold?
 """
 
 # %%
@@ -170,7 +172,7 @@ explore_streams(0, "loop", killed=True, kept=("random", "NumPy"), children="fork
 """
 <details><summary>What there is to find</summary>
 
-A generator whose state is not restored starts again: steps 4 to 6 repeat the numbers of steps 1 to 3. Forked children draw the *same* NumPy and torch numbers as their parent; Python's `random` is the exception, because it [seeds itself anew in every forked child](https://github.com/python/cpython/blob/v3.12.0/Lib/random.py). A loader's workers get seeds of their own, all derived from one **base seed**. If that comes from torch's global generator, step 6 of the main process changes; if it comes from `g`, nothing does.
+A generator whose state is not restored starts again: steps 4 to 6 repeat the undisturbed steps 1 to 3. Forked children draw the *same* NumPy and torch numbers as their parent; Python's `random` [seeds itself anew in every forked child](https://github.com/python/cpython/blob/v3.12.0/Lib/random.py). A loader's workers get their own seeds, derived from one **base seed**. If that comes from torch's global generator, step 6 of the main process changes; if it comes from `g`, nothing does.
 </details>
 """
 
@@ -178,7 +180,7 @@ A generator whose state is not restored starts again: steps 4 to 6 repeat the nu
 """
 ### Seed everything
 
-A recipe in circulation seeds Python, NumPy and torch with 2021 and the GPUs with 0. Runs repeat, but changing the seed changes only three of the four. Write the function that treats all alike.
+A recipe in circulation seeds Python, NumPy and torch with 2021 and the GPUs with 0. Runs repeat, but another seed changes only three of the four. Treat all alike.
 
 `seed_everything(seed)`
 
@@ -259,7 +261,7 @@ check.score()
 r"""
 ## Saving where a generator stands
 
-A seed leads back to the beginning. To resume a run you need the state, and each generator returns its own. Saving it in a checkpoint has a catch:
+A seed leads back to the beginning. To resume a run you need the generators' states, and saving them has a catch:
 """
 
 # %%
@@ -281,7 +283,7 @@ print("NumPy's state:", kind, keys.dtype, keys.shape, type(place).__name__, "and
 
 # %% [markdown]
 """
-Loading a pickle can run code. With `weights_only=True`, the default since PyTorch 2.6, `torch.load` accepts only tensors, numbers, strings, and lists, tuples and dicts of them. NumPy's array is none of these. (Do not switch the guard off for files from others.)
+Loading a pickle can run code. With `weights_only=True`, the default since PyTorch 2.6, `torch.load` accepts only tensors, numbers, strings, and lists, tuples and dicts of them. NumPy's array is none of these.
 
 The last two entries of NumPy's state concern normal numbers:
 """
@@ -298,7 +300,7 @@ show_drawing(
 """
 ### Capture and restore
 
-A checkpoint needs the states of all global generators in a form that can be loaded safely. Write the pair of functions.
+A checkpoint needs the states of all global generators in a form that can be loaded safely.
 
 `capture_random_states() -> states` and `restore_random_states(states)`
 
@@ -419,7 +421,7 @@ for name, value in (("forward", forward), ("backward", backward), ("exact", exac
 
 # %% [markdown]
 r"""
-Addition with rounding is not **associative** (chapter 02): each order rounds differently. So whatever changes the order changes the result: the number of threads that share a sum, the width of the processor's registers, the tiles of a matrix product on a GPU, or several GPUs that add their gradients. Move the slider to cut the sum into parts, which are added first:
+Addition with rounding is not **associative** (chapter 02), so whatever changes the order changes the result: the number of threads, the width of the processor's registers, the tiles of a matrix product on a GPU, or several GPUs that add their gradients. Move the slider to cut the sum into parts, which are added first:
 """
 
 
@@ -471,7 +473,7 @@ torch.set_num_threads(threads)
 
 # %% [markdown]
 r"""
-If your two lines agree, your library cuts the sum in the same way for both. Nothing guarantees that.
+Nothing guarantees that the two lines agree.
 
 How far does such a difference spread? Two training runs differ in *one* weight, by one unit in the last place. Everything else is equal.
 """
@@ -568,7 +570,7 @@ predict(
     "10/isclose",
     "`np.isclose(result, exact)`, with its default tolerances, compares each of the 300 sums with the exact one. How many of these correct results does it refuse?",
     refused,
-    "It allows 0.00001 of the *result*, plus 0.00000001. The result, 27.6, is small because thousands of numbers canceled, but the errors come from all of them.",
+    "It allows 0.00001 of the result, plus 0.00000001. The result, 27.6, is small because thousands of numbers canceled, but the errors come from all of them.",
     between=(0, 300),
 )
 
@@ -598,14 +600,14 @@ show(
 
 # %% [markdown]
 """
-The bound describes the worst case; rounding errors go up and down and partly cancel. Under a probabilistic model of them, √n may take the place of n (Higham and Mary 2019). If all numbers are tiny, a fixed tolerance errs on the other side: `isclose` takes 1e-9 for 2e-9. **A tolerance means something if it comes from the operation: from how many roundings, of numbers how large.**
+The bound describes the worst case, but rounding errors partly cancel. Under a probabilistic model of them, √n may take the place of n (Higham and Mary 2019). For tiny numbers a fixed tolerance errs on the other side: `isclose` takes 1e-9 for 2e-9. **A tolerance means something if it comes from the operation: from the number of roundings and the size of what is rounded.**
 """
 
 # %% [markdown] exercise="sums-agree" points=4 minutes=20 difficulty=2
 r"""
 ### Do two sums agree?
 
-A test that compares two sums needs a tolerance that nobody had to guess. Write it.
+A test that compares two sums needs a tolerance that nobody had to guess.
 
 `sums_agree(first, second, x) -> bool`
 
@@ -748,7 +750,7 @@ print(f"deterministic takes {ratio} as long, with {torch.get_num_threads()} thre
 
 # %% [markdown]
 """
-With more than one thread, the same call on the same numbers may give two results within one process. `torch.use_deterministic_algorithms(True)` makes torch choose another algorithm, or raise an error where it has none. It also fills memory that nobody has written to, which holds whatever was there before, with nan:
+`torch.use_deterministic_algorithms(True)` makes torch choose another algorithm, or raise an error where it has none. It also fills uninitialized memory, which holds whatever was there before, with nan:
 """
 
 # %%
@@ -762,21 +764,21 @@ torch.use_deterministic_algorithms(False)
 
 # %% [markdown]
 r"""
-Filling costs time; `torch.utils.deterministic.fill_uninitialized_memory = False` switches it off. On a GPU, more flags matter (cuDNN computes its convolutions, cuBLAS its matrix products):
+(`torch.utils.deterministic.fill_uninitialized_memory = False` saves the time that filling takes.) On a GPU, cuDNN computes convolutions and cuBLAS matrix products, and more flags matter:
 
 | flag | what it does | default |
 | --- | --- | --- |
 | `torch.backends.cudnn.benchmark` | for each new shape, the **auto-tuner** times several algorithms and keeps the fastest | False |
 | `torch.backends.cudnn.deterministic` | cuDNN may only use deterministic algorithms | False |
 | `torch.backends.cudnn.enabled` | whether cuDNN is used at all | True |
-| `torch.use_deterministic_algorithms(True)` | the same for torch's operations, and for the convolutions that torch hands to cuDNN; or an error | off |
+| `torch.use_deterministic_algorithms(True)` | the same for torch's operations and for convolutions; or an error | off |
 | `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment, before CUDA is used | fixes cuBLAS's workspace; older versions of torch insist on it with the line above | not set |
-| `torch.set_float32_matmul_precision(...)`, `torch.backends.cudnn.allow_tf32` | whether float32 products may be computed in TF32, with 11 significant bits (chapter 02). This differs between GPUs, not between runs on one | "highest" (no TF32), True |
-| `torch._inductor.config.deterministic`, or `TORCHINDUCTOR_DETERMINISTIC=1` | `torch.compile` skips the benchmarks whose outcome would change numbers; torch 2.4 does not have it | False |
+| `torch.set_float32_matmul_precision(...)`, `torch.backends.cudnn.allow_tf32` | whether float32 products may use TF32, with 11 significant bits (chapter 02): a difference between GPUs, not between runs | "highest" (no TF32), True |
+| `torch._inductor.config.deterministic` (not in torch 2.4) | `torch.compile` skips benchmarks that would change numbers | False |
 """
 
 # %% folded="Print the defaults"
-import torch._inductor.config as compiler_config  # noqa: E402
+import torch._inductor.config as compiler_config
 
 print("matrix products:", torch.get_float32_matmul_precision())
 print("convolutions in TF32:", torch.backends.cudnn.allow_tf32)
@@ -806,17 +808,18 @@ def convolve(sizes, tuned):
 
 if torch.cuda.is_available():
     convolution = nn.Conv2d(16, 16, 3, padding=1).cuda()
-    side = 16
-    while side < 256 and seconds_of(lambda: convolve([side], False)) < 1e-3:
-        side *= 2
-    fixed, used = [side] * 20, iter(range(1, 4000))
-    ratio = time_ratio(lambda: convolve(fixed, True), lambda: convolve(fixed, False))
-    print(f"fixed shape: with the tuner {ratio} as long")
-    if side > 16:
-        changing = [[side + next(used) for _ in range(20)] for _ in range(2)]
-        slow = seconds_of(lambda: convolve([side + next(used) for _ in range(20)], True))
-        quick = seconds_of(lambda: convolve(changing[0], False))
-        print(f"20 new shapes: with the tuner {slow / quick:.1f} times as long")
+    seconds = {size: seconds_of(partial(convolve, [size], False)) for size in (16, 32)}
+    side = 128 if seconds[32] < 1e-3 else 16  # a slow device gets the small size
+    new = itertools.count(side + 1)  # sizes that no call has had before
+
+    def convolve_new(tuned):
+        convolve([next(new) for _ in range(10)], tuned)
+
+    fixed = partial(convolve, [side] * 10)
+    ratio = time_ratio(partial(fixed, True), partial(fixed, False))
+    print(f"one shape: with the tuner {ratio} as long")
+    ratio = seconds_of(partial(convolve_new, True)) / seconds_of(partial(convolve_new, False))
+    print(f"ten new shapes: with the tuner {ratio:.1f} times as long")
 else:
     print("no GPU here: nothing to measure")
 recorded("tuner")
@@ -825,7 +828,7 @@ recorded("tuner")
 """
 ## Bug hunt: the function that raised no error
 
-The function below stood in a project. Its author believes that it makes training reproducible: it was called, and nothing complained.
+The author of this function believes that it makes training reproducible. It was called, and nothing complained.
 
 ```python
 def set_reproducible(on):
@@ -834,7 +837,7 @@ def set_reproducible(on):
     torch.use_deterministic_algorithms = on
 ```
 
-`put_` has no deterministic algorithm, as you saw above. After `set_reproducible(True)`, it should raise an error:
+After `set_reproducible(True)`, `put_` should raise an error, as above:
 """
 
 # %% folded="Call it, try put_, and undo everything"
@@ -945,7 +948,7 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-No line does what was meant, because Python lets anybody set any attribute. `enable` and `determinstic` are new attributes that nobody reads; the flags are called `enabled`, which is not the tuner either, and `deterministic`. The third line replaces the *function* `torch.use_deterministic_algorithms` by a bool. Whoever calls it later gets `TypeError: 'bool' object is not callable`. A recipe with `cudnn.enable = True` for the auto-tuner has gone around for years; the tuner's name is `benchmark`.
+No line does what was meant, because Python lets anybody set any attribute. `enable` and `determinstic` are new attributes that nobody reads. (The flag `enabled` is not the auto-tuner either; that is `benchmark`.) The third line replaces the *function* `torch.use_deterministic_algorithms` by a bool, and whoever calls it later gets `TypeError: 'bool' object is not callable`.
 </details>
 """
 
@@ -953,7 +956,7 @@ No line does what was meant, because Python lets anybody set any attribute. `ena
 """
 ## Which source is it?
 
-Two runs differ, and there may be more than one cause. Here is a pipeline with six sources that really vary from run to run. `run_pipeline(fixed)` fixes those named in `fixed`.
+Two runs differ, and there may be more than one cause. This pipeline has six sources that really vary from run to run; `run_pipeline(fixed)` fixes those named in `fixed`.
 """
 
 # %% tags=["needed"] folded="The pipeline and its six sources"
@@ -1009,9 +1012,12 @@ axes.barh(list(alone), list(alone.values()), color=COLORS["sky"])
 axes.axvline(1, color=COLORS["vermilion"], linestyle="--", label="reproducible")
 axes.invert_yaxis()
 axes.set(
-    title="Different results in 12 runs", xlabel="number of results", ylabel="the fixed source"
+    title="Different results in 12 runs",
+    xlabel="number of results",
+    ylabel="the fixed source",
+    xlim=(0, 16),
 )
-axes.legend(loc="lower left")
+axes.legend(loc="center right")
 show(
     figure,
     number="10.8",
@@ -1021,7 +1027,7 @@ show(
 
 # %% [markdown]
 """
-One more difficulty: "threads" is drawn from twelve numbers here, and some of them give the same sum. A source need not show in every pair of runs.
+A source need not show in every pair of runs: "threads" is drawn from twelve numbers here, and some of them give the same sum.
 """
 
 # %% [markdown] exercise="name-the-sources" points=5 minutes=20 difficulty=2
@@ -1133,7 +1139,7 @@ check.score()
 """
 ## Write down what it ran on
 
-The same code with the same seeds on *another* machine or version need not give the same numbers: [PyTorch guarantees neither](https://docs.pytorch.org/docs/stable/notes/randomness.html). A result that others are to repeat comes with a record.
+On *another* machine or version, the same code with the same seeds need not give the same numbers: [PyTorch guarantees neither](https://docs.pytorch.org/docs/stable/notes/randomness.html). So keep a record with each result.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"]
@@ -1158,7 +1164,7 @@ Add the code's version (`git rev-parse HEAD`, and whether anything changed since
 
 ## Kill and resume
 
-A **checkpoint** is a file from which a run can be resumed. The test for it is strict: the run that was killed and resumed makes the same steps as the one that was not.
+A **checkpoint** is a file from which a run can be resumed. The test for it is strict:
 """
 
 # %% folded="Drawing: two runs on a line of time"
@@ -1171,7 +1177,7 @@ show_drawing(
 
 # %% [markdown]
 """
-This training has what a real one has: dropout, BatchNorm, AdamW, a schedule, a scaler that skips steps with broken samples, augmentation with Python's and NumPy's random numbers, an order of samples from its own generator, and an exponential moving average of the weights. Open the folded cell to see what a step does.
+This training has dropout, BatchNorm, AdamW, a schedule, a scaler that skips steps with broken samples, augmentation with Python's and NumPy's random numbers, an order of samples from its own generator, and an exponential moving average of the weights. Open the folded cell to see a step.
 """
 
 
@@ -1238,7 +1244,7 @@ class Training(Parts):
 
 # %% [markdown]
 """
-Save the weights and the optimizer after 3 steps, resume in a new object, and compare what each step returns with the run that was not stopped.
+Save the weights and the optimizer after 3 steps, resume in a new object, and compare what each step returns:
 """
 
 
@@ -1306,15 +1312,15 @@ axes.legend(loc="center right")
 show(
     figure,
     number="10.10",
-    caption="What a resumed run has in common with the undisturbed one. No error was raised.",
-    alt="A grid of marks: six returned values against steps 4 to 10. All marks are crosses for a difference, except those of the learning rate in a few steps.",
+    caption="What a resumed run has in common with the undisturbed one: little, and by luck. No error was raised.",
+    alt="A grid of marks: six returned values against steps 4 to 10. Samples, weights and average differ in every step. The learning rate and the scale agree in some steps, and once the loss, which is inf in both.",
 )
 
 # %% [markdown] exercise="resume-training" points=6 minutes=35 difficulty=3
 """
 ### Kill and resume, to the last bit
 
-A run on a shared machine will be killed. Write a training that does not notice.
+A run on a shared machine can be killed at any time. Write a training that survives it.
 
 `ResumableTraining`, a subclass of `Training` with two more methods: `state_dict() -> state` and `load_state_dict(state)`
 
@@ -1519,11 +1525,11 @@ print(f"AveragedModel and lerp_ by hand differ by less than 1e-6: {error_by_hand
 
 # %% [markdown]
 """
-The average covers parameters; `use_buffers=True` extends it to buffers such as BatchNorm's running statistics, which are otherwise copied from the model.
+The average covers parameters; with `use_buffers=True`, also buffers such as BatchNorm's running statistics, which are otherwise copied.
 
 ## Killed while it saves
 
-One moment is left: the kill may come while the checkpoint is being written.
+The kill may come while the checkpoint is being written:
 """
 
 # %% folded="Drawing: a torn checkpoint"
@@ -1634,15 +1640,13 @@ check.score()
 
 # %% [markdown]
 """
-Against a loss of *power* that is not quite enough, because the content may still be in the system's memory when the name has already changed. Databases call `os.fsync` on the file before they replace it, and on the folder afterwards.
+Against a loss of *power* that is not enough: the content may still be in the system's memory when the name has changed. `os.fsync`, on the file before and on the folder afterwards, writes both to disk.
 
 ## In the wild
 
 | what | where it is settled |
 | --- | --- |
-| what PyTorch guarantees | [Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html) |
 | deterministic algorithms, with the list of operations | [`torch.use_deterministic_algorithms`](https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html): `warn_only=` |
-| loading without running code | [`torch.load`](https://docs.pytorch.org/docs/stable/generated/torch.load.html): `weights_only=` |
 | seeding | Lightning: [`seed_everything(seed, workers=True)`](https://lightning.ai/docs/pytorch/stable/api/lightning.fabric.utilities.seed.html); Transformers: `TrainingArguments(seed=, data_seed=, full_determinism=)` |
 | resuming | Transformers: [`Trainer.train(resume_from_checkpoint=)`](https://huggingface.co/docs/transformers/main_classes/trainer), which also saves the generators' states; Accelerate: [`save_state`, `load_state`](https://huggingface.co/docs/accelerate/usage_guides/checkpoint) |
 | moving averages | [`torch.optim.swa_utils`](https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema) |
@@ -1689,9 +1693,7 @@ The order of the epoch was drawn at its beginning, and the generator's state onl
 
 - N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM, 2002, [doi:10.1137/1.9780898718027](https://doi.org/10.1137/1.9780898718027), section 4.2 (errors of summation).
 - N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", *SIAM Journal on Scientific Computing* 41, 2019, [doi:10.1137/18M1226312](https://doi.org/10.1137/18M1226312).
-- J. Demmel, H. D. Nguyen, "Fast Reproducible Floating-Point Summation", ARITH 2013, [doi:10.1109/ARITH.2013.9](https://doi.org/10.1109/ARITH.2013.9).
 - PyTorch documentation, ["Reproducibility"](https://docs.pytorch.org/docs/stable/notes/randomness.html) and ["Numerical accuracy"](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html).
-- Python documentation, [`random.gauss`](https://docs.python.org/3/library/random.html#random.gauss).
 - G. Marsaglia, T. A. Bray, "A Convenient Method for Generating Normal Variables", *SIAM Review* 6, 1964, [doi:10.1137/1006063](https://doi.org/10.1137/1006063) (two at a time).
 
 ### Glossary
@@ -1705,10 +1707,8 @@ The order of the epoch was drawn at its beginning, and the generator's state onl
 | state | 状态 | all that a generator needs in order to go on |
 | base seed | 基础种子 | the number from which a loader derives its workers' seeds |
 | associative | 结合律 | (a + b) + c equals a + (b + c) |
-| rounding error | 舍入误差 | what is lost when a result is rounded |
 | tolerance | 容差 | how far two results may be apart |
 | auto-tuner | 自动调优器 | tries algorithms and keeps the fastest |
-| thread | 线程 | one of several strands of work in a process |
 | checkpoint (of a run) | 检查点 | a file from which a run can be resumed |
 | to resume | 恢复（续训） | to go on where something was stopped |
 | exponential moving average | 指数移动平均 | an average that weights recent values more |
