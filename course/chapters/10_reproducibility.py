@@ -180,7 +180,7 @@ A generator whose state is not restored starts again: steps 4 to 6 repeat the un
 """
 ### Seed everything
 
-A recipe in circulation seeds Python, NumPy and torch with 2021 and the GPUs with 0. Runs repeat, but another seed changes only three of the four. Treat all alike.
+A recipe in circulation seeds Python, NumPy and torch with 2021 and the GPUs with 0. Runs repeat, but another seed changes only three of the four. Treat all four alike.
 
 `seed_everything(seed)`
 
@@ -283,17 +283,17 @@ print("NumPy's state:", kind, keys.dtype, keys.shape, type(place).__name__, "and
 
 # %% [markdown]
 """
-Loading a pickle can run code. With `weights_only=True`, the default since PyTorch 2.6, `torch.load` accepts only tensors, numbers, strings, and lists, tuples and dicts of them. NumPy's array is none of these.
+Loading a pickle can run code. With `weights_only=True`, the default since PyTorch 2.6, `torch.load` accepts tensors, numbers, strings, and lists, tuples and dicts of them, but not NumPy's array.
 
-The last two entries of NumPy's state concern normal numbers:
+The last two entries of NumPy's state concern normally distributed numbers:
 """
 
 # %% folded="Drawing: the number that is kept"
 show_drawing(
     "10/kept-normal",
     number="10.2",
-    caption="NumPy's `randn` and Python's `random.gauss` compute normal numbers in pairs. They return one and keep the other for the next call. A state that is saved in between has to hold the kept number.",
-    alt="A generator makes a pair of normal numbers, a and b. The first call returns a, and b goes into a box called kept. The second call returns b from the box and draws nothing. The checkpoint lies between the two calls.",
+    caption="NumPy's `randn` and Python's `random.gauss` compute normally distributed numbers in pairs. They return one and keep the other for the next call. A state that is saved in between must hold it.",
+    alt="A generator makes a pair of normally distributed numbers, a and b. The first call returns a, and b goes into a box called kept. The second call returns b from the box and draws nothing. The checkpoint lies between the two calls.",
 )
 
 # %% [markdown] exercise="random-states" points=5 minutes=20 difficulty=2
@@ -517,7 +517,7 @@ predict(
     else "about 0.0001"
     if apart[0.2][-1] > 1e-6
     else "still about 0.00000001",
-    "This training amplifies differences: each step multiplies them by a little more than 1, and 400 such factors make nine powers of ten.",
+    "This training amplifies differences: 400 factors that are, on average, a little above 1 make nearly nine powers of ten.",
     choices=("still about 0.00000001", "about 0.0001", "more than 1"),
 )
 
@@ -553,7 +553,7 @@ A sum $\hat s$ of $n$ numbers, computed in any order, has an error of at most
 
 $$|s - \hat s| \;\le\; \gamma_{n-1} \sum_i |x_i|, \qquad \gamma_k = \frac{k u}{1 - k u},$$
 
-where $u$ is half the machine epsilon: $2^{-24}$ for float32 (Higham, section 4.2). The size of the *numbers* counts, not that of the sum. Two correct results are at most twice as far apart. Here are 300 random orders of the 100,000 numbers:
+where $u$ is half the machine epsilon: $2^{-24}$ for float32 (Higham, section 4.2). The size of the *numbers* counts, not that of the sum. Two correct results are at most twice that far apart. Here are 300 random orders of the 100,000 numbers:
 """
 
 # %%
@@ -764,7 +764,7 @@ torch.use_deterministic_algorithms(False)
 
 # %% [markdown]
 r"""
-(`torch.utils.deterministic.fill_uninitialized_memory = False` saves the time that filling takes.) On a GPU, cuDNN computes convolutions and cuBLAS matrix products, and more flags matter:
+(`torch.utils.deterministic.fill_uninitialized_memory = False` saves the time that filling takes.) More flags matter on a GPU, where cuDNN computes convolutions and cuBLAS matrix products:
 
 | flag | what it does | default |
 | --- | --- | --- |
@@ -1160,7 +1160,7 @@ recorded("note-of-a-run")
 
 # %% [markdown]
 """
-Add the code's version (`git rev-parse HEAD`, and whether anything changed since), the seeds, the command line and the data's version. `python -m torch.utils.collect_env` prints a longer record.
+Add the code's version (`git rev-parse HEAD`), the seeds, the command line and the data's version. `python -m torch.utils.collect_env` prints a longer record.
 
 ## Kill and resume
 
@@ -1450,9 +1450,9 @@ check.score()
 
 # %% [markdown]
 """
-## An average that counts
+## The moving average
 
-`torch.optim.swa_utils.AveragedModel` keeps the moving average for you. Its state has one entry more than the model's: a counter. While the counter is 0, an update *copies* the weights.
+`torch.optim.swa_utils.AveragedModel` keeps the average that `Training` computes by hand. Its state has an entry that the model's does not have, a counter:
 """
 
 
@@ -1495,7 +1495,7 @@ predict(
     "10/averaged",
     "A checkpoint holds the averaged weights but not the counter. What is the average after the first update of the resumed run?",
     "the model's weights" if is_copy else "the old average, moved a tenth of the way",
-    "A new AveragedModel counts from 0, so its first update overwrites the loaded average.",
+    "A new AveragedModel counts from 0, and its first update copies the model's weights over the loaded average.",
     choices=(
         "the old average, moved a tenth of the way",
         "the model's weights",
@@ -1671,7 +1671,7 @@ Each loop over the validation loader draws a seed from torch's global generator.
 
 <details><summary>2. Why does <code>torch.use_deterministic_algorithms(True)</code> not make two machines agree?</summary>
 
-It fixes the algorithm within one machine and version. Another processor has other registers, threads and libraries, so sums are added in another order.
+It fixes the algorithm on one machine and version. Another processor, with other registers, threads and libraries, adds in another order.
 </details>
 
 <details><summary>3. You fix one source after the other, each alone, and none helps. What follows?</summary>
@@ -1686,7 +1686,7 @@ At most 2 · 999 · 2⁻²⁴ · 1000, about 0.12, in the worst case. A *relativ
 
 <details><summary>5. A run is stopped in the middle of an epoch and resumed from weights, optimizer, scheduler, scaler and all generators' states. The loader shuffles with its own generator. What still differs?</summary>
 
-The order of the epoch was drawn at its beginning, and the generator's state only leads to the order of the *next* one. Save order and place, or the state from before the epoch and the place.
+The order of the epoch was drawn at its beginning; the generator's state leads to that of the *next* one. Save order and place.
 </details>
 
 ### References
