@@ -728,11 +728,12 @@ show_drawing(
     alt="Two rows. Above, thread A adds 16777216 first: the place holds 1, then 16777216, and after thread B has subtracted 16777216 it holds 0. Below, thread B comes first: the place holds 1, then minus 16777215, and after thread A it holds 1.",
 )
 
-# %% tags=["nbval-ignore-output"]
+# %% folded="Data: a million numbers for a thousand places"
 places = torch.randint(1000, (1_000_000,), generator=torch.Generator().manual_seed(0))
 values = torch.rand(1_000_000, generator=torch.Generator().manual_seed(1))
 
 
+# %% tags=["nbval-ignore-output"]
 def add_to_places(deterministic):
     torch.use_deterministic_algorithms(deterministic)
     result = torch.zeros(1000).index_put_((places,), values, accumulate=True)
