@@ -31,6 +31,7 @@ _MODULES = {
     "explore_segments": "explorables.segments",
     "explore_shards": "explorables.shards",
     "explore_steps": "explorables.steps",
+    "explore_streams": "explorables.streams",
     "explore_surface": "explorables.surface",
     "explore_window": "explorables.window",
     "failing": "failed_case",

@@ -67,7 +67,7 @@ def names_a_device(chapter: str) -> bool:
 
 WITH_DEVICE = [chapter for chapter in CHAPTERS if names_a_device(chapter)]
 # They ask what device there is, and put nothing on it.
-ONLY_ASKING = {"10-reproducibility", "11-looking-inside"}
+ONLY_ASKING = {"11-looking-inside"}
 
 
 def run_on_device(command: list[str], folder: Path) -> subprocess.CompletedProcess:

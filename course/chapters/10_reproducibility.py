@@ -2,16 +2,7 @@
 """
 # 10 · Reproducibility
 
-After this chapter you can
-
-- say who owns which random numbers, and seed, save and restore all of them;
-- explain why the same sum comes out differently, and tell rounding from a mistake;
-- set the flags that make algorithms deterministic, under their right names;
-- find which source makes two runs differ;
-- kill a training at any step and resume it, equal to the last bit.
-
-**Time**: 50 minutes to read and run, 135 for the seven exercises.
-**Know before**: rounding (chapter 02), scalers and schedules (chapters 04 and 05), data loading (chapter 09).
+A seed at the beginning of a script is meant to make two runs equal. The training below sets one, runs twice on the same machine, and gives two different models.
 
 **中文**: 本章讲可复现性：随机数的各个来源与归属、求和顺序与线程、确定性算法与 cuDNN 开关、逐一定位差异来源、带误差界的比较，以及逐位一致的断点续训。
 """
@@ -19,74 +10,122 @@ After this chapter you can
 # %% tags=["needed"] folded="Imports"
 import copy
 import io
+import itertools
 import json
 import math
 import os
 import platform
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
 
 from helpers import (
     COLORS,
     Check,
     digits,
+    explore_streams,
     failing,
     first_draws,
     hint,
     new_figure,
     play,
+    predict,
+    predictions,
     probes,
     progress,
     recorded,
+    seconds_of,
     show,
+    show_drawing,
     time_ratio,
 )
 
-device = "cuda" if torch.cuda.is_available() else "cpu"
-
-# %% [markdown]
-"""
-## The same seed, another result
-
-A small training with a seed at its beginning. Twice.
-"""
+# %% folded="Data, and 30 steps of training with a seed"
+digit_images, digit_labels = digits()
 
 
-# %%
-def train_with_a_seed(seed):
+def train_with_a_seed(seed, steps=30):
     torch.manual_seed(seed)
-    images, labels = digits()
     model = nn.Linear(64, 10)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(30):
-        index = np.random.permutation(len(images))[:64]
-        batch = images[index].flatten(1) / 16
-        if random.random() < 0.5:
-            batch = batch + 0.1 * torch.randn(batch.shape)
-        loss = functional.cross_entropy(model(batch), labels[index])
+    losses = []
+    for _ in range(steps):
+        batch, labels = next_batch()
+        loss = functional.cross_entropy(model(batch), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return loss.item()
+        losses.append(loss.item())
+    return losses
+
+
+# %%
+def next_batch():
+    index = np.random.permutation(len(digit_images))[:64]
+    batch = digit_images[index].flatten(1) / 16
+    if random.random() < 0.5:
+        batch = batch + 0.1 * torch.randn(batch.shape)
+    return batch, digit_labels[index]
 
 
 first, second = train_with_a_seed(2021), train_with_a_seed(2021)
-print("the same loss:", first == second)
+equal_losses = sum(a == b for a, b in zip(first, second, strict=True))
+
+# %% folded="Predict: two runs with the seed 2021"
+predict(
+    "10/same-seed",
+    "Both runs call `torch.manual_seed(2021)` before they make the model. In how many of the 30 steps is their loss the same, to the last bit?",
+    "none" if equal_losses == 0 else "some",
+    "The first weights are equal, but already the first batch is not: NumPy draws it, and nobody seeded NumPy.",
+    choices=("all 30", "some", "none"),
+)
+
+# %% tags=["nbval-ignore-output"] folded="Figure 10.1: two runs with the same seed"
+figure, axes = new_figure(height=2.8)
+for losses, name, color in ((first, "first run", "blue"), (second, "second run", "vermilion")):
+    axes.plot(range(1, 31), losses, color=COLORS[color], label=name)
+axes.set(title="The same seed, twice", xlabel="training step", ylabel="loss (nats)")
+axes.legend()
+show(
+    figure,
+    number="10.1",
+    caption="Both runs begin with the same weights. No loss is the same, not even the first.",
+    alt="Loss against training step for two runs. Both curves fall from about 2.3 to about 1.7, and they differ in every step.",
+)
+
+# %%
+print("steps with the same loss:", equal_losses, "of", len(first))
 
 # %% [markdown]
 """
-The seed is set, and yet the two differ. `torch.manual_seed` seeds *torch's* generators. The batches are drawn by NumPy and the coin is thrown by Python. Nobody seeded those.
+`torch.manual_seed` seeds torch's generators. NumPy draws the batches and Python flips the coin, and nobody seeded those. Two runs are equal only if **everything** that varies between runs is fixed, and random numbers are only the first item on the list.
 
-Two runs are equal only if **everything** that differs from run to run is held fast. This chapter goes through the list.
+> **After this chapter, you will be able to**
+>
+> - say who owns which random numbers, and seed, save and restore all of them;
+> - explain why the same sum gives different results, and tell rounding from a mistake;
+> - set the flags that make algorithms deterministic;
+> - find the source that makes two runs differ;
+> - kill a training run at any step and resume it, equal to the last bit.
+>
+> **Time**: 50 minutes to read and run, 135 for the seven exercises.
+>
+> **Prerequisites**: rounding (chapter 02), scalers and schedules (chapters 04 and 05), data loading (chapter 09).
+"""
 
+# %% [markdown]
+"""
 ## Who owns the random numbers
+
+A **random number generator** computes numbers from a **state**; a **seed** sets the state. A process has several generators, and drawing from one does not move the others:
 
 | generator | seeded by | state |
 | --- | --- | --- |
@@ -95,43 +134,61 @@ Two runs are equal only if **everything** that differs from run to run is held f
 | torch's, on the CPU | `torch.manual_seed(s)` | `torch.get_rng_state()`, `set_rng_state` |
 | torch's, one on each GPU | `torch.manual_seed(s)` as well | `torch.cuda.get_rng_state_all()`, `set_rng_state_all` |
 | objects: `torch.Generator`, `np.random.default_rng(s)`, `random.Random(s)` | when they are made | their own methods |
-| in the workers of a DataLoader | by the loader, from torch's (chapter 09) | none: they live for an epoch |
+| in a DataLoader's workers | by the loader (chapter 09) | none: they live for an epoch |
 
-A call of one does not move the others. A call of one moves *itself*, and with it everything that draws from it later:
+One more draw from a generator changes everything drawn from it later. Not every draw is visible:
 """
 
 # %%
 torch.manual_seed(0)
-weights = nn.Linear(4, 1).weight
-torch.manual_seed(0)
-torch.rand(1)  # somebody draws one number more
-moved = nn.Linear(4, 1).weight
-print("the same first weights after one more draw:", torch.equal(weights, moved))
-
-torch.manual_seed(0)
 expected = torch.rand(1)
 torch.manual_seed(0)
 iter(DataLoader(range(3)))
-print("the same number after a loader was begun:  ", torch.equal(expected, torch.rand(1)))
+after_a_loop = torch.rand(1)
+
+# %% folded="Predict: a loop over a DataLoader"
+predict(
+    "10/loop",
+    "The loader has no workers and does not shuffle. Is `after_a_loop` equal to `expected`?",
+    "yes" if torch.equal(expected, after_a_loop) else "no",
+    "Whenever a loop over a DataLoader begins, it draws a seed for its workers from torch's global generator, even if there are none.",
+    choices=("yes", "no"),
+)
+
+# %%
+print("the same number after a loop was begun:", torch.equal(expected, after_a_loop))
 
 # %% [markdown]
 """
-The second line is a trap. A DataLoader draws a seed for its workers from the global generator whenever a loop over it begins, even without workers. Evaluate once more, and the training goes on with other numbers.
+So one more evaluation changes the rest of the training. The remedy is **one generator per purpose**: `DataLoader(..., generator=g)`, `torch.randperm(n, generator=g)`, `torch.utils.data.random_split(..., generator=g)`. Whatever draws from `g` moves nobody else.
 
-The cure is **a generator for each purpose**: `DataLoader(..., generator=g)`, `torch.randperm(n, generator=g)`, `torch.utils.data.random_split(..., generator=g)`. What draws from a generator of its own moves nobody else.
+Below, a run draws one number from each generator in each of six steps. The upper numbers are those of a run that nothing disturbs. A killed run starts the same script again, so it sets the same seed. Which generators does a fork copy, and which states must a checkpoint hold?
+"""
 
-A widespread recipe seeds Python, NumPy and torch with 2021 and the GPUs with 0, by `torch.cuda.manual_seed_all(0)`. That is not wrong. It is reproducible, but whoever tries another seed changes three of the four.
+# %%
+explore_streams(0, "loop", killed=True, kept=("random", "NumPy"), children="fork")
+
+# %% [markdown]
+"""
+<details><summary>What there is to find</summary>
+
+A generator whose state is not restored starts again: steps 4 to 6 repeat the undisturbed steps 1 to 3. Forked children draw the *same* NumPy and torch numbers as their parent; Python's `random` [seeds itself anew in every forked child](https://github.com/python/cpython/blob/v3.12.0/Lib/random.py). A loader's workers get their own seeds, derived from one **base seed**. If that comes from torch's global generator, step 6 of the main process changes; if it comes from `g`, nothing does.
+</details>
 """
 
 # %% [markdown] exercise="seed-everything" points=3 minutes=10 difficulty=1
 """
 ### Seed everything
 
-Write `seed_everything(seed)`.
+A recipe in circulation seeds Python, NumPy and torch with 2021 and the GPUs with 0. Runs repeat, but another seed changes only three of the four. Treat all four alike.
 
-- **In**: an int, from 0 to 2⁶³ - 1.
-- It seeds the global generators of `random`, NumPy and torch (with it those of the GPUs), whatever was drawn before. A seed below 2³² goes to each of the three as it is: afterwards `random.random()` returns what `random.Random(seed).random()` returns.
-- NumPy's takes numbers below 2³² only. Larger seeds must not fail, and the same seed gives the same numbers in every process. Two different seeds give different numbers from each generator if both are below 2³², or less than 10 apart.
+`seed_everything(seed)`
+
+- **In** `seed`: an int from 0 to 2⁶³ − 1.
+- **Out**: nothing is returned. The global generators of `random`, NumPy and torch (with those of the GPUs) are seeded, whatever was drawn before. Each gets a seed below 2³² as it is.
+- **Large seeds**: NumPy refuses seeds of 2³² and above, but your function must not. The same seed gives the same numbers in every process. Two seeds give different numbers from each generator if both are below 2³², or if they differ by less than 10.
+
+After `seed_everything(5)`, `random.random()` returns what `random.Random(5).random()` returns: `0.6229016948897019`.
 
 <!-- hint: Which three calls does the table name? Which of them cannot take every allowed seed? -->
 <!-- hint: Bring the seed into NumPy's range without losing what tells neighbors apart. What does the remainder of a division do? -->
@@ -202,17 +259,15 @@ check.score()
 
 # %% [markdown]
 r"""
-## States
+## Saving where a generator stands
 
-A seed brings a generator to its *beginning*. Whoever resumes a run needs the place where it *stood*: the state. Each generator can tell it and take it back. Saving it has a snag:
+A seed leads back to the beginning. To resume a run you need the generators' states, and saving them has a catch:
 """
 
 # %%
-for name, state in (
-    ("random", random.getstate()),
-    ("NumPy", np.random.get_state()),
-    ("torch", torch.get_rng_state()),
-):
+states = {"random": random.getstate(), "NumPy": np.random.get_state()}
+states["torch"] = torch.get_rng_state()
+for name, state in states.items():
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)
@@ -220,26 +275,40 @@ for name, state in (
         torch.load(file, weights_only=True)
         print(f"{name:<7} saved and loaded")
     except Exception as error:
-        print(f"{name:<7} saved, and not loaded: {type(error).__name__}")
+        print(f"{name:<7} saved, but not loaded: {type(error).__name__}")
+
+# %%
 kind, keys, place, *normal = np.random.get_state()
-print("what NumPy's consists of:", kind, keys.dtype, keys.shape, type(place).__name__, normal[:1])
+print("NumPy's state:", kind, keys.dtype, keys.shape, type(place).__name__, "and two more")
 
 # %% [markdown]
 """
-A file that is loaded could run code: pickle works so. Therefore `torch.load` takes only *weights* since PyTorch 2.6 (`weights_only=True`): tensors, numbers, strings, and lists, tuples and dicts of them. A NumPy array is not among them. (Do not switch the guard off for files that others wrote.)
+Loading a pickle can run code. With `weights_only=True`, the default since PyTorch 2.6, `torch.load` accepts tensors, numbers, strings, and lists, tuples and dicts of them, but not NumPy's array.
 
-What are the last two entries of NumPy's state? A generator of normal numbers makes two at a time, hands out one and **keeps the other**. Python's `random.gauss` does so too. (Whether there is one, and which.) Who saves only the key and the place of the generator loses that one number, and all normal numbers after it are shifted.
+The last two entries of NumPy's state concern normally distributed numbers:
 """
+
+# %% folded="Drawing: the number that is kept"
+show_drawing(
+    "10/kept-normal",
+    number="10.2",
+    caption="NumPy's `randn` and Python's `random.gauss` compute normally distributed numbers in pairs. They return one and keep the other for the next call. A state that is saved in between must hold it.",
+    alt="A generator makes a pair of normally distributed numbers, a and b. The first call returns a, and b goes into a box called kept. The second call returns b from the box and draws nothing. The checkpoint lies between the two calls.",
+)
 
 # %% [markdown] exercise="random-states" points=5 minutes=20 difficulty=2
 """
 ### Capture and restore
 
-Write `capture_random_states()` and `restore_random_states(states)`.
+A checkpoint needs the states of all global generators in a form that can be loaded safely.
 
-- `capture_random_states()` returns the states of the global generators of `random`, NumPy and torch, and of the GPUs where there are any. It draws nothing and changes nothing.
-- What it returns can be saved with `torch.save`, and loaded with `weights_only=True`. How it is arranged is up to you.
-- `restore_random_states(states)` takes that, after it went through a file, perhaps in another process. All generators go on from there, with every kind of number, as if nothing had been in between. States can be restored more than once.
+`capture_random_states() -> states` and `restore_random_states(states)`
+
+- **In** `states`: what `capture_random_states` returned, after it went through a file, perhaps in another process. It can be restored more than once.
+- **Out**: `capture_random_states` returns the states of `random`, NumPy, torch and, where there are any, the GPUs, arranged as you like. The result can be saved with `torch.save` and loaded with `weights_only=True`. Capturing draws nothing and changes nothing.
+- After `restore_random_states(states)`, every generator continues, for uniform and normal numbers alike, as if nothing had happened in between.
+
+After `states = capture_random_states(); a = random.gauss(0, 1); restore_random_states(states)`, the call `random.gauss(0, 1) == a` returns `True`.
 
 <!-- hint: Which of the three states cannot be loaded as it is, and which part of it is to blame? -->
 <!-- hint: Turn the array into a tensor or a list on the way out, and back into an array on the way in. All other parts go along unchanged. -->
@@ -338,7 +407,7 @@ check.score()
 r"""
 ## The order of a sum
 
-All random numbers are held fast. Is everything equal now? Add the same 100,000 numbers from the front and from the back, in float32:
+Suppose all random numbers are fixed. Add the same 100,000 float32 numbers from the front and from the back:
 """
 
 # %%
@@ -352,13 +421,11 @@ for name, value in (("forward", forward), ("backward", backward), ("exact", exac
 
 # %% [markdown]
 r"""
-Addition with rounding is not associative (chapter 02). Each order rounds differently. So whatever changes the order changes the result: the number of threads that share a sum, the width of the processor's registers, the tiles of a matrix product on a GPU, several cards that add up their gradients.
-
-Cut the sum into parts, add up each part, then the parts. Move the slider.
+Addition with rounding is not **associative** (chapter 02), so whatever changes the order changes the result: the number of threads, the width of the processor's registers, the tiles of a matrix product on a GPU, or several GPUs that add their gradients. Move the slider to cut the sum into parts, which are added first:
 """
 
 
-# %%
+# %% folded="Figure 10.3: the sum in parts"
 def sum_in_parts(count):
     parts = np.array([np.cumsum(part)[-1] for part in np.array_split(numbers, count)])
     return np.cumsum(parts)[-1]
@@ -368,9 +435,8 @@ PARTS = [2**power for power in range(11)]
 ERRORS = [abs(float(sum_in_parts(count)) - exact) for count in PARTS]
 
 
-# %% folded="Plot: the sum, by number of parts"
 def draw_parts(count):
-    figure, axes = new_figure(height=3.0)
+    figure, axes = new_figure(height=2.8)
     axes.semilogx(PARTS, ERRORS, "o", color=COLORS["sky"], base=2)
     axes.plot([count], [ERRORS[PARTS.index(count)]], "o", ms=11, color=COLORS["vermilion"])
     axes.set(
@@ -387,14 +453,14 @@ play(
     label="parts",
     values=PARTS,
     start=1,
+    number="10.3",
+    caption="Every number of parts gives another sum. Some tens of parts are also more exact than one, because partial sums stay small; libraries add in blocks.",
     alt="Error of the sum of 100,000 numbers against the number of parts in which it is added, from 1 to 1024. It is largest for one part, falls by more than a factor of ten up to some tens of parts, and then stays low and uneven.",
 )
 
 # %% [markdown]
 """
-(Some tens of parts are also much *more exact* than one, since partial sums stay small; more gain nothing here. That is why libraries add in blocks.)
-
-And here it is with torch's own sum, on one thread and on two:
+The same with torch's own sum, on one thread and on two:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -407,17 +473,14 @@ torch.set_num_threads(threads)
 
 # %% [markdown]
 r"""
-If the two lines are equal on your machine, its library cuts the sum in the same way for both. Nothing promises that they are.
+Nothing guarantees that the two lines agree.
 
-How far does such a difference go? Two trainings start with weights of which *one* differs by one unit in the last place. All else is equal.
+How far does such a difference spread? Two training runs differ in *one* weight, by one unit in the last place. Everything else is equal.
 """
 
-# %%
-images, labels = digits()
-inputs = images.flatten(1) / 16
 
-
-def weights_along_the_way(nudge, steps=400):
+# %% tags=["nbval-ignore-output"] folded="Train four times, with two learning rates"
+def weights_along_the_way(nudge, rate, steps=400):
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10)
@@ -426,11 +489,11 @@ def weights_along_the_way(nudge, steps=400):
         with torch.no_grad():
             weight = model[0].weight
             weight[0, 20] = torch.nextafter(weight[0, 20], torch.tensor(2.0))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
-    seen = []
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+    inputs, seen = digit_images.flatten(1) / 16, []
     for step in range(steps):
         batch = torch.arange(step * 64, step * 64 + 64) % len(inputs)
-        loss = functional.cross_entropy(model(inputs[batch]), labels[batch])
+        loss = functional.cross_entropy(model(inputs[batch]), digit_labels[batch])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -438,59 +501,120 @@ def weights_along_the_way(nudge, steps=400):
     return torch.stack(seen)
 
 
-# %% tags=["nbval-ignore-output"] folded="Plot: Two trainings that began one bit apart"
-apart = (weights_along_the_way(False) - weights_along_the_way(True)).norm(dim=1)
-figure, axes = new_figure(height=3.0)
-axes.semilogy(range(1, 401), apart.clamp(min=1e-10))
+torch.set_num_threads(1)
+apart = {
+    rate: (weights_along_the_way(False, rate) - weights_along_the_way(True, rate)).norm(dim=1)
+    for rate in (0.2, 0.02)
+}
+torch.set_num_threads(threads)
+
+# %% folded="Predict: one unit in the last place"
+predict(
+    "10/amplified",
+    "With the learning rate 0.2, the weights are 0.00000001 apart after one step. How far apart are they after 400 steps?",
+    "more than 1"
+    if apart[0.2][-1] > 1
+    else "about 0.0001"
+    if apart[0.2][-1] > 1e-6
+    else "still about 0.00000001",
+    "This training amplifies differences: 400 factors that are, on average, a little above 1 make nearly nine powers of ten.",
+    choices=("still about 0.00000001", "about 0.0001", "more than 1"),
+)
+
+# %% tags=["nbval-ignore-output"] folded="Figure 10.4: two runs that began one bit apart"
+figure, axes = new_figure(height=2.8)
+for rate, color in ((0.2, "vermilion"), (0.02, "blue")):
+    axes.semilogy(range(1, 401), apart[rate].clamp(min=1e-10), color=COLORS[color])
+    axes.text(
+        395, 3 * apart[rate][-1], f"learning rate {rate}", ha="right", va="bottom"
+    ) if rate == 0.02 else axes.text(
+        310, apart[rate][-1], f"learning rate {rate}", ha="right", va="center"
+    )
 axes.set(
-    title="Two trainings that began one bit apart",
-    xlabel="step",
-    ylabel="distance of the weights",
+    title="Two runs that began one bit apart", xlabel="training step", ylabel="distance of weights"
 )
 show(
     figure,
-    alt="Distance of the weights of two trainings against the step, logarithmic. It begins at about a hundred-millionth and grows by nine powers of ten within 400 steps.",
+    number="10.4",
+    caption="The distance of the weights of two runs. Whether training amplifies a rounding error depends on the training.",
+    alt="Distance of the weights of two runs against the training step, logarithmic. With the learning rate 0.2 it grows from a hundred-millionth to more than 1 within 400 steps. With 0.02 it rises to about a millionth and stays there.",
 )
-print(f"after 1 step {apart[0]:.0e}, after 400 steps {apart[-1]:.0e}")
 
 # %% [markdown]
 r"""
-Training can amplify differences; a learning rate as high as this one makes it quick. Here, two runs that differ by one bit end as two different models. They may be equally good, but they are not the same. (How far apart they end depends on the training. Try half the learning rate in the cell above.) So "nearly the same" is a hard question at the *end* of a training and an easy one after *one* operation.
+So "nearly the same" is a hard question at the *end* of a training run, and an easy one after *one* operation.
+"""
 
-### When is a difference only rounding?
+# %% [markdown]
+r"""
+## Is a difference only rounding?
 
-A sum of n numbers, in any order, has an error of at most
+A sum $\hat s$ of $n$ numbers, computed in any order, has an error of at most
 
 $$|s - \hat s| \;\le\; \gamma_{n-1} \sum_i |x_i|, \qquad \gamma_k = \frac{k u}{1 - k u},$$
 
-where $u$ is half of epsilon, $2^{-24}$ for float32 (Higham, section 4.2). The size of the *numbers* counts, not that of the sum. Two honest results are at most twice as far apart. So the bound can be computed, and needs no guessing:
+where $u$ is half the machine epsilon: $2^{-24}$ for float32 (Higham, section 4.2). The size of the *numbers* counts, not that of the sum. Two correct results are at most twice that far apart. Here are 300 random orders of the 100,000 numbers:
 """
 
 # %%
+generator = np.random.default_rng(0)
+orders = [float(np.cumsum(generator.permutation(numbers))[-1]) for _ in range(300)]
+refused = 300 - int(np.isclose(orders, exact).sum())
 n, u = len(numbers), 2.0**-24
-bound = 2 * (n - 1) * u / (1 - (n - 1) * u) * np.abs(numbers.astype(np.float64)).sum()
-print(f"forward and backward are {abs(float(forward) - float(backward)):.1e} apart")
-print(f"allowed at worst: {bound:.1e}; with the root of n in the place of n: {bound / n**0.5:.1e}")
-print("np.isclose with its defaults:", bool(np.isclose(forward, backward)))
-print("and for 1e-9 against 2e-9:   ", bool(np.isclose(1e-9, 2e-9)))
+bound = (n - 1) * u / (1 - (n - 1) * u) * np.abs(numbers.astype(np.float64)).sum()
+print(f"the error is at most {max(abs(s - exact) for s in orders):.0e}; the bound is {bound:.0f}")
+print("np.isclose(1e-9, 2e-9):", bool(np.isclose(1e-9, 2e-9)))
+
+# %% folded="Predict: a tolerance that nobody chose"
+predict(
+    "10/isclose",
+    "`np.isclose(result, exact)`, with its default tolerances, compares each of the 300 sums with the exact one. How many of these correct results does it refuse?",
+    refused,
+    "It allows 0.00001 of the result, plus 0.00000001. The result, 27.6, is small because thousands of numbers canceled, but the errors come from all of them.",
+    between=(0, 300),
+)
+
+# %% folded="Figure 10.5: 300 orders of one sum"
+figure, axes = new_figure(height=2.7)
+errors = sorted(max(abs(s - exact), 1e-7) for s in orders)
+axes.semilogx(errors, range(1, 301), ".", color=COLORS["blue"], label="300 orders, sorted")
+for place, name, color in (
+    (1e-8 + 1e-5 * abs(exact), "np.isclose", "vermilion"),
+    (bound / n**0.5, "bound with √n", "orange"),
+    (bound, "bound", "green"),
+):
+    axes.axvline(place, color=COLORS[color], linestyle="--", label=name)
+axes.set(
+    title="The sum of the same numbers in 300 orders",
+    xlabel="distance from the exact sum",
+    ylabel="number of orders",
+    xlim=(1e-7, 3e3),
+)
+axes.legend(loc="upper left")
+show(
+    figure,
+    number="10.5",
+    caption="Left of a line, a result is accepted. The default of `np.isclose` cuts through correct results; the bound accepts all of them, with room to spare.",
+    alt="The errors of 300 sums, sorted, on a logarithmic axis, from a millionth to a thousandth. The tolerance of np.isclose lies in the upper half of them. The bound with the root of n lies near 0.5, the bound near 150.",
+)
 
 # %% [markdown]
 """
-The bound is for the worst case, and generous: rounding errors go up and down, and mostly cancel. Higham and Mary show that the root of n may usually take the place of n. It is still a bound that nobody had to guess.
-
-The defaults mislead. `isclose` allows 1e-5 *of the result*, plus a fixed 1e-8. If a sum is small because large numbers cancel, the first is too strict. If all numbers are tiny, the second accepts anything. **A tolerance means something if it comes from the operation: how many roundings, of numbers how large.**
+The bound describes the worst case, but rounding errors partly cancel. Under a probabilistic model of them, √n may take the place of n (Higham and Mary 2019). For tiny numbers a fixed tolerance errs on the other side: `isclose` takes 1e-9 for 2e-9. **A tolerance means something if it comes from the operation: from the number of roundings and the size of what is rounded.**
 """
 
 # %% [markdown] exercise="sums-agree" points=4 minutes=20 difficulty=2
 r"""
 ### Do two sums agree?
 
-Write `sums_agree(first, second, x)`.
+A test that compares two sums needs a tolerance that nobody had to guess.
 
-- **In**: two floats, results of adding up all entries of `x` in two unknown orders; and `x`, a tensor of any shape, of dtype float16, bfloat16, float32 or float64. Every addition was rounded to x's dtype.
-- **Out**: a bool. True if the two are no further apart than $2\,\gamma_{n-1} \sum_i |x_i|$, with $u$ half of the dtype's epsilon and $n$ the number of entries; x is such that $(n-1) u < 1$.
-- For a single entry, or none, they have to be equal. If one of the two is nan, they do not agree.
-- Sum up the $|x_i|$ in float64.
+`sums_agree(first, second, x) -> bool`
+
+- **In** `x`: a tensor of any shape, float16, bfloat16, float32 or float64, with $(n-1)\,u < 1$. `first`, `second`: floats, the sums of all its entries in two unknown orders, where every addition was rounded to the dtype of `x`.
+- **Out**: True if they are at most $2\,\gamma_{n-1} \sum_i |x_i|$ apart, with $u$ half the dtype's epsilon and $n$ the number of entries. Add the $|x_i|$ in float64. For one entry or none, the two must be equal; nan agrees with nothing.
+
+For `x = torch.tensor([1.0, 1.0])`, the bound is about 2.4e-7: `sums_agree(2.0, 2.0000002, x)` returns `True`, and `sums_agree(2.0, 2.0000003, x)` returns `False`.
 
 <!-- hint: Which three numbers does the bound need, and where does each come from? -->
 <!-- hint: `torch.finfo(x.dtype).eps / 2` is u, `x.numel()` is n. Sum the absolute values after a conversion. -->
@@ -589,75 +713,123 @@ check.score()
 """
 ## Deterministic algorithms
 
-Some operations do not even fix their order. Several threads add to the same place, and who comes first is luck. This happens on the CPU too:
+Some operations do not even fix their order of additions. Their threads add to the same place, and the fastest comes first:
 """
 
-# %% tags=["nbval-ignore-output"]
+# %%
+one, big = torch.tensor(1.0), torch.tensor(2.0**24)
+print("1 + big - big:", (one + big - big).item(), "  1 - big + big:", (one - big + big).item())
+
+# %% folded="Drawing: two threads, one place"
+show_drawing(
+    "10/two-orders",
+    number="10.6",
+    caption="Two threads add to a place in memory that holds 1. Which comes first is up to the machine, and one order loses the 1 to rounding.",
+    alt="Two rows. Above, thread A adds 16777216 first: the place holds 1, then 16777216, and after thread B has subtracted 16777216 it holds 0. Below, thread B comes first: the place holds 1, then minus 16777215, and after thread A it holds 1.",
+)
+
+# %% folded="Data: a million numbers for a thousand places"
 places = torch.randint(1000, (1_000_000,), generator=torch.Generator().manual_seed(0))
 values = torch.rand(1_000_000, generator=torch.Generator().manual_seed(1))
 
 
-def add_to_places():
-    return torch.zeros(1000).index_put_((places,), values, accumulate=True)
+# %% tags=["nbval-ignore-output"]
+def add_to_places(deterministic):
+    torch.use_deterministic_algorithms(deterministic)
+    result = torch.zeros(1000).index_put_((places,), values, accumulate=True)
+    torch.use_deterministic_algorithms(False)
+    return result
 
 
-def add_to_places_deterministically():
-    torch.use_deterministic_algorithms(True)
-    try:
-        return add_to_places()
-    finally:
-        torch.use_deterministic_algorithms(False)
+for on in (False, True):
+    same = sum(torch.equal(add_to_places(on), add_to_places(on)) for _ in range(10))
+    print(f"deterministic {on!s:<5}: {same} of 10 pairs are equal")
 
-
-for function in (add_to_places, add_to_places_deterministically):
-    same = sum(torch.equal(function(), function()) for _ in range(10))
-    print(f"{function.__name__}: {same} of 10 pairs of runs are equal")
-print(
-    "deterministic takes",
-    time_ratio(add_to_places_deterministically, add_to_places),
-    "as long",
-)
-print("threads here:", torch.get_num_threads())
+# %% tags=["nbval-ignore-output"] folded="Measure: what it costs"
+ratio = time_ratio(lambda: add_to_places(True), lambda: add_to_places(False))
+print(f"deterministic takes {ratio} as long, with {torch.get_num_threads()} thread(s)")
 
 # %% [markdown]
 """
-Where there is more than one thread, the same call on the same numbers may give different results, within one process. `torch.use_deterministic_algorithms(True)` makes torch choose another algorithm, and raise an error where it has none. What that costs depends on the operation: a lot, nothing, or it may even gain. Here the last line but one tells.
-
-It does something else as well. Memory that nobody has written to holds whatever was there before. That is a source of differences too:
+`torch.use_deterministic_algorithms(True)` makes torch choose another algorithm, or raise an error where it has none. It also fills uninitialized memory, which holds whatever was there before, with nan:
 """
 
 # %%
 torch.use_deterministic_algorithms(True)
-print("torch.empty, deterministic:", torch.empty(3).tolist())
+print("torch.empty:", torch.empty(3).tolist())
+try:
+    torch.zeros(3).put_(torch.tensor([0]), torch.tensor([1.0]))
+except RuntimeError as error:
+    print("put_:", str(error).partition(",")[0])
 torch.use_deterministic_algorithms(False)
 
 # %% [markdown]
 r"""
-Filling with nan costs time, but whoever reads what was never written notices. (`torch.utils.deterministic.fill_uninitialized_memory = False` switches it off.)
+(`torch.utils.deterministic.fill_uninitialized_memory = False` saves the time that filling takes.) More flags matter on a GPU, where cuDNN computes convolutions and cuBLAS matrix products:
 
-On a GPU there is more to hold fast:
-
-| flag | what it does | if not set |
+| flag | what it does | default |
 | --- | --- | --- |
-| `torch.backends.cudnn.benchmark` | tries several algorithms for each new shape and keeps the fastest (the *auto-tuner*). Timing decides, so another run may choose another one. Pays if shapes do not change. | False |
+| `torch.backends.cudnn.benchmark` | for each new shape, the **auto-tuner** times several algorithms and keeps the fastest | False |
 | `torch.backends.cudnn.deterministic` | cuDNN may only use deterministic algorithms | False |
 | `torch.backends.cudnn.enabled` | whether cuDNN is used at all | True |
-| `torch.use_deterministic_algorithms(True)` | the same for torch's own operations, and for the convolutions that it hands to cuDNN; or an error | off |
-| `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment, before CUDA is used | fixes cuBLAS's work space; older versions of torch insist on it when the line above is set | not set |
-
-Python lets anybody set any attribute. That is how this recipe could go around for years:
+| `torch.use_deterministic_algorithms(True)` | the same for torch's operations and for convolutions; or an error | off |
+| `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the environment, before CUDA is used | fixes cuBLAS's workspace; older versions of torch insist on it with the line above | not set |
+| `torch.set_float32_matmul_precision(...)`, `torch.backends.cudnn.allow_tf32` | whether float32 products may use TF32, with 11 significant bits (chapter 02): a difference between GPUs, not between runs | "highest" (no TF32), True |
+| `torch._inductor.config.deterministic` (not in torch 2.4) | `torch.compile` skips benchmarks that would change numbers | False |
 """
 
-# %%
-torch.backends.cudnn.enable = True
-print("is the auto-tuner on?", torch.backends.cudnn.benchmark)
-del torch.backends.cudnn.enable
+# %% folded="Print the defaults"
+import torch._inductor.config as compiler_config
 
-# %% [markdown] exercise="bug-hunt-flags" points=4 minutes=15 difficulty=1
+print("matrix products:", torch.get_float32_matmul_precision())
+print("convolutions in TF32:", torch.backends.cudnn.allow_tf32)
+print("compiler deterministic:", getattr(compiler_config, "deterministic", "not in this version"))
+
+# %% folded="Drawing: the auto-tuner"
+show_drawing(
+    "10/tuner",
+    number="10.7",
+    caption="The auto-tuner times every algorithm once per shape. It pays off for a fixed shape, costs time whenever the shape changes, and lets a close race decide which rounding errors a run gets.",
+    alt="Three rows. First call with shape A: three bars for algorithms of different length are timed, and the shortest is kept. Next calls with shape A: the kept algorithm runs at once. First call with shape B: three bars again, two of them nearly equal; in another run the other one may win.",
+)
+
+# %% [markdown]
 """
-### Bug hunt: the flags that do nothing
+On a GPU, the next cell times both cases, with the tuner on and off:
+"""
 
-The function below stood in a project. Its author believes that it makes training reproducible, and that it was tested: it raises no error.
+
+# %% tags=["nbval-ignore-output", "recorded"] folded="Measure: the auto-tuner with fixed and with changing shapes"
+def convolve(sizes, tuned):
+    torch.backends.cudnn.benchmark = tuned
+    for size in sizes:
+        convolution(torch.zeros(4, 16, size, size, device="cuda"))
+    torch.backends.cudnn.benchmark = False
+
+
+if torch.cuda.is_available():
+    convolution = nn.Conv2d(16, 16, 3, padding=1).cuda()
+    seconds = {size: seconds_of(partial(convolve, [size], False)) for size in (16, 32)}
+    side = 128 if seconds[32] < 1e-3 else 16  # a slow device gets the small size
+    new = itertools.count(side + 1)  # sizes that no call has had before
+
+    def convolve_new(tuned):
+        convolve([next(new) for _ in range(10)], tuned)
+
+    fixed = partial(convolve, [side] * 10)
+    ratio = time_ratio(partial(fixed, True), partial(fixed, False))
+    print(f"one shape: with the tuner {ratio} as long")
+    ratio = seconds_of(partial(convolve_new, True)) / seconds_of(partial(convolve_new, False))
+    print(f"ten new shapes: with the tuner {ratio:.1f} times as long")
+else:
+    print("no GPU here: nothing to measure")
+recorded("tuner")
+
+# %% [markdown]
+"""
+## Bug hunt: the function that raised no error
+
+The author of this function believes that it makes training reproducible. It was called, and nothing complained.
 
 ```python
 def set_reproducible(on):
@@ -666,11 +838,33 @@ def set_reproducible(on):
     torch.use_deterministic_algorithms = on
 ```
 
-Find out in cells of your own which of the three lines has any effect, and what the last one breaks. (Undo it with `import importlib; importlib.reload(torch)`? No: restart the kernel.) Then write `set_reproducible(on)`.
+After `set_reproducible(True)`, `put_` should raise an error, as above:
+"""
 
-- `on=True`: the auto-tuner is off, cuDNN's deterministic algorithms are required, and so are torch's own.
-- `on=False`: the auto-tuner is on, and neither is required.
-- cuDNN stays enabled, and no attribute is set that means nothing.
+# %% folded="Call it, try put_, and undo everything"
+kept_function = torch.use_deterministic_algorithms
+try:
+    torch.backends.cudnn.enable = False
+    torch.backends.cudnn.determinstic = True
+    torch.use_deterministic_algorithms = True
+    print("put_:", torch.zeros(3).put_(torch.tensor([0]), torch.tensor([1.0])).tolist())
+finally:
+    torch.use_deterministic_algorithms = kept_function
+    del torch.backends.cudnn.enable, torch.backends.cudnn.determinstic
+
+# %% [markdown] exercise="bug-hunt-flags" points=4 minutes=15 difficulty=1
+"""
+### Repair the function
+
+Find out in cells of your own what each line does, and what code that runs afterwards will notice. (Restart the kernel to undo the damage.) Then write the function that the author meant.
+
+`set_reproducible(on)`
+
+- **In** `on`: True or False, whatever was set before.
+- **Out**: nothing is returned. With True, the auto-tuner is off, and deterministic algorithms are required of cuDNN and of torch's own operations. With False, the auto-tuner is on, and neither is required.
+- **Limits**: cuDNN stays enabled; nothing else in `torch.backends` is set.
+
+After `set_reproducible(True)`, `torch.are_deterministic_algorithms_enabled()` returns `True`.
 
 <!-- hint: Which names in the table are flags, and which one is a function? -->
 <!-- hint: Two assignments and a call. The auto-tuner is the one whose value is the opposite of `on`. -->
@@ -709,7 +903,7 @@ def results_after(probe, on, before):
     seen = check.call(probe, set_reproducible, on, **given)
     told = f"on={on}, and {'on' if before else 'off'} before: "
     if not seen["callable"]:
-        told += "this code put something else in the place of torch.use_deterministic_algorithms; "
+        told += "torch.use_deterministic_algorithms can no longer be called; "
     if on:
         behind = torch.full((size - count,), math.nan, dtype=dtype)
         whole = torch.cat([numbers, behind])
@@ -728,8 +922,10 @@ def flags_after(on, before):
     seen = results_after(probes.backend_flags, on, before)
     for name, value in {"benchmark": not on, "deterministic": on, "enabled": True}.items():
         check.equal(seen[name], value, what=f"on={on}: {MEANING[name]}")
-    check.true(seen["callable"], f"on={on}: torch.use_deterministic_algorithms is no function")
-    told = f"attributes that were set and mean nothing: {', '.join(seen['invented'])}"
+    check.true(
+        seen["callable"], f"on={on}: torch.use_deterministic_algorithms can no longer be called"
+    )
+    told = f"on={on}: also set in torch.backends: {', '.join(seen['invented'])}"
     check.true(not seen["invented"], told)
 
 
@@ -751,9 +947,9 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>The bug (open this once you have found it)</summary>
 
-None does what was meant. `enable` and `determinstic` are new attributes that nobody reads. The third line replaces the *function* `torch.use_deterministic_algorithms` by a bool: whoever calls it later gets `TypeError: 'bool' object is not callable`.
+No line does what was meant, because Python lets anybody set any attribute. `enable` and `determinstic` are new attributes that nobody reads. (The flag `enabled` is not the auto-tuner either; that is `benchmark`.) The third line replaces the *function* `torch.use_deterministic_algorithms` by a bool, and whoever calls it later gets `TypeError: 'bool' object is not callable`.
 </details>
 """
 
@@ -761,10 +957,10 @@ None does what was meant. `enable` and `determinstic` are new attributes that no
 """
 ## Which source is it?
 
-Two runs differ. Who is to blame? Guessing takes long, and there may be more than one culprit. Here is a pipeline with six sources that really differ from run to run. `fixed` says which of them are held fast.
+Two runs differ, and there may be more than one cause. This pipeline has six sources that really vary from run to run; `run_pipeline(fixed)` fixes those named in `fixed`.
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="The pipeline and its six sources"
 SOURCES = ["random", "numpy", "torch", "order of files", "threads", "clock"]
 
 
@@ -794,30 +990,61 @@ def run_pipeline(fixed):
 
 
 # %%
-everything_fixed = run_pipeline(SOURCES)
-print("all fixed:    ", run_pipeline(SOURCES) == everything_fixed)
-print("nothing fixed:", run_pipeline([]) == everything_fixed)
-print("only 'torch' fixed:", run_pipeline(["torch"]) == run_pipeline(["torch"]))
+def count_results(fixed):
+    return len({tuple(run_pipeline(fixed)) for _ in range(12)})
+
+
+print("results in 12 runs, all fixed:    ", count_results(SOURCES))
+print("results in 12 runs, nothing fixed:", count_results([]))
+alone = {source: count_results([source]) for source in SOURCES}
+
+# %% folded="Predict: fix one source"
+predict(
+    "10/fix-one",
+    "The obvious test fixes one source and runs the pipeline 12 times. For how many of the six sources do the 12 results become equal?",
+    sum(count == 1 for count in alone.values()),
+    "Whichever source you fix, five others still vary. The test says no six times, and you have learned nothing.",
+    between=(0, 6),
+)
+
+# %% folded="Figure 10.8: one source fixed, five loose"
+figure, axes = new_figure(height=2.5)
+axes.barh(list(alone), list(alone.values()), color=COLORS["sky"])
+axes.axvline(1, color=COLORS["vermilion"], linestyle="--", label="reproducible")
+axes.invert_yaxis()
+axes.set(
+    title="Different results in 12 runs",
+    xlabel="number of results",
+    ylabel="the fixed source",
+    xlim=(0, 16),
+)
+axes.legend(loc="center right")
+show(
+    figure,
+    number="10.8",
+    caption="Fixing one source at a time never helps as long as a second one varies. All six bars look the same.",
+    alt="Six horizontal bars, one for each source that is fixed alone. All reach 12 different results in 12 runs; a line at 1 marks a reproducible pipeline.",
+)
 
 # %% [markdown]
 """
-The last line shows why the obvious test fails. "Fix this one and see whether it helps" says no for *every* source, as long as a second one is loose. Turn it around.
-
-One more difficulty: "threads" is drawn from twelve here, and some numbers of parts give the same sum. A source need not show in every pair of runs.
+A source need not show in every pair of runs: "threads" is drawn from twelve numbers here, and some of them give the same sum.
 """
 
 # %% [markdown] exercise="name-the-sources" points=5 minutes=20 difficulty=2
 """
 ### Name the sources
 
-Write `guilty_sources(run, sources)`: which of the sources make the results of `run` differ.
+Find all sources of difference in any pipeline, not only in the one above.
 
-- **In**: `run(fixed)`, a function that takes a list of names and returns a list of floats; the sources in it are held fast, all others are loose. And `sources`, a list of all names.
-- **Out**: a list of the names, in the order of `sources`, of all that change the result when they are loose. If all are fixed, `run` always returns the same.
-- There may be several, one, or none. Some of `sources` may have nothing to do with `run` at all.
-- Results count as different if they are not equal to the last bit (no nan occurs). Among any ten runs in a row in which a guilty source is loose, one differs from the one before it. Do not call `run` more than 40 times for each source.
+`guilty_sources(run, sources) -> list`
 
-Try it in a cell of your own: `guilty_sources(run_pipeline, SOURCES)`. (There "threads" has luck in it, too: about one time in fifty, ten runs are all equal.)
+- **In** `run(fixed)`: a function that takes a list of names and returns a list of floats, never nan. The named sources are fixed, all others vary. With all fixed, it always returns the same. `sources`: the list of all names; some may have nothing to do with `run`.
+- **Out**: the names of all sources that change the result when they vary, in the order of `sources`. There may be several, one or none. Results differ if they are not equal to the last bit.
+- Among any ten runs in a row in which a guilty source varies, at least one differs from the one before it.
+- **Limits**: call `run` at most 40 times per source.
+
+`guilty_sources(run_pipeline, SOURCES)` returns all of `SOURCES`: `["random", "numpy", "torch", "order of files", "threads", "clock"]`.
 
 <!-- hint: In which experiment does a difference point to one source, and to no other? -->
 <!-- hint: Fix all but one, and run it again and again. Compare with what comes out when all are fixed, or with each other. -->
@@ -913,7 +1140,7 @@ check.score()
 """
 ## Write down what it ran on
 
-The same code with the same seeds on *another* machine or version need not give the same numbers: PyTorch promises it for neither. So a result that others are to repeat comes with a note.
+On *another* machine or version, the same code with the same seeds need not give the same numbers: [PyTorch guarantees neither](https://docs.pytorch.org/docs/stable/notes/randomness.html). So keep a record with each result.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"]
@@ -934,20 +1161,29 @@ recorded("note-of-a-run")
 
 # %% [markdown]
 """
-Add the code's version (`git rev-parse HEAD`, and whether anything was changed since), the seeds, the command line, and the data's version. `python -m torch.utils.collect_env` prints more than anybody wants to type.
+Add the code's version (`git rev-parse HEAD`), the seeds, the command line and the data's version. `python -m torch.utils.collect_env` prints a longer record.
 
 ## Kill and resume
 
-Here is a training with everything that a real one has: dropout, BatchNorm, AdamW, a schedule, a scaler that skips steps with broken samples, augmentation by Python's and NumPy's random numbers, an order of samples from a generator of its own, and a moving average of the weights.
+A **checkpoint** is a file from which a run can be resumed. The test for it is strict:
 """
 
+# %% folded="Drawing: two runs on a line of time"
+show_drawing(
+    "10/timeline",
+    number="10.9",
+    caption="The lower run writes a checkpoint after step 3 and is killed in step 5. A new process loads the checkpoint and makes steps 4 to 6 again. Each must equal, bit for bit, the step above it.",
+    alt="Two rows of boxes for training steps. Above, an undisturbed run with steps 1 to 6. Below, a run with steps 1 to 4 that is killed in step 5; an arrow leads from a checkpoint after step 3 to a new process with steps 4 to 6, which stand below those of the first run.",
+)
+
+# %% [markdown]
+"""
+This training has dropout, BatchNorm, AdamW, a schedule, a scaler that skips steps with broken samples, augmentation with Python's and NumPy's random numbers, an order of samples from its own generator, and an exponential moving average of the weights. Open the folded cell to see a step.
+"""
+
+
 # %% tags=["needed"]
-BATCH = 16
-
-
-class Training:
-    """A small training. ``step()`` makes one step, and returns what can be seen of it."""
-
+class Parts:
     def __init__(self):
         images, labels = digits()
         self.inputs, self.labels = images[:100].flatten(1) / 16, labels[:100]
@@ -961,6 +1197,14 @@ class Training:
         self.generator = torch.Generator().manual_seed(5)
         self.order = torch.randperm(100, generator=self.generator)
         self.place = 0
+
+
+# %% tags=["needed"] folded="Training: next_batch() and step()"
+BATCH = 16
+
+
+class Training(Parts):
+    """A small training. ``step()`` makes one step, and returns what can be seen of it."""
 
     def next_batch(self):
         if self.place + BATCH > len(self.order):
@@ -1001,57 +1245,92 @@ class Training:
 
 # %% [markdown]
 """
-A checkpoint in many a script holds the weights and the optimizer. Save that after 3 steps, resume in a new object, and compare the next step with that of a run that was not stopped.
+Save the weights and the optimizer after 3 steps, resume in a new object, and compare what each step returns:
 """
 
 
-# %%
+# %% folded="Run it whole, and run it stopped and resumed"
 def seed_all_by_hand(seed):
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
 
 
+def is_same(there, here):
+    if isinstance(there, list) and isinstance(there[0], torch.Tensor):
+        return all(torch.equal(a, b) for a, b in zip(there, here, strict=True))
+    return there == here
+
+
 seed_all_by_hand(0)
 whole = Training()
 whole_trace = [whole.step() for _ in range(10)]
-
 seed_all_by_hand(0)
 stopped = Training()
 for _ in range(3):
     stopped.step()
-saved = copy.deepcopy([stopped.model.state_dict(), stopped.optimizer.state_dict()])
 
-seed_all_by_hand(1)  # a new process begins with other random numbers
+# %%
+saved = copy.deepcopy([stopped.model.state_dict(), stopped.optimizer.state_dict()])
+seed_all_by_hand(1)  # a new process has other random numbers
 resumed = Training()
 resumed.model.load_state_dict(saved[0])
 resumed.optimizer.load_state_dict(saved[1])
-resumed_step = resumed.step()
-for name in whole_trace[0]:
-    there, here = whole_trace[3][name], resumed_step[name]
-    if isinstance(there, list) and isinstance(there[0], torch.Tensor):
-        same = all(torch.equal(a, b) for a, b in zip(there, here, strict=True))
-    else:
-        same = there == here
-    print(f"first step after resuming, {name:<14} the same: {same}")
+pairs = [(there, resumed.step()) for there in whole_trace[3:]]
+same = [{name: is_same(there[name], here[name]) for name in there} for there, here in pairs]
 
-# %% [markdown]
-"""
-It is another run from the very first step on, and there was no error. (Only the learning rate agrees, by luck: the new schedule counts from zero, and two steps later it is another.)
-"""
+# %% folded="Predict: the first step after resuming"
+predict(
+    "10/resumed",
+    "A step returns six things: samples, loss, learning rate, scale, weights and average. How many of them agree in the first step after resuming?",
+    sum(same[0].values()),
+    "Only the learning rate agrees, by luck: the new schedule counts from zero, and two steps later it differs, too.",
+    between=(0, 6),
+)
+
+# %% folded="Figure 10.10: what agrees after resuming"
+figure, axes = new_figure(height=2.7)
+names = list(same[0])
+for agrees, marker, color in ((True, "o", "blue"), (False, "x", "vermilion")):
+    spots = [(k + 4, n) for k, row in enumerate(same) for n in names if row[n] is agrees]
+    axes.plot(
+        [k for k, _ in spots],
+        [names.index(n) for _, n in spots],
+        marker,
+        color=COLORS[color],
+        ms=9,
+        label="same" if agrees else "differs",
+    )
+axes.set_yticks(range(6), names)
+axes.set(
+    title="Resumed from weights and optimizer",
+    xlabel="training step",
+    ylabel="returned",
+    ylim=(5.6, -0.6),
+    xlim=(3.5, 12.5),
+)
+axes.legend(loc="center right")
+show(
+    figure,
+    number="10.10",
+    caption="What a resumed run has in common with the undisturbed one: little, and by luck. No error was raised.",
+    alt="A grid of marks: six returned values against steps 4 to 10. Samples, weights and average differ in every step. The learning rate and the scale agree in some steps, and once the loss, which is inf in both.",
+)
 
 # %% [markdown] exercise="resume-training" points=6 minutes=35 difficulty=3
 """
 ### Kill and resume, to the last bit
 
-Write `ResumableTraining`, a `Training` with two methods more.
+A run on a shared machine can be killed at any time. Write a training that survives it.
 
-- `state_dict()` returns everything that a new object, in a new process, needs in order to go on: as data that `torch.save` writes and `torch.load(..., weights_only=True)` reads.
-- `load_state_dict(state)` brings a new `ResumableTraining()` to that place. Its steps from then on are **equal to the last bit** to those that the first one would have made: samples, loss, learning rate, scale, weights, average.
-- A training may be killed after any step, also before the first one, and again after it was resumed.
-- The samples themselves need not be in the state.
+`ResumableTraining`, a subclass of `Training` with two more methods: `state_dict() -> state` and `load_state_dict(state)`
 
-Your `capture_random_states` is welcome, once its own check is green.
+- **In** `state`: what `state_dict` returned, possibly in another process, after `torch.save` and `torch.load(..., weights_only=True)`.
+- **Out**: `state_dict()` returns everything that a new object in a new process needs to continue. After `load_state_dict(state)`, the steps of a new `ResumableTraining()` are **equal to the last bit** to those that the first one would have made: samples, loss, learning rate, scale, weights, average.
+- A run may be killed after any step, before the first one, and again after it was resumed.
+- The images themselves need not be in the state. Your `capture_random_states` is welcome once its check is green.
+
+After `new = ResumableTraining(); new.load_state_dict(state)`, the call `new.step()["loss"] == old.step()["loss"]` returns `True`.
 
 <!-- hint: Go through `__init__` line by line: what does each attribute change while training goes on? What is used that is no attribute at all? -->
 <!-- hint: Model, average, optimizer, scheduler and scaler have a `state_dict` each. A generator has `get_state()` and `set_state(...)`. Then there are two attributes that are plain data, and the global generators. -->
@@ -1172,23 +1451,111 @@ check.score()
 
 # %% [markdown]
 """
-### Killed while it saves
+## The moving average
 
-One moment is left: the kill may come in the middle of writing the checkpoint. Then the file is torn, and the old one, which was good, is gone.
+`torch.optim.swa_utils.AveragedModel` keeps the average that `Training` computes by hand. Its state has an entry that the model's does not have, a counter:
 """
+
+
+# %%
+def average_of(model):
+    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+
+
+def drift(model, generator):
+    with torch.no_grad():
+        model.weight += 0.1 * torch.randn(2, 4, generator=generator)
+
+
+generator, model = torch.Generator().manual_seed(0), nn.Linear(4, 2)
+average = average_of(model)
+print("state:", ", ".join(average.state_dict()))
+
+# %% folded="Run 40 steps; resume two averages after step 20"
+by_hand, averages, restored = None, {"undisturbed": average}, []
+distances = {"all of state_dict()": [], "the weights only": []}
+for step in range(1, 41):
+    drift(model, generator)
+    for one in averages.values():
+        one.update_parameters(model)
+    weight = model.weight.detach().clone()
+    by_hand = weight if by_hand is None else by_hand.lerp(weight, 0.1)
+    if step == 20:
+        averages |= {name: average_of(nn.Linear(4, 2)) for name in distances}
+        averages["all of state_dict()"].load_state_dict(average.state_dict())
+        averages["the weights only"].module.load_state_dict(average.module.state_dict())
+    for name, found in distances.items():
+        other = averages.get(name, average).module.weight
+        found.append((other - average.module.weight).norm().item())
+    if step == 21:
+        is_copy = torch.equal(averages["the weights only"].module.weight, model.weight)
+error_by_hand = (by_hand - average.module.weight).abs().max().item()
+
+# %% folded="Predict: an average without its counter"
+predict(
+    "10/averaged",
+    "A checkpoint holds the averaged weights but not the counter. What is the average after the first update of the resumed run?",
+    "the model's weights" if is_copy else "the old average, moved a tenth of the way",
+    "A new AveragedModel counts from 0, and its first update copies the model's weights over the loaded average.",
+    choices=(
+        "the old average, moved a tenth of the way",
+        "the model's weights",
+        "the initial weights",
+    ),
+)
+
+# %% folded="Figure 10.11: an average, resumed with and without its counter"
+figure, axes = new_figure(height=2.6)
+for (name, found), color in zip(distances.items(), ("blue", "vermilion"), strict=True):
+    axes.plot(range(1, 41), found, color=COLORS[color], label=name)
+axes.set(
+    title="Distance from the undisturbed average",
+    xlabel="training step",
+    ylabel="distance of weights",
+)
+axes.legend(title="the checkpoint holds")
+show(
+    figure,
+    number="10.11",
+    caption="Resumed after step 20. Without the counter, the history is lost at once, and the difference fades only as fast as the average forgets.",
+    alt="Distance from the undisturbed average against the training step. It is 0 throughout if all of state_dict was saved. With the weights only it jumps up at step 21 and decays slowly until step 40.",
+)
+
+# %%
+print(f"AveragedModel and lerp_ by hand differ by less than 1e-6: {error_by_hand < 1e-6}")
+
+# %% [markdown]
+"""
+The average covers parameters; with `use_buffers=True`, also buffers such as BatchNorm's running statistics, which are otherwise copied.
+
+## Killed while it saves
+
+The kill may come while the checkpoint is being written:
+"""
+
+# %% folded="Drawing: a torn checkpoint"
+show_drawing(
+    "10/torn",
+    number="10.12",
+    caption="Writing straight into the old file. The kill leaves half a checkpoint, and the old one, which was good, is gone.",
+    alt="The content of one file over time. First a whole checkpoint of step 3. When the write of step 6 begins, the file holds a growing part of the new checkpoint. The kill comes in the middle, and half a file remains.",
+)
 
 # %% [markdown] exercise="save-safely" points=4 minutes=15 difficulty=2
 """
 ### A file that is never torn
 
-Write `save_safely(write, path)`.
+A checkpoint that is torn by a crash is worth nothing, so saving must be **atomic**: done whole or not at all.
 
-- **In**: `write(target)`, a function that writes the checkpoint to the path `target` (`torch.save(state, target)`, say) and may be killed halfway, or raise an exception; and `path`, a string: where the checkpoint belongs.
-- At **every** moment, also while `write` is at work, `path` holds a whole checkpoint: the old one until the new one is complete, then the new one. If there was none yet, there is none until the new one is complete.
-- An exception of `write` reaches the caller, and the old checkpoint stays.
-- Write directly into the folder of `path`, not elsewhere: another folder may be on another disk, and moving a file between disks is copying. A copy is not atomic.
+`save_safely(write, path)`
 
-`os.replace(source, target)` puts a file in the place of another one in a single step: whoever looks sees either the old one or the new one ([Python: os.replace](https://docs.python.org/3/library/os.html#os.replace)).
+- **In** `write(target)`: a function that writes the checkpoint to the path `target`, such as `lambda target: torch.save(state, target)`. It may be killed halfway or raise an exception. `path`: a string, where the checkpoint belongs.
+- **Out**: nothing is returned. At **every** moment, `path` holds a whole checkpoint: the old one until the new one is complete, then the new one; none if there was none. An exception of `write` reaches the caller.
+- **Limits**: call `write` once, and let it write directly into the folder of `path`. Another folder may be on another disk, where moving means copying, and copying is not atomic.
+
+[`os.replace(source, target)`](https://docs.python.org/3/library/os.html#os.replace) renames a file in a single step; a file called `target` is replaced.
+
+After `save_safely(lambda target: Path(target).write_text("new"), "a.txt")`, `Path("a.txt").read_text()` returns `"new"`.
 
 <!-- hint: If nobody may see a half-written file under `path`, under which name is it written? -->
 <!-- hint: Let `write` write to a second name in the same folder, for example the path with something behind it. Only when it has returned, the name changes. -->
@@ -1274,63 +1641,60 @@ check.score()
 
 # %% [markdown]
 """
-(Against a loss of *power* that is not quite enough: the file's content may still be in the system's memory when its name has changed already. Databases call `os.fsync` on the file before they replace, and on the folder after it.)
+Against a loss of *power* that is not enough: the content may still be in the system's memory when the name has changed. `os.fsync`, on the file before and on the folder afterwards, writes both to disk.
 
 ## In the wild
 
 | what | where it is settled |
 | --- | --- |
-| what PyTorch promises, and what not | [Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html) |
 | deterministic algorithms, with the list of operations | [`torch.use_deterministic_algorithms`](https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html): `warn_only=` |
-| loading without running code | [`torch.load`](https://docs.pytorch.org/docs/stable/generated/torch.load.html): `weights_only=` |
-| seeding all | Lightning: [`seed_everything(seed, workers=True)`](https://lightning.ai/docs/pytorch/stable/api/lightning.fabric.utilities.seed.html); Transformers: `TrainingArguments(seed=, data_seed=, full_determinism=)` |
-| resuming | Transformers: [`Trainer.train(resume_from_checkpoint=)`](https://huggingface.co/docs/transformers/main_classes/trainer), which also saves the states of the generators; Accelerate: [`save_state`, `load_state`](https://huggingface.co/docs/accelerate/usage_guides/checkpoint) |
+| seeding | Lightning: [`seed_everything(seed, workers=True)`](https://lightning.ai/docs/pytorch/stable/api/lightning.fabric.utilities.seed.html); Transformers: `TrainingArguments(seed=, data_seed=, full_determinism=)` |
+| resuming | Transformers: [`Trainer.train(resume_from_checkpoint=)`](https://huggingface.co/docs/transformers/main_classes/trainer), which also saves the generators' states; Accelerate: [`save_state`, `load_state`](https://huggingface.co/docs/accelerate/usage_guides/checkpoint) |
+| moving averages | [`torch.optim.swa_utils`](https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema) |
 | checkpoints of many processes | [`torch.distributed.checkpoint`](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html) |
-| random numbers as values | [JAX: keys](https://docs.jax.dev/en/latest/random-numbers.html): no global state, so nothing to capture |
+| random numbers as values | [JAX: keys](https://docs.jax.dev/en/latest/random-numbers.html), with no global state to capture |
 | comparing in tests | [`torch.testing.assert_close`](https://docs.pytorch.org/docs/stable/testing.html): tolerances by dtype |
 
 ## Recap
 
-1. Python, NumPy and torch have generators of their own; each has to be seeded, saved and restored, together with the normal number that it keeps back.
-2. One draw more shifts all that follows; a generator for each purpose keeps purposes apart.
-3. The order of a sum changes its last bits, threads change the order, and training can amplify bits to other models.
+1. Python, NumPy and torch have generators of their own; seed, save and restore each, with the normal number that it keeps.
+2. One more draw changes all later ones; a generator per purpose keeps purposes apart.
+3. The order of a sum changes its last bits, threads change the order, and training can amplify bits to different models.
 4. A tolerance comes from the operation: roundings times the size of what was added, not of the result.
-5. A run can be resumed to the last bit if the state holds everything that a step changes, and is written so that it is never torn.
+5. A run can be resumed to the last bit if the checkpoint holds everything that a step changes, and is written atomically.
 
 ### Test yourself
 
-<details><summary>1. Two runs with <code>torch.manual_seed(0)</code> on the same machine are equal as long as both validate equally often. One validates every 100 steps, the other every 200, and they differ. The validation is under <code>torch.no_grad()</code> and in eval mode. Why?</summary>
+<details><summary>1. Two runs with <code>torch.manual_seed(0)</code> on one machine are equal as long as both validate equally often. One validates every 100 steps, the other every 200, and they differ, although validation runs under <code>torch.no_grad()</code> in eval mode. Why?</summary>
 
-The loop over the validation loader draws a seed from torch's global generator each time it begins. Give the loader a generator of its own.
+Each loop over the validation loader draws a seed from torch's global generator. Give the loader its own.
 </details>
 
 <details><summary>2. Why does <code>torch.use_deterministic_algorithms(True)</code> not make two machines agree?</summary>
 
-It fixes the algorithm within one machine and one version. Another processor has registers of another width, another number of threads, other libraries: the orders of summation differ.
+It fixes the algorithm on one machine and version. Another processor, with other registers, threads and libraries, adds in another order.
 </details>
 
-<details><summary>3. You find the guilty source by fixing one after the other, each alone, and no single one helps. What follows?</summary>
+<details><summary>3. You fix one source after the other, each alone, and none helps. What follows?</summary>
 
-Either there are at least two, or a source is not in your list. Fix all. If the runs are equal then, set loose one at a time.
+There are at least two, or one is not on your list. Fix all; if the runs are then equal, set one loose at a time.
 </details>
 
-<details><summary>4. x holds 1,000 float32 numbers of a size of about 1, half of them negative, and the exact sum is 0. By how much may two honest sums differ?</summary>
+<details><summary>4. x holds 1,000 float32 numbers of size 1, half of them negative, and the exact sum is 0. How far apart can two correct sums be?</summary>
 
-By at most 2 · 999 · 2⁻²⁴ · 1000, about 0.12. That is a bound for the worst case; typically it is far less. A *relative* tolerance would ask for equality.
+At most 2 · 999 · 2⁻²⁴ · 1000, about 0.12, in the worst case. A *relative* tolerance would demand equality.
 </details>
 
-<details><summary>5. A training is resumed from weights, optimizer, scheduler, scaler and all random states. Which difference is left if the loader shuffles by a generator of its own, and the run was stopped in the middle of an epoch?</summary>
+<details><summary>5. A run is stopped in the middle of an epoch and resumed from weights, optimizer, scheduler, scaler and all generators' states. The loader shuffles with its own generator. What still differs?</summary>
 
-The order of the epoch was drawn at its beginning. The generator's state alone gives the order of the *next* epoch: order and place belong in the checkpoint, or the generator's state from before the epoch and the place.
+The order of the epoch was drawn at its beginning; the generator's state leads to that of the *next* one. Save order and place.
 </details>
 
 ### References
 
 - N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM, 2002, [doi:10.1137/1.9780898718027](https://doi.org/10.1137/1.9780898718027), section 4.2 (errors of summation).
-- PyTorch documentation, ["Reproducibility"](https://docs.pytorch.org/docs/stable/notes/randomness.html) and ["Numerical accuracy"](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html).
-- J. Demmel, H. D. Nguyen, "Fast Reproducible Floating-Point Summation", ARITH 2013, [doi:10.1109/ARITH.2013.9](https://doi.org/10.1109/ARITH.2013.9).
 - N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", *SIAM Journal on Scientific Computing* 41, 2019, [doi:10.1137/18M1226312](https://doi.org/10.1137/18M1226312).
-- Python documentation, [`os.replace`](https://docs.python.org/3/library/os.html#os.replace) and [`random.gauss`](https://docs.python.org/3/library/random.html#random.gauss).
+- PyTorch documentation, ["Reproducibility"](https://docs.pytorch.org/docs/stable/notes/randomness.html) and ["Numerical accuracy"](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html).
 - G. Marsaglia, T. A. Bray, "A Convenient Method for Generating Normal Variables", *SIAM Review* 6, 1964, [doi:10.1137/1006063](https://doi.org/10.1137/1006063) (two at a time).
 
 ### Glossary
@@ -1342,16 +1706,24 @@ The order of the epoch was drawn at its beginning. The generator's state alone g
 | seed | 随机种子 | the number that a generator starts from |
 | random number generator | 随机数生成器 | makes numbers that look random from a state |
 | state | 状态 | all that a generator needs in order to go on |
+| base seed | 基础种子 | the number from which a loader derives its workers' seeds |
 | associative | 结合律 | (a + b) + c equals a + (b + c) |
-| rounding error | 舍入误差 | what is lost when a result is rounded |
 | tolerance | 容差 | how far two results may be apart |
 | auto-tuner | 自动调优器 | tries algorithms and keeps the fastest |
-| thread | 线程 | one of several strands of work in a process |
 | checkpoint (of a run) | 检查点 | a file from which a run can be resumed |
 | to resume | 恢复（续训） | to go on where something was stopped |
+| exponential moving average | 指数移动平均 | an average that weights recent values more |
 | atomic | 原子的 | done whole or not at all, for whoever looks |
 | bitwise equal | 逐位相等 | equal to the last bit |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("10")
 
 # %%
 progress("10")
