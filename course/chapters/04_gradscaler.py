@@ -560,7 +560,7 @@ print("the scale was 1024 and is     ", scaler.get_scale())
   - `get_scale()` returns the scale, a float; `scale(loss)` the loss times the scale, with autograd. `loss` does not change.
   - `unscale_` divides the optimizer's gradients by the scale and records whether one held an inf or a nan. A second call before the next `update()` raises a `RuntimeError`.
   - `step` unscales first, unless that was done since the last update. Without inf or nan it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone.
-  - `update()`, called once after all optimizers: if any had an inf or a nan, the scale is multiplied by `backoff_factor`, with no floor at 1. Otherwise, after `growth_interval` such iterations in a row, it grows by `growth_factor`. Either change restarts the count.
+  - `update()`, called after all optimizers: if any had an inf or a nan, the scale is multiplied by `backoff_factor`, with no floor at 1. Otherwise, after `growth_interval` such iterations in a row, it is multiplied by `growth_factor`. Either change restarts the count.
 - **Limits**: without torch's scaler and `torch._amp_...` operators, or the score is 0. Scales stay in float32's range; `step` is called once per optimizer and update.
 
 With `scaler = LossScaler(init_scale=8.0)`, `scaler.scale(torch.tensor(0.5))` returns `tensor(4.)`.
