@@ -30,14 +30,16 @@ def sample_of(book: Path) -> list[Path]:
     """Return pages of every kind.
 
     Of sections these are the first chapter's, which have all that a section can have, and those
-    with an explorable, which a script draws. All other pages are in the sample.
+    with an explorable, which a script draws; predictions, of which there are many, are the same
+    everywhere. All other pages are in the sample.
     """
     pages = pages_of(book)
     first = next(page.stem for page in pages if page.parent == book and page.stem[:2] == "00")
     return [
         page
         for page in pages
-        if page.parent in (book, book / first) or find_explorables(page.read_text("utf-8"))
+        if page.parent in (book, book / first)
+        or set(find_explorables(page.read_text("utf-8"))) - {"prediction", "predictions"}
     ]
 
 

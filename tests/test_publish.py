@@ -98,18 +98,23 @@ def test_no_secret_line_is_anywhere_in_the_tree(tree: Path) -> None:
 
 
 def secret_of(what: str) -> str:
-    """Return two lines of one secret that follow each other."""
-    notebook = source(CHAPTER)
+    """Return two lines of one secret that follow each other.
+
+    A solution's stand in none of the other solutions, which would be named in its place.
+    """
+    notebook, others = source(CHAPTER), ""
+    folder = ROOT / "tests" / "exercises" / CHAPTER.replace("-", "_")
     if what == "solution":
         text = find_cell(notebook, "running-variance").source
+        others = "".join(file.read_text("utf-8") for file in folder.glob("*.py"))
     elif what == "hidden test":
         text = find_cell(notebook, "test-softmax").source.split("### BEGIN HIDDEN TESTS")[1]
     else:
-        file = ROOT / "tests" / "exercises" / CHAPTER.replace("-", "_") / "softmax.py"
-        text = file.read_text("utf-8")
+        text = (folder / "softmax.py").read_text("utf-8")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    secret = [line for line in secret_lines() if line not in others]
     pairs = itertools.pairwise(lines)
-    return "\n".join(next(p for p in pairs if p[0] in secret_lines() and p[1] in secret_lines()))
+    return "\n".join(next(p for p in pairs if p[0] in secret and p[1] in secret))
 
 
 def put_into_cell(kind: str) -> Put:
