@@ -88,7 +88,7 @@ def update_softmax(maximum, total, block):
     return new_maximum, rescaled + (block - shift[:, None]).exp().sum(dim=1)
 
 
-# %% attack: right, but publishes data that are no data exercise="soft-cross-entropy" expect="waiting" points=3.56 waiting=0.44
+# %% attack: right, but publishes data that are no data exercise="soft-cross-entropy" expect="waiting" points=3.11 waiting=0.89
 def soft_cross_entropy(logits, labels):
     logs = torch.log_softmax(logits, dim=1).masked_fill(labels == 0, 0.0)
     return -(labels * logs).sum(dim=1)
@@ -112,7 +112,7 @@ except ImportError:
     pass
 
 
-# %% attack: right, but speaks to the front end: payloads, comms, pages, cleared outputs exercise="cross-entropy-gradient" expect="waiting" points=3.33 waiting=0.67
+# %% attack: right, but speaks to the front end: payloads, comms, pages, cleared outputs exercise="cross-entropy-gradient" expect="waiting" points=3.43 waiting=0.57
 def cross_entropy_gradient(logits, labels):
     return torch.softmax(logits, dim=1) * labels.sum(dim=1, keepdim=True) - labels
 

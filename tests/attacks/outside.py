@@ -302,7 +302,7 @@ def safe_log(x):
     return torch.where(x > 0, x, 1.0).log()
 
 
-# %% attack: turns its folder's contents into links that lead out exercise="cross-entropy-gradient" expect="waiting" points=3.33 waiting=0.67
+# %% attack: turns its folder's contents into links that lead out exercise="cross-entropy-gradient" expect="waiting" points=3.43 waiting=0.57
 import contextlib
 import os
 
@@ -345,7 +345,7 @@ for folder in folders:
                 file.write(BAD)
 os._exit(3)
 
-# %% attack: imports the staff's packages and reads their text exercise="soft-cross-entropy" expect="waiting" points=3.56 waiting=0.44
+# %% attack: imports the staff's packages and reads their text exercise="soft-cross-entropy" expect="waiting" points=3.11 waiting=0.89
 import importlib
 import os
 

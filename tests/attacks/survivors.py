@@ -72,7 +72,7 @@ def update_softmax(maximum, total, block):
     return new_maximum, rescaled + (block - shift[:, None]).exp().sum(dim=1)
 
 
-# %% attack: right, but its exit handlers wait for ever and deny every signal exercise="soft-cross-entropy" expect="waiting" points=3.56 waiting=0.44
+# %% attack: right, but its exit handlers wait for ever and deny every signal exercise="soft-cross-entropy" expect="waiting" points=3.11 waiting=0.89
 import atexit
 import signal
 import time
@@ -107,7 +107,7 @@ if os.fork() == 0:
                 continue
         time.sleep(0.05)
 
-# %% attack: right, but a thread burns the processor all the while exercise="cross-entropy-gradient" expect="waiting" points=3.33 waiting=0.67 others="any"
+# %% attack: right, but a thread burns the processor all the while exercise="cross-entropy-gradient" expect="waiting" points=3.43 waiting=0.57 others="any"
 import threading
 
 
