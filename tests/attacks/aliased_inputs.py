@@ -80,7 +80,7 @@ def update_softmax(maximum, total, block):
     return buffer[0, :rows], buffer[1, :rows]
 
 
-# %% attack: right, but changes the old state in place and returns it exercise="running-variance" expect="passed"
+# %% attack: right values, but changes the old state in place and returns it exercise="running-variance" expect="partly" points=4.67
 def merge_moments(count, mean, m2, batch):
     rows = len(batch)
     total = count + rows

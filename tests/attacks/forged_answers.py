@@ -160,7 +160,7 @@ def safe_log(x):
     return torch.zeros(2**26 - 2**12)
 
 
-# %% attack: right moments until the last block, then a small row and a small column that make a large table exercise="running-variance" expect="partly|failed" most=2.15
+# %% attack: right moments until the last block, then a small row and a small column that make a large table exercise="running-variance" expect="partly|failed" most=2.33
 def merge_moments(count, mean, m2, batch):
     rows = len(batch)
     total = count + rows
