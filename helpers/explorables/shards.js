@@ -1,3 +1,4 @@
+// With twister.js.
 // Shards, workers and shuffle buffers: who reads what, and in which order samples arrive.
 
 const SHARDS = [7, 4, 6, 2, 5];
@@ -21,52 +22,14 @@ const STREAM = 254; // where what is still to be read begins
 const SHOWN = 6; // samples of it
 const PAUSE = 700; // milliseconds between two batches
 
-// ---- Python's random numbers: the Mersenne Twister of random.Random(seed), seed below 2 ** 32
+// ---- Python's random.Random(seed), with a seed below 2 ** 32
 
 export function pythonRandom(seed) {
-  const SIZE = 624;
-  const state = new Uint32Array(SIZE);
-  state[0] = 19650218;
-  for (let k = 1; k < SIZE; k++) {
-    state[k] = Math.imul(1812433253, state[k - 1] ^ (state[k - 1] >>> 30)) + k;
-  }
-  let at = 1;
-  const turn = () => {
-    at += 1;
-    if (at === SIZE) {
-      state[0] = state[SIZE - 1];
-      at = 1;
-    }
-  };
-  const before = () => state[at - 1] ^ (state[at - 1] >>> 30);
-  for (let k = 0; k < SIZE; k++) {
-    state[at] = (state[at] ^ Math.imul(before(), 1664525)) + seed;
-    turn();
-  }
-  for (let k = 1; k < SIZE; k++) {
-    state[at] = (state[at] ^ Math.imul(before(), 1566083941)) - at;
-    turn();
-  }
-  state[0] = 0x80000000;
-  let next = SIZE;
-  function draw() {
-    if (next === SIZE) {
-      for (let k = 0; k < SIZE; k++) {
-        const y = (state[k] & 0x80000000) | (state[(k + 1) % SIZE] & 0x7fffffff);
-        state[k] = state[(k + 397) % SIZE] ^ (y >>> 1) ^ (y & 1 ? 0x9908b0df : 0);
-      }
-      next = 0;
-    }
-    let y = state[next++];
-    y ^= y >>> 11;
-    y ^= (y << 7) & 0x9d2c5680;
-    y ^= (y << 15) & 0xefc60000;
-    return (y ^ (y >>> 18)) >>> 0;
-  }
+  const twister = seedByWords([seed]);
   function below(count) {
     const shift = Math.clz32(count);
     for (;;) {
-      const number = draw() >>> shift;
+      const number = twister.next() >>> shift;
       if (number < count) return number;
     }
   }

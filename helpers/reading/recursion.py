@@ -107,7 +107,7 @@ class _Versions:
                     if name not in uses.firm or not isinstance(statement, _BINDING):
                         unknown.add(name)
                 unknown |= {n for function in uses.functions.values() for n in function.changed}
-        self.modules = known_modules(self.uses.values())
+        self.modules = known_modules(list(self.uses.values()))
         self._bound: dict[int, list[tuple[str, str]]] = defaultdict(list)
         for name, statements in binders.items():
             if len(statements) > 1 and name not in unknown:
@@ -189,7 +189,11 @@ def _add_statements(
             continue
         before = [(node, _meant(node, later, versions), later) for node, later in _loads(statement)]
         versions.pass_by(statement)
-        kept = {c.name for c in uses.calls if c.method and not _keeps_nothing(c, versions, names)}
+        kept = {
+            c.name
+            for c in uses.calls
+            if c.method and not _keeps_nothing(c, versions.modules, names)
+        }
         held = uses.bound.keys() | uses.changed | kept
         holders = {versions.current(name) for name in held}
         if not holders:
@@ -221,9 +225,9 @@ def _add_global(
                 graph.add(name, group, place, node.lineno, node.col_offset)
 
 
-def _keeps_nothing(call: Call, versions: _Versions, names: set[str]) -> bool:
+def _keeps_nothing(call: Call, modules: set[str], names: set[str]) -> bool:
     """Return whether a module's function keeps no function of the student's."""
-    if call.name not in versions.modules or call.method.startswith("register"):
+    if call.name not in modules or call.method.startswith("register"):
         return False
     return call.method in _WRAPPING or names.isdisjoint(call.handed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from helpers.reading.doubts import dotted
@@ -19,10 +19,10 @@ _COMPARING = words("""
 """)
 # What holds functions that return an array; those of them that return something else.
 OF_ARRAYS = words("F functional nn.functional np torch torch.nn.functional")
-OF_CLASSES = words("nn torch.nn")
-_OF_NUMBERS = words("math random time")
-OF_TESTS = words("np.testing numpy.testing torch.testing")
 _OTHERS = words("autocast compile enable_grad inference_mode no_grad set_grad_enabled vmap")
+OF_CLASSES = words("nn torch.nn")
+OF_TESTS = words("np.testing numpy.testing torch.testing")
+_OF_NUMBERS = words("math random time")
 
 
 @dataclass(frozen=True)
@@ -53,27 +53,27 @@ def _is_changed(node: ast.Attribute) -> bool:
     return not isinstance(node.ctx, ast.Load)
 
 
-def known_libraries(uses: Iterable[Uses]) -> set[str]:
+def known_libraries(uses: Sequence[Uses]) -> set[str]:
     """Return the first names of libraries that stand for nothing of the student's own."""
-    own = {
-        name
-        for of_statement in uses
-        for name, how in of_statement.bound.items()
-        if not all(h.startswith(("import torch", "import numpy")) for h in how)
-    }
-    return {path.split(".")[0] for path in OF_ARRAYS | OF_TESTS | OF_CLASSES} - own
+    libraries = {path.split(".")[0] for path in OF_ARRAYS | OF_TESTS | OF_CLASSES}
+    own = _bound_otherwise(uses, lambda how, _: how.startswith(("import torch", "import numpy")))
+    return libraries - own
 
 
-def known_modules(uses: Iterable[Uses]) -> set[str]:
+def known_modules(uses: Sequence[Uses]) -> set[str]:
     """Return the names that stand for modules whose functions keep nothing that they are given."""
-    uses = list(uses)
-    own = {
+    own = _bound_otherwise(uses, lambda how, name: how.startswith(f"import {name}"))
+    return known_libraries(uses) | (_OF_NUMBERS - own)
+
+
+def _bound_otherwise(uses: Sequence[Uses], is_import: Callable[[str, str], bool]) -> set[str]:
+    """Return the names that something else binds than the imports of the module they stand for."""
+    return {
         name
         for of_statement in uses
         for name, how in of_statement.bound.items()
-        if not all(h.startswith(f"import {name}") for h in how)
+        if not all(is_import(one, name) for one in how)
     }
-    return known_libraries(uses) | (_OF_NUMBERS - own)
 
 
 def returns_numbers(called: ast.AST, libraries: Set[str] = OF_ARRAYS) -> bool:
