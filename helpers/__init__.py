@@ -18,13 +18,17 @@ __version__ = "1.0.0"
 _MODULES = {
     "COLORS": "plotting",
     "Check": "checks",
+    "SimulatedCard": "explorables.allocator",
+    "allocations_of": "allocation_trace",
     "ask": "widgets",
     "by_value": "processes",
     "digits": "data",
     "explore_addition": "explorables.addition",
+    "explore_allocator": "explorables.allocator",
     "explore_autocast": "explorables.autocast",
     "explore_bits": "explorables.bits",
     "explore_broadcast": "explorables.broadcast",
+    "explore_frontier": "explorables.frontier",
     "explore_logits": "explorables.logits",
     "explore_norms": "explorables.norms",
     "explore_scaler": "explorables.scaler",
@@ -52,6 +56,7 @@ _MODULES = {
     "show_drawing": "drawings.inline",
     "time_ratio": "measuring",
     "time_shares": "measuring",
+    "trace_of_snapshot": "allocation_trace",
 }
 __all__ = [*_MODULES]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ _MOST_CHARACTERS = 400
 _MOST_BITS_SHOWN = 1024
 # How many elements are looked at together: what that takes beside them is a few of these.
 _ELEMENTS_AT_ONCE = 2**20
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class NotPlainError(TypeError):
@@ -168,8 +170,8 @@ def describe(value: Any, digits: int | None = None) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` on one line of readable length, without control characters."""
-    words = " ".join(text[: 2 * _MOST_CHARACTERS].split())
+    """Return ``text`` on one line of readable length, without colors and control characters."""
+    words = " ".join(_COLOR.sub("", text[: 2 * _MOST_CHARACTERS]).split())
     line = "".join(c if c.isprintable() else "�" for c in words)
     return line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + "…"
 

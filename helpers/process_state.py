@@ -77,7 +77,8 @@ def _put_back_modes(before: _Modes) -> None:
 
 
 def _leave_operator_modes(before: int) -> None:
-    while torch._C._len_torch_dispatch_stack() > before:
+    # The list holds them: torch 2.9 frees a mode that nobody else holds, and then returns it.
+    for _ in _python_dispatch._get_current_dispatch_mode_stack()[before:]:
         _python_dispatch._pop_mode()
 
 

@@ -387,7 +387,7 @@ def test_wrong_answers_are_the_same_if_the_same_fails_in_the_same_way() -> None:
 def test_a_pair_is_named_and_nobody_is_accused(index: Path) -> None:
     text = part(index, "alike")
     assert "accuses nobody and changes no points" in text
-    assert "4 · Variance in one pass: Archer, Zoe and Ito, Ada , 100 %" in text
+    assert "4 · Variance in one pass: Archer, Zoe and Ito, Ada , 100%" in text
     assert text.count("%") == 2, "one pair, and the share from which on it is one"
 
 

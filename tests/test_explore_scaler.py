@@ -126,8 +126,8 @@ def test_outside_a_notebook_three_lines_tell_it(capsys: pytest.CaptureFixture) -
     assert (
         first == "Step 1, scale 2^21: inf, so the step is skipped and the scale is halved to 2^20."
     )
-    assert second.startswith("Made: 0 of 1 steps; over all steps, 0 %")
-    assert third.startswith("The next step at 2^20: 0 % become 0,")
+    assert second.startswith("Made: 0 of 1 steps; over all steps, 0%")
+    assert third.startswith("The next step at 2^20: 0% become 0,")
 
 
 def test_what_cannot_be_drawn_is_refused_in_one_sentence() -> None:

@@ -135,7 +135,7 @@ def test_checkpoints_are_set_by_keyboard(segments) -> None:
     assert starts_of(segments) == [0, 3, 8]
     segments.keyboard.press("ArrowRight")
     assert cut.evaluate("cut => document.activeElement === cut")
-    assert "segments from layers 1, 4 and 9" in segments.get_by_role("status").inner_text()
+    assert "segments begin at layers 1, 4 and 9" in segments.get_by_role("status").inner_text()
 
 
 @pytest.mark.needs_system("chromium")
@@ -156,7 +156,7 @@ def test_chain_budget_and_rule_are_chosen(segments) -> None:
     segments.get_by_role("button", name="Best for this budget").click()
     assert starts_of(segments) == [0, 5]
     segments.get_by_label("Chain:").select_option("first")
-    assert "segments from layers 1 and 6; the peak is 40" in said.inner_text()
+    assert "segments begin at layers 1 and 6; the peak is 40" in said.inner_text()
     segments.get_by_role("button", name="Square-root rule").click()
     assert starts_of(segments) == [0, 4, 8]
     assert "the peak is 36" in said.inner_text()
@@ -170,11 +170,11 @@ def test_chain_budget_and_rule_are_chosen(segments) -> None:
 def test_outside_a_notebook_three_lines_tell_it(capsys: pytest.CaptureFixture) -> None:
     explore_segments("equal", [0, 4, 8], budget=6)
     assert capsys.readouterr().out == (
-        "Yours: segments from layers 1, 5 and 9; the peak is 7, which exceeds the budget by 1; "
+        "Yours: segments begin at layers 1, 5 and 9; the peak is 7, which exceeds the budget by 1; "
         "8 layers run twice.\n"
-        "Square-root rule: segments from layers 1, 5 and 9; the peak is 7, which exceeds the "
+        "Square-root rule: segments begin at layers 1, 5 and 9; the peak is 7, which exceeds the "
         "budget by 1; 8 layers run twice.\n"
-        "Best for this budget: segments from layers 1, 6 and 10; the peak is 6, which fits; 9 "
+        "Best for this budget: segments begin at layers 1, 6 and 10; the peak is 6, which fits; 9 "
         "layers run twice. The smallest possible peak is 6.\n"
     )
 

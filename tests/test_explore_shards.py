@@ -184,7 +184,7 @@ def test_rule_workers_and_buffer_are_chosen_by_mouse_and_touch(shards) -> None:
     assert "at most 0 places forward and 0 places back" in said.inner_text()
     shards.get_by_label("Buffer:").fill("5")
     before = said.inner_text()
-    assert "the buffer's size less 1 is 4" in before
+    assert "the buffer's size minus 1 is 4" in before
     shards.get_by_role("button", name="Another seed").tap()
     assert said.inner_text() != before
     shards.get_by_role("button", name="Play").click()
@@ -199,7 +199,7 @@ def test_outside_a_notebook_four_lines_tell_it(capsys: pytest.CaptureFixture) ->
         "An epoch: 72 samples in 36 batches; 24 different samples, each 3 times.\n"
         "The busiest worker reads 24 samples; an equal share is 8.\n"
         "In its worker's stream, a sample moves at most 0 places forward and 0 places back; "
-        "the buffer's size less 1 is 0.\n"
+        "the buffer's size minus 1 is 0.\n"
         "After 2 of 36 batches: 4 samples have arrived, and 2 wait in buffers.\n"
     )
 

@@ -132,9 +132,9 @@ def test_a_place_that_a_cell_does_not_have_is_no_frame() -> None:
     code = textwrap.dedent("""\
 
         def f():
-            return \x1b[31m1
+            return \x1b[31m1\x1b[2K
     """)
-    assert make_frame(Place(1, 2, "f"), "cell 1", code) == Frame("cell 1", 3, "f", "return �[31m1")
+    assert make_frame(Place(1, 2, "f"), "cell 1", code) == Frame("cell 1", 3, "f", "return 1�[2K")
     for line in (-5, -1, 0, 4, 10**30):
         assert make_frame(Place(1, line, "f"), "cell 1", code) is None
     assert str(Frame("cell 1", 3, "<module>", "x = 1")) == "cell 1, line 3: x = 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -58,6 +59,17 @@ def test_a_network_is_built_handed_over_and_looked_at() -> None:
     assert seen["training"] == [True, False, True, False, False]
     assert not seen["state"]["0.0.weight"].any()
     assert seen["state"]["0.1.num_batches_tracked"] == 0
+
+
+def test_what_a_copy_of_the_network_does_is_told_too() -> None:
+    def run(network: torch.nn.Module, x: torch.Tensor) -> None:
+        network(x)
+        with torch.no_grad():
+            copy.deepcopy(network).eval()(x)
+
+    seen = probes.network(run, [["Tanh"]], torch.ones(1))
+    assert seen["autograd"] == [True, False]
+    assert seen["modes"] == [[True, True], [False, False]]
 
 
 def test_a_networks_modes_are_as_many_as_its_modules() -> None:

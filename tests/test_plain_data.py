@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from helpers.drawing import Draw
-from helpers.plain import NotPlainError, describe, plain_copy
+from helpers.plain import NotPlainError, describe, one_line, plain_copy
 
 numbers = st.floats(allow_nan=True, allow_infinity=True) | st.integers() | st.booleans()
 leaves = (
@@ -456,3 +456,7 @@ def test_a_large_tensor_is_described_as_a_small_one() -> None:
 )
 def test_a_float_among_others_does_not_look_like_an_int(value: object, text: str) -> None:
     assert describe(value) == text
+
+
+def test_a_line_has_no_colors_of_a_terminal() -> None:
+    assert one_line("only \x1b[1mif\x1b[0m you trust\nit\x07") == "only if you trust it�"

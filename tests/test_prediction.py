@@ -50,7 +50,7 @@ def test_what_is_predicted_is_kept_with_the_progress_and_can_be_forgotten(tmp_pa
 
 def test_outside_a_notebook_question_truth_and_reason_are_told(store, capsys) -> None:
     predict("05/how-far", QUESTION, 70.25, "Why.", between=(0, 100), unit="%")
-    assert capsys.readouterr().out == "How far off is .grad? 70.3 %. Why.\n"
+    assert capsys.readouterr().out == "How far off is .grad? 70.3%. Why.\n"
     predictions("05")
     assert capsys.readouterr().out == "Nothing has been predicted in this chapter yet.\n"
     store.note_prediction("05/how-far", {**NUMBER, "given": 30})
@@ -132,10 +132,10 @@ def test_a_number_is_predicted_on_an_axis(open_prediction) -> None:
     axis.focus()
     for key in ("Home", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
-    assert axis.get_attribute("aria-valuetext") == "2 %"
+    assert axis.get_attribute("aria-valuetext") == "2%"
     page.get_by_role("button", name="Look", exact=True).click()
-    assert "You predicted\n2 %" in page.inner_text("main")
-    assert "It is\n70.3 %" in page.inner_text("main")
+    assert "You predicted\n2%" in page.inner_text("main")
+    assert "It is\n70.3%" in page.inner_text("main")
     assert (
         page.get_by_role("status").inner_text() == "You predicted less. The last one weighs more."
     )
@@ -156,7 +156,7 @@ def test_what_gives_it_away_shows_afterwards_and_nobody_has_to_predict(open_pred
     assert "The last one weighs more" not in page.inner_text("main")
     page.emulate_media(media="print")
     assert "It is 70.3.\n" in page.inner_text("main")
-    assert "It is 70.3 %. The last one weighs more." in page.inner_text("main")
+    assert "It is 70.3%. The last one weighs more." in page.inner_text("main")
     page.emulate_media(media="screen")
     page.get_by_role("button", name="Look without a prediction").click()
     assert "It is 70.3." in page.inner_text("main")

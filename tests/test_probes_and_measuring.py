@@ -505,7 +505,7 @@ def test_a_profile_tells_the_operation_that_takes_longest(capfd: pytest.CaptureF
 
 def test_a_network_calls_layers_in_order_in_a_dtype_and_tells_of_hooks() -> None:
     def use(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
-        model[0].register_forward_hook(lambda *_: None)
+        model.get_submodule("0").register_forward_hook(lambda *_: None)
         y = model(x)
         y.sum().backward()
         return y

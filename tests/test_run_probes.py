@@ -6,6 +6,7 @@ import math
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -193,6 +194,22 @@ def test_a_path_that_is_watched_tells_what_it_held_meanwhile() -> None:
     assert "2: " in watched(straight)[1]["moments"]
     assert None in watched(in_turn)[1]["moments"]
     assert not watched(copies)[0]["moved"]
+
+
+@pytest.mark.parametrize("command", [None, ["mv"], ["ln"]])
+def test_a_path_that_is_linked_or_moved_by_a_program_is_seen(command: list[str] | None) -> None:
+    def in_turn(write: Callable, path: str) -> None:
+        write(path + ".new")
+        if os.path.exists(path):
+            os.remove(path)
+        if command is None:
+            os.link(path + ".new", path)
+        else:
+            subprocess.run([*command, path + ".new", path], check=True)
+
+    disk = Disk("written", "written")
+    _, second = probes.writes_watched(in_turn, disk.begin, disk.go_on, 2)
+    assert None in second["moments"]
 
 
 def test_a_file_that_moves_by_another_name_is_seen() -> None:

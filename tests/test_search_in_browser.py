@@ -267,6 +267,39 @@ def test_a_search_that_was_taken_back_says_nothing_more(open_page) -> None:
     expect(status_of(page)).to_have_text("")
 
 
+# Pagefind, which gets ready for the first letters last and answers with what it was asked.
+LATE_PAGEFIND = """
+let inits = 0;
+let latest = 0;
+const answer = (text) => ({
+  results: [
+    {
+      data: async () => ({
+        url: "/map.html", content: text, locations: [0], meta: { title: text }, sub_results: [],
+      }),
+    },
+  ],
+});
+export const init = () => new Promise((done) => setTimeout(done, 400 / ++inits));
+export const debouncedSearch = async (text) => {
+  const mine = ++latest;
+  await new Promise((done) => setTimeout(done, 150));
+  return mine === latest ? answer(text) : null;
+};
+"""
+
+
+def test_what_was_typed_last_is_answered_whenever_the_search_is_ready(open_page) -> None:
+    page = open_page()
+    page.route(
+        "**/pagefind/pagefind.js",
+        lambda route: route.fulfill(content_type="text/javascript", body=LATE_PAGEFIND),
+    )
+    page.keyboard.press("s")
+    page.keyboard.type("checkpoint")
+    expect(status_of(page)).to_contain_text("“checkpoint”", timeout=5000)
+
+
 def test_what_is_loaded_is_loaded_while_the_reader_types(open_page) -> None:
     page = open_page()
     with page.expect_request("**/pagefind/pagefind.js"):

@@ -122,7 +122,7 @@ def test_a_prediction_is_kept_with_the_progress(browser, lab: str, root: Path) -
     asked.get_by_role("button", name="Look", exact=True).click()
     assert asked.get_by_role("status").inner_text().startswith("You predicted less.")
     student.take_screenshot("prediction-told", asked)
-    student.run(cell.id).locator("dd").filter(has_text="3 %").first.wait_for()
+    student.run(cell.id).locator("dd").filter(has_text="3%").first.wait_for()
     kept = json.loads((root / "work" / ".bits" / "progress.json").read_text("utf-8"))
     assert kept["predictions"]["05/last-batch"]["given"] == 3
     steps = next(cell for cell in cells if cell.source.startswith("explore_steps("))

@@ -97,7 +97,7 @@ def test_loss_and_gradient_are_autograds(
 def test_what_stalls_and_what_does_not_is_said() -> None:
     said = describe(**START)
     assert "the steep error goes from 0.513 to 0.0000682, the flat one from 0.864 to 0.418" in said
-    assert "falls to 0.644 % of its first value" in said
+    assert "falls to 0.644% of its first value" in said
     assert "the negative gradient points 58° away from the minimum." in said
     assert describe(**{**START, "condition": 1}).endswith("points 0° away from the minimum.")
     said = describe(**{**START, "rate": 2.1})

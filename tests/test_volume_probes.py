@@ -79,6 +79,25 @@ def test_no_attribute_of_the_network_leads_to_its_passes() -> None:
     assert in_budget(forgetting, fits=(3, False))["passes"] == [[3, False]]
 
 
+def test_needs_and_the_budget_are_bent_as_they_are_told_to_be() -> None:
+    asked = []
+
+    def asks(network, loss_function, needs, volumes, masks, budget):
+        asked.append([needs(n, False) for n in range(4)] + [budget])
+        return 0.0
+
+    for bend in ((2, 0.5), (1, 0.5), (9, 0.5)):
+        in_budget(asks, fits=(2, False), spare=0.0, bend=bend)
+    late, early, never = asked
+    each = never[2] - never[1]
+    assert never[3] - never[2] == each == never[1] - never[0]
+    assert [a - b for a, b in zip(late, never, strict=True)] == [0, 0, *[each // 2] * 3]
+    assert [a - b for a, b in zip(early, never, strict=True)] == [0, *[each // 2] * 4]
+    assert never[4] == never[2]
+    in_budget(asks, fits=(2, False), spare=0.5, bend=(9, 0.5))
+    assert asked[-1][4] == never[2] + each // 2
+
+
 def test_what_was_in_the_gradients_stays_in_the_sum() -> None:
     fresh = in_budget(whole_at_once, fits=(3, False))["gradients"]
     added = in_budget(whole_at_once, fits=(3, False), left_over=2.0)["gradients"]
@@ -114,60 +133,129 @@ def test_patches_are_multiplied_and_watched() -> None:
         with torch.no_grad():
             return predict(volume)
 
-    for function, has_graph in ((lambda predict, v, *_: predict(v), True), (quietly, False)):
+    def off(predict, volume, patch, step):
+        torch.set_grad_enabled(False)
+        return predict(volume)
+
+    def on(predict, volume, patch, step):
+        try:
+            return quietly(predict, volume, patch, step)
+        finally:
+            torch.set_grad_enabled(True)
+
+    cases = (lambda predict, v, *_: predict(v), True), (quietly, False), (off, False), (on, False)
+    for function, has_graph in cases:
         seen = probes.joined_patches(function, weights, volume, 2, 1)
         assert torch.equal(seen["output"].detach()[0, 0], weights)
         assert (seen["with_graph"], seen["keeps_graph"]) == (has_graph, has_graph)
+        assert seen["left_off"] is (function is off)
+        assert seen["left_on"] is (function is on)
+        assert torch.is_grad_enabled()
 
 
-class Counter:
-    """A segmenter that counts the volumes it was given, and holds one tensor meanwhile."""
+COSTS = {"fixed": 100, "whole": 36}
+DATA = torch.linspace(-1, 1, 4 * 64).view(4, 1, 4, 4, 4), torch.ones(4, 1, 4, 4, 4)
 
-    def __init__(self, budget, seed):
-        self.seen = seed
+
+class Plain:
+    """A segmenter that trains on one sample at a time, in bfloat16 where it is told so."""
+
+    half = False
+
+    def __init__(self, network, optimizer, loss_function, needs, budget, seed):
+        if needs(1, True, False, True) > budget:
+            raise ValueError("too small")
+        self.network, self.optimizer, self.loss_function = network, optimizer, loss_function
+        self.asked = [needs(2, False), needs(1, True, True), needs(3, False, patches=True)]
 
     def step(self, volumes, masks):
-        torch.ones(256)
-        self.seen += len(volumes)
-
-    def predict(self, volumes):
-        return volumes * 0 + self.seen
+        self.optimizer.zero_grad()
+        total = 0.0
+        for x, y in zip(volumes.split(1), masks.split(1), strict=True):
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.half):
+                logits = self.network(x, True)
+            loss = self.loss_function(logits, y) / len(volumes)
+            loss.backward()
+            total += loss.item()
+        self.optimizer.step()
+        return total
 
     def state_dict(self):
-        return {"seen": self.seen}
+        return {"parts": [self.network.state_dict(), self.optimizer.state_dict()]}
 
     def load_state_dict(self, state):
-        self.seen = state["seen"]
+        for part, saved in zip((self.network, self.optimizer), state["parts"], strict=True):
+            part.load_state_dict(saved)
+
+
+class Half(Plain):
+    half = True
+
+
+def segmenter_steps(kind, batches, *, probe=probes.segmenter_steps, budget=1000, **options):
+    return probe(kind, PARTS, parts_state(), COSTS, budget, *DATA, batches, **options)
 
 
 def test_a_segmenter_goes_on_from_its_state() -> None:
-    data = torch.ones(6, 1, 2, 2, 2), torch.zeros(6, 1, 2, 2, 2)
-    first = probes.segmenter_steps(Counter, 1000, 10, *data, [[0, 1], [2]])
-    rest = probes.segmenter_steps(
-        Counter, 1000, 10, *data, [[3, 4, 5]], state=first["state"], unseen=data[0][:1]
-    )
-    assert first["logits"] is None
-    assert rest["logits"].unique().tolist() == [16.0]
+    whole = segmenter_steps(Plain, [[0, 1], [2], [3, 0]])
+    first = segmenter_steps(Plain, [[0, 1], [2]], process=4)
+    rest = segmenter_steps(Plain, [[3, 0]], saved=first["state"], process=5)
+    for name, weight in whole["weights"].items():
+        assert torch.equal(rest["weights"][name], weight)
+        assert not torch.equal(first["weights"][name], weight)
+    assert whole["losses"] == first["losses"] + rest["losses"]
+    assert whole["drawn"] == first_draws(0)["torch"]
+    assert first["drawn"] == first_draws(4)["torch"]
 
 
-def test_the_bytes_of_each_method_are_counted_beside_what_is_predicted() -> None:
-    data = torch.ones(6, 1, 2, 2, 2), torch.zeros(6, 1, 2, 2, 2)
-    seen = probes.segmenter_peaks(Counter, 1000, 10, *data, [[0], [1, 2]])
-    for methods in seen["peaks"]:
-        assert methods["step"] == 1024
-        assert methods["state_dict"] == methods["load_state_dict"] == 0
-        assert methods["predict"] > 0
-    assert seen["logits"].unique().tolist() == [13.0]
-    assert seen["has_graph"] is False
+def test_the_bytes_that_a_segmenter_is_told_are_those_that_it_says() -> None:
+    found = []
+
+    class Telling(Plain):
+        def __init__(self, *args):
+            super().__init__(*args)
+            found.extend(self.asked)
+
+    segmenter_steps(Telling, [])
+    assert found == [100 + 2 * 36, 100 + 9, 100 + 3 * 6]
 
 
-def test_a_graph_that_hangs_on_a_prediction_is_seen() -> None:
-    class Tracked(Counter):
-        def predict(self, volumes):
-            return super().predict(volumes).requires_grad_()
+def test_a_budget_that_is_too_small_is_told_and_other_errors_go_on() -> None:
+    seen = segmenter_steps(Plain, [[0]], budget=103)
+    assert seen["errors"][0] == "ValueError"
+    assert (seen["losses"], len(seen["state"])) == ([], 0)
 
-    data = torch.ones(6, 1, 2, 2, 2), torch.zeros(6, 1, 2, 2, 2)
-    assert probes.segmenter_peaks(Tracked, 1000, 10, *data, [[0]])["has_graph"] is True
+    def fails(*_):
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        segmenter_steps(fails, [[0]])
+
+
+def test_passes_and_the_dtypes_of_logits_are_noted() -> None:
+    batches = [[0, 1], [3]]
+    for kind, dtype in ((Plain, None), (Half, "torch.bfloat16")):
+        seen = segmenter_steps(kind, batches, probe=probes.segmenter_passes)
+        assert seen["passes"] == [[1, True, dtype]] * 3
+        assert torch.equal(torch.cat(seen["inputs"]), DATA[0][[0, 1, 3]])
+        assert seen["logits"] == [dtype or "torch.float32"] * 3
+        uncounted = segmenter_steps(kind, batches)
+        for name, weight in uncounted["weights"].items():
+            assert torch.equal(seen["weights"][name], weight)
+
+
+def test_the_bytes_of_a_segmenters_steps_are_counted() -> None:
+    given = (PARTS, parts_state(), (2, True, False), *DATA, [[0, 1, 2], [3]])
+    kept = probes.segmenter_peak(Plain, *given)
+    assert kept["peak"] <= kept["budget"]
+
+    class Greedy(Plain):
+        def step(self, volumes, masks):
+            self.kept = [torch.ones(4096) for _ in volumes]
+            return super().step(volumes, masks)
+
+    greedy = probes.segmenter_peak(Greedy, *given)
+    assert greedy["peak"] > greedy["budget"] == kept["budget"]
 
 
 class Loader:
@@ -224,27 +312,3 @@ def test_a_state_that_moves_with_the_loader_is_another_one_when_it_is_written() 
     runs = [(0, None), (2, None)]
     assert [seen["state"] for seen in shard_runs(Loader, *runs)] == ['{"done": 0}', '{"done": 2}']
     assert [seen["state"] for seen in shard_runs(Aliased, *runs)] == ['{"done": 1}', '{"done": 3}']
-
-
-class Tiny:
-    def __init__(self, budget: int, seed: int) -> None:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.weight = torch.randn(1)
-
-    def state_dict(self) -> dict:
-        return {"weight": self.weight}
-
-
-class Loud(Tiny):
-    def __init__(self, budget: int, seed: int) -> None:
-        super().__init__(budget, seed)
-        torch.manual_seed(seed)
-
-
-def test_a_segmenter_that_moves_the_global_generator_moves_what_is_drawn() -> None:
-    for kind, kept in ((Tiny, True), (Loud, False)):
-        seen = probes.segmenter_steps(
-            kind, 900_000, 3, torch.zeros(1), torch.zeros(1), [], process=8
-        )
-        assert (seen["drawn"] == first_draws(8)["torch"]) is kept

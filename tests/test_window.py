@@ -125,11 +125,11 @@ def test_cuts_are_moved_by_mouse_and_by_touch(window) -> None:
 @pytest.mark.needs_system("chromium")
 def test_rules_and_cuts_are_chosen(window) -> None:
     said = window.get_by_role("status")
-    assert "a row weighs from 0.781 % to 6.25 %; in the full batch it weighs 1 %" in (
+    assert "a row weighs from 0.781% to 6.25%; in the full batch it weighs 1%" in (
         said.inner_text()
     )
     window.get_by_label("Each loss is").select_option("share")
-    assert "every row weighs 1 %, as in the full batch" in said.inner_text()
+    assert "every row weighs 1%, as in the full batch" in said.inner_text()
     for _ in range(3):
         window.get_by_role("button", name="One cut less").click()
     assert sizes_of(window) == [100]
@@ -144,7 +144,7 @@ def test_outside_a_notebook_one_line_tells_it(capsys: pytest.CaptureFixture) -> 
     explore_window([32, 32, 32, 4])
     assert capsys.readouterr().out == (
         "100 rows in micro-batches of 32, 32, 32 and 4, each loss divided by the number of "
-        "micro-batches: a row weighs from 0.781 % to 6.25 %; in the full batch it weighs 1 %.\n"
+        "micro-batches: a row weighs from 0.781% to 6.25%; in the full batch it weighs 1%.\n"
     )
 
 

@@ -143,7 +143,7 @@ for name, tensor in (
 # %% [markdown]
 """
 By default, a Python int becomes an int64 and a Python float a float32; `dtype=torch.float64` keeps all 64 bits.
-`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the **matrix product**, or the dot product of two vectors. In `x @ y`, the last dimension of `x` is as long as the second-to-last (or only) dimension of `y`.
+`+` and `*` work entry by entry, on equal shapes or on shapes that *broadcast* (chapter 07). `@` is the **matrix product**, or the dot product of two vectors. In `x @ y`, the last dimension of `x` must be as long as the second-to-last (or only) dimension of `y`.
 """
 
 # %%
@@ -367,7 +367,7 @@ with check.property("a chain of several functions"):
     got = slope_at([["sin"], ["square"]], x)
     check.close(got, (2.0 * x).sin(), what="the derivative of sin(x)²")
 with check.property("tensors of any shape, in their own dtype", weight=2):
-    for shape, dtype in (((), torch.float64), ((3, 4), torch.float32), ((2, 3, 5), torch.float64)):
+    for shape, dtype in (((), torch.float64), ((3, 4), torch.float32), ((2, 1, 5), torch.float64)):
         x = check.draw.normal(*(shape or (1,)), dtype=dtype).reshape(shape)
         got = slope_at([["cos"], ["times", 2.0]], x)
         check.close(got, -2.0 * x.sin(), what=f"shape {shape}, {str(dtype)[6:]}")
@@ -378,8 +378,8 @@ with check.property("exact up to rounding, even where f changes fast or uses abs
     x = check.draw.uniform(6, low=1.0, high=2.0, dtype=torch.float64)
     got = slope_at([["square"], ["square"]], x)
     check.close(got, 4.0 * x**3, rtol=1e-12, atol=1e-12, what="the derivative of x to the fourth")
-    got = slope_at([["times", 1e4], ["sin"]], x)
-    check.close(got, 1e4 * (1e4 * x).cos(), atol=1e-6, what="the derivative of sin(10,000 x)")
+    got = slope_at([["times", 1e6], ["sin"]], x)
+    check.close(got, 1e6 * (1e6 * x).cos(), atol=1e-6, what="the derivative of sin(1,000,000 x)")
     got = slope_at([["abs"], ["power", 3]], -x)
     check.close(got, -3.0 * x.square(), rtol=1e-12, what="the derivative of |x|³")
 with check.property("x does not change, with or without requires_grad"):
@@ -483,6 +483,8 @@ Its truncation error is only about $\frac{h^2}{6} f'''(x)$. Both formulas are **
 """
 ### The error of a central difference
 
+To find the best step, measure the error of many.
+
 `difference_errors(f, x, steps) -> list[float]`
 
 - **In** `f`: as in the previous exercise. `x`: a float64 tensor of shape (n,). `steps`: a list of positive floats in any order; it may contain duplicates, or a step that is far too small or far too large.
@@ -542,11 +544,14 @@ with check.property(
     )
 with check.property("steps in any order, and one that is far too small"):
     x = check.draw.uniform(12, low=1.0, high=2.0, dtype=torch.float64)
-    got = errors_of([["square"], ["square"]], x, [1e-13, 0.1, 1e-4])
+    got = errors_of([["square"], ["square"]], x, [1e-13, 0.1, 1e-20, 1e-4])
+    check.equal(len(got), 4, what="the number of errors")
     told = f"expected a visible rounding error at step 1e-13, got {got[0]:.1g}"
     check.true(1e-4 < abs(got[0]) < 0.5, told)
     check.close(got[1], 4 * 0.1**2 * x.max().item(), rtol=1e-9, what="the error at a step of 0.1")
-    check.true(got[2] < 1e-6, f"expected an error below 1e-6 at step 1e-4, got {got[2]:.1g}")
+    # With so small a step, both points are x, and the difference is 0.
+    check.close(got[2], 4 * x.max().item() ** 3, rtol=1e-12, what="the error at a step of 1e-20")
+    check.true(got[3] < 1e-6, f"expected an error below 1e-6 at step 1e-4, got {got[3]:.1g}")
 with check.property("x and steps do not change"):
     x = check.draw.uniform(3, low=1.0, high=2.0, dtype=torch.float64)
     given = [["power", 3]], x, [0.25, 0.5, 0.125]
@@ -581,7 +586,7 @@ check.score()
 
 # %% [markdown]
 r"""
-If $f$ and $f'''$ have similar sizes, the two errors of a central difference are equal near $h = \epsilon^{1/3}$, where $h^2 = \epsilon / h$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd can get the rest right, because it never subtracts two values of $f$.
+If $f$ and $f'''$ have similar sizes, the two errors of a central difference are equal near $h = \epsilon^{1/3}$, where $h^2 = \epsilon / h$. Both are then about $\epsilon^{2/3}$: at best, about two thirds of the digits are correct. Autograd can get all digits right, because it never subtracts two values of $f$.
 [`torch.autograd.gradcheck`](https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.html) compares autograd's gradients with central differences. It expects float64 inputs; its default step is $10^{-6}$.
 """
 
@@ -650,7 +655,7 @@ grid0, grid2 = torch.meshgrid(
 )
 places = torch.stack([grid0, torch.zeros_like(grid0), grid2], dim=-1)
 bowl = 0.5 * torch.einsum("ija,ab,ijb->ij", places, hessian, places)
-figure, axes = new_figure(height=4.2)
+figure, axes = new_figure(width=4.6, height=4.2)
 axes.set_box_aspect(1)
 lines = {"colors": COLORS["black"], "linewidths": 0.7}
 axes.contour(grid0, grid2, bowl, levels=[0.05, 0.3, 1, 3, 8, 15], **lines)
@@ -729,7 +734,7 @@ r"""
 Adam, which our fit uses, moves each weight against a running average of its gradients, divided by the square root of a running average of their squares (Kingma and Ba). So weights with large and small gradients move at similar speeds. This offsets a large condition number if the steep and flat directions lie along the axes, as they nearly do in our fit.
 In the interactive figure, choose Adam, condition number 4500, learning rate 0.05, and 200 steps. From the default start, the error along the flat direction falls from 1 to below 0.0001 if the valley has a tilt of 0°, but only from 0.86 to 0.65 at 25°.
 
-The valley hides the error of our fit, but what stalls Adam is its divisor, the square root. With $\beta_2 = 0.999$, PyTorch's default, the average under the root remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
+The valley hides the error of our fit, but what stalls Adam is its divisor, that square root. With $\beta_2 = 0.999$, PyTorch's default, the average under the root remembers roughly the last $1/(1 - \beta_2) = 1000$ steps.
 """
 
 # %% folded="Figure 0.8: gradients, and Adam's divisor"
@@ -870,7 +875,7 @@ Write a function that finds every coefficient, even one that hardly affects the 
 
 `fit_polynomial(x, y, degree) -> Tensor`
 
-- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x that is not 0 everywhere. The values of x are spread over an interval that contains 0, perhaps as an endpoint, but need not include 0. The largest |x| is between 0.1 and 100. `degree`: an integer from 0 to 3.
+- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x that is not 0 everywhere. The values of x are spread over an interval that contains 0, perhaps as an endpoint; 0 may be missing. The largest |x| is between 0.1 and 100. `degree`: an integer from 0 to 3.
 - **Out**: the coefficients, highest power first, in a float32 tensor of shape (degree + 1,). **Each term by itself**, coefficient times power of x, is accurate to 0.2% of the largest |y|, even where the term is largest. `x` and `y` do not change.
 - **Limits**: at most 10 seconds; any method is allowed.
 
@@ -902,7 +907,7 @@ def shown(coefficients):
     return ", ".join(f"{c:.5g}" for c in coefficients.tolist())
 
 
-def fits(coefficients, low, high, what, *, zero=True):
+def fits(coefficients, low, high, what, *, zero=True, twelve_times=False):
     """Ask for a fit, and compare term by term, each at the x where it is largest."""
     coefficients = torch.tensor(coefficients, dtype=torch.float64)
     count = 60 + check.draw.integer(0, 30)
@@ -912,12 +917,16 @@ def fits(coefficients, low, high, what, *, zero=True):
     else:
         # Evenly spaced: the two values next to 0 are half a gap away from it.
         x = torch.linspace(low, high, count + count % 2)
+    if twelve_times:
+        x = x.sort().values.repeat_interleave(4).repeat(3)
     exponents = range(len(coefficients) - 1, -1, -1)
     y = sum(c * x.double() ** k for c, k in zip(coefficients, exponents, strict=True)).float()
     got = check.call(fit_polynomial, x, y, len(coefficients) - 1)
     is_tensor = isinstance(got, torch.Tensor)
-    kind = f"a {got.dtype} of shape {tuple(got.shape)}" if is_tensor else type(got).__name__
-    expected = f"a torch.float32 of shape ({len(coefficients)},)"
+    kind = type(got).__name__
+    if is_tensor:
+        kind = f"a {str(got.dtype)[6:]} tensor of shape {tuple(got.shape)}"
+    expected = f"a float32 tensor of shape ({len(coefficients)},)"
     check.true(kind == expected, f"{what}: {kind} came back, expected {expected}")
     largest = torch.tensor([max(abs(low), abs(high)) ** k for k in exponents], dtype=torch.float64)
     allowed = 2e-3 * y.abs().max().item()
@@ -935,7 +944,8 @@ with check.property("the curve of this chapter and similar ones"):
     fits([5.0, 0.0, 3.0], -10.0, 10.0, "5 x² + 3")
     fits(draw_coefficients(5.0, 20.0, 300.0), -10.0, 10.0, "degree 2, from -10 to 10")
 with check.property("x and y do not change", weight=0.5):
-    x, y = check.draw.permutation(9) - 4.0, check.draw.normal(9)
+    x = check.draw.uniform(70, low=-7.0, high=5.0)
+    y = check.draw.number(0.5, 1.5) * x.square() - check.draw.number(0.5, 1.5) * x + 2.0
     seen = check.call(probes.after_call, fit_polynomial, x, y, 2)
     check.equal(seen["arguments"][:2], [x, y], what="x and y after the call")
 with check.property("constants, lines, and cubics"):
@@ -944,12 +954,17 @@ with check.property("constants, lines, and cubics"):
     fits(draw_coefficients(9.0), -3.0, 7.0, "degree 0, from -3 to 7")
     fits(draw_coefficients(0.1, 3.0, 40.0), -50.0, 0.0, "degree 2, from -50 to 0")
     fits(draw_coefficients(0.1, 3.0, 40.0), 0.0, 50.0, "degree 2, from 0 to 50")
+    fits(draw_coefficients(0.008, 0.1, 3.0, 40.0), -4.0, 50.0, "degree 3, from -4 to 50")
+    sizes = 1.0, 2.0, 5.0, 8.0
+    fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x twelve times", twelve_times=True)
+    fits(draw_coefficients(2e-9, 3e-9, 5e-9), -3.0, 2.0, "degree 2, with tiny y")
 with check.property("|x| up to 100", weight=2):
     fits(draw_coefficients(1e-3, 0.1, 9.0), -100.0, 60.0, "degree 2, from -100 to 60")
     fits(draw_coefficients(1e-4, 1e-2, 1.0, 90.0), -100.0, 100.0, "degree 3, from -100 to 100")
     fits(draw_coefficients(1.0, 9.0), -100.0, 100.0, "degree 1, without x = 0", zero=False)
 with check.property("|x| at most 0.1", weight=2):
     fits(draw_coefficients(300.0, 30.0, 2.0), -0.1, 0.08, "degree 2, from -0.1 to 0.08")
+    fits(draw_coefficients(1500.0, 200.0, 25.0, 2.0), -0.09, 0.1, "degree 3, from -0.09 to 0.1")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a constant, and a cubic on a short interval"):
@@ -1160,6 +1175,10 @@ with check.property("computes x Wᵀ + b without nn.Linear or functional.linear"
     check.equal(sorted(own), sorted(state), what="the names in the state_dict")
     _, got = check.call(probes.module, Linear, 5, 3, steps=[("load", state), ("call", x)])
     check.close(got, by_definition(x, state))
+    state = {**drawn_state(5, 4), "weight": check.draw.normal(4, 4, equal_sizes=True)}
+    x = check.draw.normal(3, 4)
+    _, got = check.call(probes.module, Linear, 4, 4, steps=[("load", state), ("call", x)])
+    check.close(got, by_definition(x, state), what="with as many outputs as inputs")
     check.written_without("*linear*")
 with check.property("parameters: names, shapes, dtypes", weight=2):
     (parameters,) = check.call(probes.module, Linear, 7, 4, steps=[("parameters",)])
@@ -1338,20 +1357,26 @@ with check.property("weights and biases of all layers, including nested ones"):
     counts([["Linear", a, b], ["ReLU"], ["Linear", b, c]], a * b + b + b * c + c, 0)
     # The card's own model, which has no modules inside, and one in float64.
     counts(["Linear", 3, 2], 8, 0)
-    counts([["Linear", a, b], ["Linear", b, c]], a * b + b + b * c + c, 0, dtype="float64")
+    layers = [["Embedding", c, a], ["Linear", a, b], ["Linear", b, c]]
+    counts(layers, c * a + a * b + b + b * c + c, 0, dtype="float64")
     counts(
         [[["Linear", a, b], [["Linear", b, c]]], ["Conv2d", 2, 5, 3]], a * b + b + b * c + c + 95, 0
     )
     # A module that has parameters of its own, under other names, and a layer inside.
     counts([["MultiheadAttention", 4 * a, 2]], 4 * (4 * a) ** 2 + 4 * (4 * a), 0)
+    # A parameter of shape () has one entry.
+    counts([["ParameterList", [torch.tensor(2.0), torch.ones(a, 1, b)]]], 1 + a * b, 0)
 with check.property("frozen parameters are counted separately", weight=2):
     layers = [["Linear", a, b], ["Linear", b, c]]
     counts(layers, b * c + c, a * b + b, frozen=["0.weight", "0.bias"])
     counts(layers, a * b + b + c, b * c, frozen=["1.weight"])
     counts(["Linear", 3, 2], 2, 6, frozen=["weight"])
+    counts(["Linear", a, b], 0, a * b + b, frozen=["weight", "bias"])
     counts([["PReLU", a], ["GRU", a, b]], 3 * b * (a + b + 2), a, frozen=["0.weight"])
 with check.property("buffers do not count"):
     counts([["Linear", a, b], ["BatchNorm1d", b]], a * b + 3 * b, 0)
+    # Without its weight and bias, a BatchNorm has buffers alone.
+    counts([["BatchNorm1d", b, 1e-5, 0.1, False]], 0, 0)
 with check.property("a tied parameter counts once", weight=2):
     layers = [["Embedding", c, a], ["Linear", a, b], ["Linear", b, a], ["Linear", a, c]]
     tied = [("0.weight", "3.weight")]
@@ -1699,7 +1724,7 @@ r"""
 
 <details><summary>1. A forward difference is computed in float32 with h = 1e-6 where f, x, and the derivative are near 1. How accurate is it?</summary>
 
-It has barely one correct digit: f's rounding error, about 1e-7, divided by h is 0.1.
+It has one or two correct digits: f's rounding error, up to about 1e-7, divided by h is up to 0.1.
 </details>
 
 <details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What does b contain? And after <code>a = a + 1</code>?</summary>

@@ -1662,6 +1662,8 @@ Folding changes the output only by rounding errors. If the range in parentheses 
 """
 ### Fold a BatchNorm into a convolution
 
+A folded BatchNorm costs no time and no memory in evaluation mode. Write the function that folds it.
+
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
 - **In** `conv_weight`: the weight of a linear layer or a convolution, contiguous or not, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
@@ -1748,7 +1750,9 @@ def over_pictures(x, weight, bias):
     return functional.conv2d(x, weight, bias, padding=1)
 
 
-with check.property("one convolution does what both did, without torch's own functions"):
+with check.property(
+    "one layer does what convolution and BatchNorm did, without torch's own functions"
+):
     require_same_output(drawn_layer(5, 3, 2, 4), over_pictures, check.draw.normal(2, 3, 7, 6))
     check.written_without("*fuse*", "*fusion*")
 with check.property("the arguments do not change", weight=0.5):
@@ -2001,6 +2005,8 @@ r"""
 # %% [markdown] exercise="axes-for-a-job" points=3 minutes=15 difficulty=2
 """
 ### Choose the axes for a job
+
+To choose a norm, decide which differences it has to keep. Do so for the six jobs in the table.
 
 `axes_for(job) -> tuple`
 
@@ -2321,7 +2327,7 @@ with check.property("a network with a single frozen layer, stored gradients and 
     require_sound_validation(one_norm_frozen, left_over=0.25, seed_first=True)
 with check.property("a network for images, with other kinds of layers"):
     require_sound_validation(all_training, layers=for_images, sizes=(2, 5, 7))
-with check.property("a network in use rather than in training"):
+with check.property("a network in evaluation mode"):
     require_sound_validation([False] * 10, rows=211)
 with check.property("a module that occurs in two places"):
     # The first part, its norm (which is also the second part's), and the second part have different modes.
@@ -2331,10 +2337,12 @@ with check.property("a network whose parts were set up one by one", weight=0.5):
     modes = check.draw.booleans(10).tolist()
     modes[0], modes[1], modes[5] = True, False, True  # of the network and its two parts
     *inputs, given, accuracy = require_sound_validation(modes)
-    seen = check.call(probes.network, validate, layers, *inputs, **given)
-    check.close(seen["output"], accuracy, atol=1e-6, what="the accuracy")
-    check.equal(seen["training"], modes, what="the training flag of each part after the call")
-    check.equal(seen["hooks"], 0, what="the number of hooks after the call")
+    for flags in (modes, [not mode for mode in modes]):
+        given["training"] = flags
+        seen = check.call(probes.network, validate, layers, *inputs, **given)
+        check.close(seen["output"], accuracy, atol=1e-6, what="the accuracy")
+        check.equal(seen["training"], flags, what="the training flag of each part after the call")
+        check.equal(seen["hooks"], 0, what="the number of hooks after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("other networks, set up part by part"):
@@ -2350,7 +2358,7 @@ r"""
 `network.train()` reaches every module inside, including the frozen backbone. From the second epoch on, its BatchNorm uses batch statistics and moves its running statistics toward the new task's. No validation precedes the first epoch.
 
 PyTorch Lightning, whose validation loop ended with `model.train()`, had this bug in 2020 ([issue 2551](https://github.com/Lightning-AI/pytorch-lightning/issues/2551)). Since version 2.2, it restores the mode of every submodule
-([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Do not restore a mode with `module.train(mode)`: it also sets all modules inside, so a BatchNorm in two parts gets the mode restored last. Set the flag `training` of each module instead.
+([pull request 18951](https://github.com/Lightning-AI/pytorch-lightning/pull/18951)). Do not restore a mode with `module.train(mode)`: the call also sets all modules inside, so a BatchNorm that two parts share gets the mode restored last. Set the flag `training` of each module instead.
 
 `requires_grad_(False)` alone does not freeze a BatchNorm, because the running statistics are not updated by gradients
 ([PyTorch issue 86590](https://github.com/pytorch/pytorch/issues/86590)). Several of torchvision's pretrained detection networks use `FrozenBatchNorm2d`, whose statistics, weight and bias are fixed.
@@ -2381,7 +2389,7 @@ r"""
 ## Recap
 
 1. Norms differ in which entries share their statistics.
-2. In training mode, BatchNorm is a function of the batch. Its statistics have errors inversely proportional to the square root of the batch size; it keeps little more than the order of two values.
+2. In training mode, BatchNorm is a function of the batch. The errors of its statistics shrink roughly as one over the square root of the batch size; of two values, it keeps little more than the order.
 3. In evaluation mode, BatchNorm uses running averages, kept in buffers. It is then one factor and one shift per channel, and can be folded into the convolution before it.
 4. Normalizing over an axis keeps the differences along it; along every other axis, differences in level and spread are lost.
 

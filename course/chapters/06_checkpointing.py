@@ -2,8 +2,8 @@
 """
 # 06 · Activation checkpointing
 
-A training script wraps two layers of its network with `torch.utils.checkpoint` to save memory. It measures peak memory first with checkpointing and then without: checkpointing seems to halve it.
-Measured in the opposite order, checkpointing seems to *double* it.
+A training script wraps two layers of its network with `torch.utils.checkpoint` to save memory. When peak memory is measured first with checkpointing and then without, checkpointing seems to halve it.
+In the opposite order, checkpointing seems to *double* it.
 
 **中文**: 本章讲激活检查点：autograd 为反向传播保存了什么、怎样按字节计数与预测、重计算与分段、√n 规则，以及 dropout、批归一化和随机数在重计算中的陷阱。
 """
@@ -123,7 +123,7 @@ wrapped_first, plain_first = measure((True, False)), measure((False, True))
 alone = {wrap: measure((wrap,))[wrap] for wrap in (True, False)}
 left_over = wrapped_first[False] - alone[False]
 saving = 1 - alone[True] / alone[False]
-OUTCOMES = ("It halves memory use", "It saves a tenth", "It makes no difference")
+OUTCOMES = ("It halves the peak", "It lowers the peak by a tenth", "It makes no difference")
 predict(
     "06/measured-alone",
     "Each run is measured by itself. What does wrapping two `Linear` layers do to the peak?",
@@ -152,8 +152,7 @@ show(
     figure,
     number="6.1",
     caption="The same two measurements in opposite orders: whichever run comes second seems to need about twice the memory.",
-    alt="Two pairs of bars. If the run with checkpointing comes first, it peaks at 11.1 MB and the run without at 21.8 MB. "
-    "If the run without checkpointing comes first, it peaks at 11.1 MB and the run with checkpointing at 21.8 MB.",
+    alt="Two pairs of bars. In both orders, the first run peaks at 11.1 MB and the second at 21.8 MB.",
 )
 
 # %% [markdown]
@@ -161,10 +160,10 @@ show(
 > **After this chapter, you will be able to**
 >
 > - count the bytes that autograd saves for the backward pass, and predict them before anything runs;
-> - explain what checkpointing a block saves, what it costs, and when it saves nothing;
+> - explain which memory checkpointing frees, what it costs, and when it frees nothing;
 > - choose which layers to checkpoint under a memory budget;
 > - write a checkpoint function, and list what must be the same when a block runs twice;
-> - choose between checkpointing, a smaller batch, accumulation, offloading and 16-bit formats.
+> - choose among checkpointing, a smaller batch, accumulation, offloading and 16-bit formats.
 >
 > **Time**: 70 minutes to read and run, 165 for the six exercises.
 >
@@ -176,10 +175,10 @@ show(
 ## The second run looks larger
 
 Training keeps the **activations**, the intermediate results that the backward pass needs. **Activation checkpointing** discards some of them
-and recomputes them during the backward pass. In PyTorch, `checkpoint(block, x, use_reentrant=False)` does this for one block.
+and recomputes them during the backward pass. In PyTorch, `checkpoint(block, x, use_reentrant=False)` does this for one part of a network.
 
-The measurement above counts the bytes of every tensor that PyTorch creates and subtracts them when the tensor is freed. In each run, the loop assigns new objects to the names `classifier`, `x`
-and `output`. Until the second forward pass returns, though, `output` still refers to the result of the first. That result keeps its graph alive, and the graph keeps everything that the first run saved, including its input and its parameters.
+The measurement above adds the bytes of each new tensor and subtracts them when the tensor is freed. In each run, the loop assigns new objects to the names `classifier`, `x`
+and `output`. Until the second forward pass returns, though, `output` still refers to the result of the first. That result keeps its graph alive, and the graph keeps everything that the first run saved, including its input and parameters.
 So the second peak includes both runs. Here is each run by itself:
 """
 
@@ -189,14 +188,14 @@ print(f"left over from the first run: {left_over / 1e6:.2f} MB")
 
 # %% [markdown]
 r"""
-Wrapping these two layers makes no difference at all. Always measure each run by itself, and include the backward pass.
+Wrapping these two layers does not change the peak. Always measure each run by itself, and include the backward pass.
 
 ## What autograd saves
 
-The chain rule needs values from the forward pass, and each operation decides which ones. Take $y = x - 2$, $z = y^2$ and $p = \sigma(z)$, the sigmoid. Inside the context manager `torch.autograd.graph.saved_tensors_hooks(pack, unpack)`, `pack` receives every tensor that autograd is about to save, and autograd keeps what `pack` returns.
+The chain rule needs values from the forward pass, and each operation decides which ones. The next cell records what $y = x - 2$, $z = y^2$ and the sigmoid $p = \sigma(z)$ save. Inside the context manager `torch.autograd.graph.saved_tensors_hooks(pack, unpack)`, `pack` receives every tensor that autograd is about to save, and autograd keeps what `pack` returns.
 During the backward pass, `unpack` receives that object and returns the tensor.
 
-Let `pack` return `tensor.detach()`, which shares the tensor's memory, rather than the tensor itself. Otherwise, a saved result and the operation that made it would refer to each other,
+Let `pack` return `tensor.detach()`, which shares the tensor's memory. If `pack` returned the tensor itself, a saved result and the operation that made it would refer to each other,
 and without a backward pass neither would be freed.
 """
 
@@ -228,7 +227,7 @@ predict(
 show_drawing(
     "06/saved-tensors",
     number="6.2",
-    caption="Subtracting a constant saves nothing, squaring saves its input, and the sigmoid saves its result. `z` is freed as soon as nothing else refers to it.",
+    caption="Subtracting a constant saves nothing, squaring saves its input, and the sigmoid saves its result. `z` is freed as soon as nothing refers to it.",
     alt="A chain from x through y and z to p. Below each operation are its derivative and what it saves: x minus 2 has derivative 1 and saves nothing; "
     "y squared has derivative 2y and saves its input y; the sigmoid has derivative p times 1 minus p and saves its result p.",
 )
@@ -239,7 +238,7 @@ print("the first is y:", torch.equal(seen[0], y), "  the second is p:", torch.eq
 
 # %% [markdown]
 """
-An operation may save its input, its result, tensors of its own, or nothing.
+An operation may save its input, its result, new tensors, or nothing.
 """
 
 # %% folded="Measure: what fifteen operations save"
@@ -290,11 +289,11 @@ for name, kept in saved_by.items():
 
 # %% [markdown]
 r"""
-A linear layer computes $xW^\mathsf{T} + b$. Its gradient with respect to $W$ needs $x$, and its gradient with respect to $x$ needs $W$. Four rules follow:
+A linear layer computes $xW^\mathsf{T} + b$. Its gradient with respect to $W$ needs $x$, and its gradient with respect to $x$ needs $W$. Four rules apply:
 
 1. A saved **parameter** costs nothing extra, because it stays in memory anyway.
 2. If the layer is **frozen**, the gradient with respect to $W$ is not needed, so the input is not saved.
-3. Where **nothing requires a gradient**, nothing is saved. With ordinary data, this holds up to the first trainable layer.
+3. Where **nothing requires a gradient**, nothing is saved. If the data require no gradient, this holds for all layers before the first trainable one.
 4. Each **storage**, the memory behind a tensor, **counts once**. If a ReLU saves its result and the next layer its input, both save the same storage.
 """
 
@@ -321,7 +320,7 @@ for name, layers in CASES.items():
 
 # %% [markdown]
 """
-The ReLU shares its tensor with the next layer. The GELU saves its input, so one more tensor stays in memory.
+The ReLU and the next layer share one saved tensor. The GELU saves its input, so one more tensor stays in memory.
 """
 
 # %% [markdown] exercise="count-saved-bytes" points=4 minutes=20 difficulty=2
@@ -333,14 +332,14 @@ Write the counter that produced the results above.
 `count_saved(run, left_out) -> int`
 
 - **In** `run`: a function without arguments. `left_out`: a list of tensors, such as a model's parameters.
-- **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once and with **all** of its bytes, even if the saved tensor is only a part of it. The storages of tensors in `left_out` do not count.
+- **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once, and **all** of its bytes count, even if the saved tensor is only a part of it. The storages of tensors in `left_out` do not count.
   A storage counts even if it is freed before `run` returns; its address may then be reused for another storage.
-- **Limits**: nothing that was saved may stay in memory afterward. The helper `saved_bytes` is not allowed.
+- **Limits**: your function must not keep saved tensors in memory after it returns. The helper `saved_bytes` is not allowed.
 
 The function `storage_of` below returns the address and the size in bytes of a tensor's storage. If `run` sends a float32 tensor of shape (32, 64) through `Linear(64, 8)`, `count_saved(run, parameters)` returns `8192`.
 
-<!-- hint: Who tells you about each saved tensor, and what must it return so that the backward pass still works? -->
-<!-- hint: Collect the storages in a dict whose keys are their addresses: a storage that comes twice is stored once. The addresses of `left_out` are known before `run` is called. -->
+<!-- hint: Which function sees each saved tensor, and what must it return so that the backward pass still works? -->
+<!-- hint: Collect the storages in a dict whose keys are their addresses: a storage that is saved twice has only one entry. The addresses of `left_out` are known before `run` is called. -->
 <!-- hint: While you hold a tensor, its storage is not freed and its address is not reused. So let the dict hold a detached tensor for each address until `run` has returned. Then add up `storage_of(...)[1]` over the values of the dict. -->
 """
 
@@ -412,7 +411,7 @@ with check.property("only what is in left_out is left out"):
     norm = torch.nn.LayerNorm(a)
     got = counted_as([["LayerNorm", a]], x, left_out=("data",))
     expected = saved_bytes(lambda: norm(x), except_for=[x]).bytes
-    check.equal(got, expected, what="a norm saves its weight; it is not left out")
+    check.equal(got, expected, what="a norm saves its weight, which is not left out")
 with check.property("afterward, nothing that was saved stays in memory", weight=0.5):
     x, layers = check.draw.normal(rows, a), [["Linear", a, b], ["Sigmoid"], ["Linear", b, c]]
     got = check.call(probes.counted_and_freed, count_saved, layers, x)
@@ -429,7 +428,7 @@ with check.property("integers count with their own element size", weight=0.5):
     ids = check.draw.integers(rows, low=0, high=c)
     got = counted_as([["Embedding", c, a], ["Linear", a, b]], ids)
     check.equal(got, 8 * rows + 4 * rows * a)
-with check.property("what is freed before run returns counts, too"):
+with check.property("a storage counts even if it is freed before run returns"):
     x = check.draw.normal(rows, 50)
     # So many that a place is given away again, wherever the allocator looks first.
     got = counted_as([["Linear", 50, 60], ["GELU"]], x, passes=100)
@@ -448,7 +447,7 @@ check.score()
 r"""
 ## Predict the saved bytes
 
-With these rules, you can compute the saved bytes without running anything. A stack of layers turns $r$ rows into a chain of float32 tensors. If the $k$-th tensor has width $w_k$,
+From the four rules and what each operation saves, you can compute the saved bytes without running anything. The data and the results of a stack's layers are float32 tensors with $r$ rows. If the $k$-th of these has width $w_k$,
 
 $$\text{bytes} = 4\,r \sum_{k\ \text{saved}} w_k .$$
 """
@@ -483,25 +482,25 @@ axes.grid(False, axis="y")
 show(
     figure,
     number="6.3",
-    caption="The result of the ReLU is saved twice but counts once. The GELU saves its input, and the next layer saves the GELU's result, so both stay.",
+    caption="The result of the ReLU is saved twice but counts once. The GELU saves its input, and the next layer saves the GELU's result, so both stay in memory.",
     alt="Seven bars, one for each tensor of a stack. The data and the results of the ReLU, "
-    "the Linear before the GELU, the GELU and the Sigmoid are saved. The results of the first and the last Linear are not saved.",
+    "the Linear before the GELU, the GELU and the Sigmoid are saved; the results of the first and the last Linear are not.",
 )
 
 # %% [markdown] exercise="predict-saved-bytes" points=4 minutes=25 difficulty=2
 """
 ### Predict the saved bytes of a stack
 
-You cannot measure a model that does not fit into memory, but you can predict what it saves. Write such a prediction for a stack of layers.
+You cannot measure a model that does not fit into memory, but you can predict what it saves. Write a function that does so for a stack of layers.
 
 `predict_saved(layers, rows, width) -> int`
 
-- **In** `layers`: a list of lists; see the table. `rows`, `width`: the shape of the data (float32, no gradient required). There may be more rows than any machine could hold.
+- **In** `layers`: a list of lists; see the table. `rows`, `width`: the shape of the data (float32, requiring no gradient). There may be more rows than any machine could hold.
 - **Out**: the bytes that autograd saves, excluding parameters.
 
-| layer | what it is |
+| layer | description |
 | --- | --- |
-| `["Linear", a, b]` | from width `a` to width `b`, trainable |
+| `["Linear", a, b]` | a trainable layer from width `a` to width `b` |
 | `["Frozen", a, b]` | the same, frozen |
 | `["ReLU"]`, `["Sigmoid"]`, `["Tanh"]` | save their result |
 | `["GELU"]`, `["SiLU"]` | save their input |
@@ -511,8 +510,8 @@ You cannot measure a model that does not fit into memory, but you can predict wh
 The check builds the stack and counts the saved bytes. `predict_saved([["Linear", 4, 2], ["Tanh"]], 10, 4)` returns `240`, for the data and the result of the Tanh.
 
 <!-- hint: As you walk from layer to layer, which three things do you need to know about the current tensor? -->
-<!-- hint: Its width, whether it is saved already, and whether it requires a gradient. The last begins as False and becomes True after the first trainable layer. A layer marks its input, its result, or neither. -->
-<!-- hint: Keep a list of widths, one for each *new* tensor, and a set of the places in it that are saved; a set takes a place only once. `Identity` adds nothing to the list. Activation functions add to the set only if a gradient is required. A trainable `Linear` always adds its input. -->
+<!-- hint: Its width, whether it is saved already, and whether it requires a gradient. The last is False at first and True after the first trainable layer. A layer marks its input, its result, or neither. -->
+<!-- hint: Keep a list of widths, one for each *new* tensor, and a set of the indices of those that are saved; a set holds each index only once. `Identity` adds nothing to the list. Activation functions add to the set only if a gradient is required. A trainable `Linear` always adds its input. -->
 """
 
 
@@ -572,18 +571,20 @@ with check.property("a stack of linear layers saves each layer's input"):
 with check.property("an activation that saves its result shares it with the next layer", weight=2):
     predicts([["Linear", a, b], ["ReLU"], ["Linear", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
     predicts([["Linear", a, b], ["Sigmoid"]], rows, a, what="a Sigmoid at the end")
-    predicts([["Linear", a, b], ["Sigmoid"], ["Linear", b, c]], rows, a, what="and in the middle")
+    predicts(
+        [["Linear", a, b], ["Sigmoid"], ["Linear", b, c]], rows, a, what="a Sigmoid in the middle"
+    )
     predicts([["Linear", a, b], ["ReLU"], ["Tanh"]], rows, a, what="a Tanh after a ReLU")
-with check.property("an activation that saves its input keeps a tensor of its own", weight=2):
+with check.property("an activation that saves its input adds a saved tensor", weight=2):
     predicts([["Linear", a, b], ["GELU"], ["Linear", b, c]], rows, a)
     predicts([["Linear", a, b], ["SiLU"]], rows, a, what="a SiLU at the end")
-    predicts([["Linear", a, b], ["SiLU"], ["Linear", b, c]], rows, a, what="and in the middle")
+    predicts([["Linear", a, b], ["SiLU"], ["Linear", b, c]], rows, a, what="a SiLU in the middle")
     predicts([["Linear", a, b], ["Tanh"], ["GELU"]], rows, a, what="a GELU after a Tanh")
-with check.property("nothing is kept before the first trainable layer"):
+with check.property("nothing is saved before the first trainable layer"):
     predicts([["ReLU"], ["GELU"], ["Shift"], ["Linear", a, b]], rows, a)
-    predicts([["Frozen", a, b], ["GELU"], ["Linear", b, c]], rows, a, what="frozen at first")
+    predicts([["Frozen", a, b], ["GELU"], ["Linear", b, c]], rows, a, what="a frozen layer first")
     predicts([["ReLU"], ["SiLU"]], rows, a, what="no linear layer at all")
-with check.property("a frozen layer keeps nothing but passes the gradient on", weight=2):
+with check.property("a frozen layer saves nothing, but the gradient passes through it", weight=2):
     predicts([["Linear", a, b], ["Frozen", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
     predicts([["Linear", a, b], ["Frozen", b, c], ["GELU"]], rows, a, what="nothing after the GELU")
 with check.property("a shift makes a new tensor; an identity does not"):
@@ -602,11 +603,11 @@ with check.property("more rows than any machine could hold"):
 with check.property("identities in several places"):
     predicts([["Identity"], ["Linear", a, b], ["Sigmoid"], ["Identity"]], rows, a)
     predicts([["Linear", a, b], ["Identity"], ["GELU"], ["Identity"], ["SiLU"]], rows, a)
-with check.property("a longer stack of everything"):
+with check.property("a longer stack with every kind of layer"):
     layers = [["Tanh"], ["Frozen", a, b], ["SiLU"], ["Linear", b, c], ["Shift"], ["Sigmoid"]]
     layers += [["Frozen", c, c], ["GELU"], ["Identity"], ["Linear", c, d], ["ReLU"], ["GELU"]]
     predicts(layers, rows, a)
-with check.property("a stack in which nothing needs a gradient keeps nothing"):
+with check.property("a stack in which nothing requires a gradient saves nothing"):
     predicts([["Frozen", a, b], ["ReLU"], ["Frozen", b, c], ["GELU"]], rows, a)
 ### END HIDDEN TESTS
 check.score()
@@ -623,7 +624,7 @@ block, the block runs **a second time** from that input and saves its activation
 show_drawing(
     "06/recompute",
     number="6.4",
-    caption="A training step with three blocks. In the forward pass, the checkpointed middle block keeps its input and the state of the random number generator. The backward pass restores both and runs the block again.",
+    caption="A training step with three blocks. In the forward pass, the checkpointed middle block keeps its input and the state of the random number generator, from which the backward pass runs the block again.",
     alt="Top row, the forward pass: blocks 1 and 3 save their activations, block 2 keeps its input and the generator's state. Bottom row, the backward pass, from right to left: "
     "backward through block 3; block 2 runs again from its input and saves its activations; backward through blocks 2 and 1.",
 )
@@ -631,7 +632,7 @@ show_drawing(
 # %% [markdown]
 """
 Blocks can be joined into a **segment** that is checkpointed as a unit. The next figure follows the memory of twelve blocks, each a linear layer and a Tanh, over a whole training step.
-The last segment is not wrapped: its backward pass follows immediately, so there is nothing to gain
+The last segment is not wrapped, because its backward pass follows immediately
 ([`checkpoint_sequential`](https://docs.pytorch.org/docs/stable/checkpoint.html) does not wrap it either).
 """
 
@@ -703,8 +704,8 @@ show(
     figure,
     number="6.5",
     caption="Left: every block adds one tensor. Middle: each block is a segment, and nothing is gained, because the inputs that checkpointing keeps are the very tensors that the blocks would save. "
-    "Right: the inputs of three segments and what the last segment saves stay in memory. The backward pass begins at the dotted line.",
-    alt="Three curves of live memory over a training step. Without checkpoints, memory climbs to 13 tensors at the end of the forward pass, peaks at 17 shortly after, and falls. "
+    "Right: when the backward pass begins (dotted line), memory holds the inputs of three segments and what the last segment saves inside.",
+    alt="Three curves of live memory. Without checkpoints, memory climbs to 13 tensors at the end of the forward pass, peaks at 17 shortly after, and falls. "
     "With each block wrapped, the curve looks much the same. With 3 segments of 4 blocks, memory climbs to 7 tensors, peaks at 11, and forms two more hills during the backward pass.",
 )
 
@@ -791,15 +792,15 @@ for axes in grid:
 show(
     figure,
     number="6.6",
-    caption="The entries that dropout lets through in both runs of one checkpointed block. If the state is not preserved, the second run draws another mask (vermilion: the runs disagree), and nothing reports it.",
+    caption="The entries that dropout lets through in each run of a checkpointed block. If the state is not preserved, the second run draws a different mask (vermilion: the runs disagree), and nothing reports the difference.",
     alt="Two panels of 40 entries with a row for each pass. With the state preserved, both rows are the same. With preserve_rng_state=False, about half of the entries differ.",
 )
 print("same mask:", kept_state[0] == kept_state[1], no_state[0] == no_state[1])
 
 # %% [markdown]
 """
-No warning appears, and the loss is right; only the gradient is wrong. OLMo-core had disabled `preserve_rng_state`, which did no harm until a model with dropout arrived: after 150 steps, runs with and without
-checkpointing had losses of 2.49 and 2.19 ([pull request 828](https://github.com/allenai/OLMo-core/pull/828)).
+No warning appears, and the loss is right; only the gradient is wrong. OLMo-core had disabled `preserve_rng_state`, which did no harm until a model used dropout: after 150 steps, the loss was 2.49 with
+checkpointing and 2.19 without ([pull request 828](https://github.com/allenai/OLMo-core/pull/828)).
 
 `checkpoint` knows nothing about your own `torch.Generator` or the generators of Python and NumPy. The next function takes one of two branches, chosen by Python's `random`:
 """
@@ -831,11 +832,11 @@ predict(
 
 # %% [markdown]
 """
-`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors with a different shape, dtype or device. In these examples, the number, shape, dtype and device all agree.
+`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors with a different shape, dtype or device. In both examples, number, shape, dtype and device agree.
 
 ## A backward pass of your own
 
-To write a checkpoint function, you need an operation with its own backward pass: a `torch.autograd.Function`. This one computes `factor * x**3`:
+You will write a checkpoint function as an operation with its own backward pass, a `torch.autograd.Function`. Here is one that computes `factor * x**3`:
 """
 
 
@@ -864,7 +865,7 @@ Five facts from the documentation ([extending autograd](https://docs.pytorch.org
 - If a tensor kept by `save_for_backward` is changed in place before the backward pass, `ctx.saved_tensors` raises an error. A tensor stored as an attribute of `ctx` is not checked.
 - The output requires a gradient if at least one of the tensor **arguments** does. Weights that a function uses *inside* are invisible to autograd.
 - `torch.autograd.backward(output, grad_output)` adds to the `.grad` of **all** leaves that it reaches. `torch.autograd.grad(output, tensors, grad_output)` returns gradients with respect to `tensors` and changes no `.grad`.
-- `torch.get_rng_state()` and `torch.set_rng_state(state)` read and set the state of the CPU's generator. `with torch.random.fork_rng(devices=[]):` restores that state at the end of the `with` block.
+- `torch.get_rng_state()` and `torch.set_rng_state(state)` read and set the state of the CPU's generator. At the end of its block, `with torch.random.fork_rng(devices=[]):` restores the state that it found.
 """
 
 # %% [markdown] exercise="own-checkpoint" points=6 minutes=40 difficulty=3
@@ -875,13 +876,13 @@ Write both methods of `Checkpoint`.
 
 `own_checkpoint(run, *inputs) -> Tensor`
 
-- **In** `run`: a module or function that returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may hold integers, and some may be results of other operations.
+- **In** `run`: a module or function that returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
 - **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
 - The generator continues as if nothing had run twice.
 - If an input is changed in place between the passes, the gradient must be the one for the old values, or an error must be raised.
 - **Limits**: no checkpoint function from torch; using one forfeits all points.
 
-To see the second run, the check changes a number in a layer between the passes; only a recomputed gradient reflects the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
+To detect the second run, the check changes a number in a layer between the passes; only a recomputed gradient reflects the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
 
 <!-- hint: What must `forward` store so that `backward` can start again from the same point? There are three things. -->
 <!-- hint: In `backward`: detach the inputs from the graph, restore the generator's old state, switch autograd on, and call `run` again. Then send the gradient through the new graph, to the weights as well as to the detached inputs, and put back the state that the generator had before. -->
@@ -996,7 +997,9 @@ def same_gradients(got, names, expected, atol=1e-5):
 
 two_layers = [["Linear", 5, 6], ["Tanh"], ["Linear", 6, 4], ["Dial"]]
 two_dropouts = [["Dropout", 0.5], ["Tanh"], ["Dropout", 0.3]]
-with check.property("output and gradient of a second run, without torch's checkpoint"):
+with check.property(
+    "the right output, and the gradient of a second run, without torch's checkpoint"
+):
     rows, turned = check.draw.integer(7, 20), check.draw.number(2.0, 3.0)
     state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), 0.1 * draw_slopes(rows)
     output, _ = gradients_of(dialed(1.0), grad_output, x, *state.values())
@@ -1052,8 +1055,14 @@ with check.property("the block runs once in the forward pass and once in the bac
     check.equal(int(got["state"]["0.num_batches_tracked"]) - counted, 2, what=what)
     for name in ("running_mean", "running_var"):
         expected = getattr(norm, name)
-        check.close(got["state"][f"0.{name}"], expected, rtol=1e-4, atol=1e-5, what=f"its {name}")
-with check.property("dropout drops the same numbers in the backward pass", weight=1.5):
+        check.close(
+            got["state"][f"0.{name}"],
+            expected,
+            rtol=1e-4,
+            atol=1e-5,
+            what=f"the BatchNorm's {name}",
+        )
+with check.property("dropout drops the same entries in the backward pass", weight=1.5):
     rows = check.draw.integer(10, 20)
     x, grad_output = check.draw.normal(rows, 9), check.draw.normal(rows, 9)
     seed = check.draw.integer(0, 1_000_000)
@@ -1062,7 +1071,7 @@ with check.property("dropout drops the same numbers in the backward pass", weigh
     check.close(got["output"], output, what="the output")
     check.close(got["gradients"][0], slope, what="the gradient with respect to the input")
     check.equal(got["drawn"][0], drawn[0], what="random numbers drawn after the forward pass")
-with check.property("the generator goes on as if nothing had run twice, over two steps"):
+with check.property("over two steps, the generator continues as if nothing had run twice"):
     rows = check.draw.integer(10, 20)
     x, grad_output = check.draw.normal(rows, 9), check.draw.normal(rows, 9)
     seed = check.draw.integer(0, 1_000_000)
@@ -1120,7 +1129,7 @@ with check.property("nothing inside is kept until the backward pass"):
     check.true(
         got["kept"] < bytes_inside / 2,
         f"after the forward pass, {got['kept']} bytes that it allocated are still in memory; "
-        f"the result of each layer inside takes {bytes_inside} bytes",
+        f"the result of the first layer inside takes {bytes_inside} bytes",
     )
 with check.property("several inputs, each with its gradient"):
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
@@ -1132,10 +1141,16 @@ with check.property("several inputs, each with its gradient"):
         layers, x, y, state=state, grad_output=grad_output, with_respect_to=(0, 1), **options
     )
     check.close(
-        got["gradients"][0], slopes[0], atol=1e-4, what="the gradient with respect to the first"
+        got["gradients"][0],
+        slopes[0],
+        atol=1e-4,
+        what="the gradient with respect to the first input",
     )
     check.close(
-        got["gradients"][1], slopes[1], atol=1e-4, what="the gradient with respect to the second"
+        got["gradients"][1],
+        slopes[1],
+        atol=1e-4,
+        what="the gradient with respect to the second input",
     )
     check.close(
         got["parameters"]["0.weight"],
@@ -1146,7 +1161,12 @@ with check.property("several inputs, each with its gradient"):
     got = forward_and_backward(
         layers, x, y, state=state, grad_output=grad_output, with_respect_to=(1,), **options
     )
-    check.close(got["gradients"][0], slopes[1], atol=1e-4, what="the first needs no gradient")
+    check.close(
+        got["gradients"][0],
+        slopes[1],
+        atol=1e-4,
+        what="the gradient with respect to the second input alone",
+    )
 with check.property("integers among the inputs"):
     table, grad_output = check.draw.normal(6, 4), check.draw.normal(9, 4)
     places = check.draw.integers(9, low=0, high=6)
@@ -1156,7 +1176,10 @@ with check.property("integers among the inputs"):
         layers, table, places, state={}, grad_output=grad_output, dial_positions=(1.0, 3.0)
     )
     check.close(
-        got["gradients"][0], slopes[0], atol=1e-5, what="the gradient with respect to the floats"
+        got["gradients"][0],
+        slopes[0],
+        atol=1e-5,
+        what="the gradient with respect to the floating-point input",
     )
 with check.property("no wrong gradient if an input is changed in place", weight=0.5):
     rows, turned = check.draw.integer(7, 20), check.draw.number(2.0, 3.0)
@@ -1196,12 +1219,12 @@ check.score()
 """
 <details><summary>What PyTorch's version adds (open it when yours works)</summary>
 
-PyTorch's version also stores the states of the GPU generators and the autocast state (chapter 03) and accepts arguments other than tensors.
+PyTorch's version also stores the GPU generators' states and the autocast state (chapter 03), and it accepts arguments other than tensors.
 </details>
 
 ## What to wrap
 
-Checkpointing frees what is saved **inside** a block and keeps the block's input. The `Linear` layers of the opening example save nothing but their inputs, so wrapping them gained nothing. The transformer block below has the parts of a real one: attention, in which each token of a text takes a weighted mean over all tokens (chapter 08), and an MLP whose hidden layer is four times as wide as its input. Each has a LayerNorm before it and a residual connection around it.
+Checkpointing frees what is saved **inside** a block and keeps the block's input. Apart from parameters, the `Linear` layers of the opening example save only their inputs, so wrapping them gained nothing. The transformer block below has the parts of a real one: attention, in which each token of a text takes a weighted mean over all tokens (chapter 08), and an MLP whose hidden layer is four times as wide as its input. Each has a LayerNorm before it and a residual connection around it.
 """
 
 
@@ -1261,7 +1284,7 @@ axes.grid(False, axis="y")
 show(
     figure,
     number="6.7",
-    caption="Checkpointing a `Linear` frees nothing. Inside, a transformer block saves as much as fifteen tensors of its input's size; its checkpoint keeps only the input.",
+    caption="Checkpointing a `Linear` frees nothing, and the Tanh's result stays if the next block saves it (Figure 6.5). A transformer block saves about fifteen times its input's size inside; its checkpoint keeps only the input.",
     alt="Four kinds of block. Saved inside, in tensors of the input's size: Linear 0, Linear and Tanh 1, the MLP 8, the transformer block 15. The kept input is 1 for each.",
 )
 
@@ -1271,7 +1294,7 @@ So wrap **blocks that save a lot inside and have a small input**.
 
 ### Segments, and the square root
 
-Longer segments keep fewer inputs, but each segment saves more when it runs again. Take $n$ equal blocks in $k$ equal segments; each block has an input of $b$ bytes and saves $a$ bytes inside. While the last segment is active, memory holds $k$ inputs and what $n/k$ blocks save:
+Longer segments keep fewer inputs, but each segment saves more when it runs again. Take $n$ equal blocks in $k$ equal segments; each block has an input of $b$ bytes and saves $a$ bytes inside. When the backward pass begins, memory holds $k$ inputs and what $n/k$ blocks save inside:
 
 $$\text{peak}(k) = k \cdot b + \frac{n}{k} \cdot a, \qquad\text{smallest at}\qquad k = \sqrt{n\,a/b}.$$
 
@@ -1321,10 +1344,10 @@ show(
 r"""
 ## Checkpoints under a budget
 
-In an image network, the first blocks can have the largest activations. Let `inputs[i]` be the bytes of block $i$'s input and `inside[i]` the bytes that the block saves inside. A segment from block $s$ up to, but not including, block $e$ keeps
+In an image network, the first blocks can have the largest activations, so equal segments may not be best. Let `inputs[i]` be the bytes of block $i$'s input and `inside[i]` the bytes that the block saves inside. A segment from block $s$ up to, but not including, block $e$ keeps
 `inputs[s]`. While the backward pass is in that segment, memory holds what its blocks save and the inputs of this and all earlier segments.
 
-In the diagram, click or tap between two layers to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. In each chain, how much higher than the smallest possible peak is that of the square-root rule?
+In the diagram, the blocks are called layers and numbered from 1. Click or tap between two of them to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. In each of the three chains, compare the square-root rule's peak with the smallest possible one.
 """
 
 # %%
@@ -1343,11 +1366,11 @@ def peak_bytes(starts, inputs, inside):
 
 # %%
 for starts in ([0], [0, 4, 8], [0, 5, 9]):
-    print(f"12 equal blocks, segments from {starts}:", peak_bytes(starts, 12 * [1], 12 * [1]))
+    print(f"12 equal blocks, segments from {starts}: peak", peak_bytes(starts, 12 * [1], 12 * [1]))
 
 # %% [markdown]
 """
-Segments of different lengths beat the rule even for equal blocks. The first segment may be longer than the last, because its backward pass comes after all later inputs have been freed.
+Segments of different lengths can beat the rule even for equal blocks. The first segment may be longer than the last, because its backward pass comes after the inputs of all later segments have been freed.
 """
 
 # %% [markdown] exercise="choose-segments" points=4 minutes=30 difficulty=3
@@ -1358,15 +1381,15 @@ The machine sets the budget; the price is the number of blocks that run twice. F
 
 `choose_segments(inputs, inside, budget) -> list or None`
 
-- **In** `inputs`, `inside`: equally long lists of positive ints as in `peak_bytes`, for 1 to 60 blocks. `budget`: an int.
-- **Out**: a list `starts` of Python ints, the blocks at which segments begin, increasing from 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks before the last segment run twice, so the **last segment must begin as early as possible**. If several choices are equally good, any of them is right. If none fits, return None.
+- **In** `inputs`, `inside`: lists of positive ints as in `peak_bytes`, of equal length, for 1 to 60 blocks. `budget`: an int.
+- **Out**: a list `starts` of Python ints, the blocks at which segments begin, increasing from 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks before the last segment run twice, so the **last segment must begin as early as possible**. Any of several equally good choices is right. If none fits, return None.
 - **Limits**: 10 seconds for each call. For 60 blocks, there are 2⁵⁹ choices, too many to try; about 2,000 steps are enough.
 
 `choose_segments([1, 1, 1, 1], [1, 1, 1, 1], 4)` returns `[0, 2]`: two blocks run twice, and the peak is 4.
 
 <!-- hint: Suppose that a segment begins at block s, and everything before it fits. Of all choices for the blocks before s, which one leaves the most room for what follows? -->
 <!-- hint: Dynamic programming solves the problem block by block. Only one number from the past matters: the bytes of the inputs kept so far. For each block, find the smallest such number with which a segment can begin there, and remember how it was reached. -->
-<!-- hint: Go through the blocks from the first to the last. From a start s with `kept` bytes, a segment may end before block e if `kept + sum(inside[s:e])` is at most the budget; then `kept + inputs[e]` is a candidate for e. The answer is the first start from which the rest of the chain fits as the last segment. -->
+<!-- hint: Go through the blocks from the first to the last. From a start s with `kept` bytes, a segment may end before block e if `kept + sum(inside[s:e])` is at most the budget; then `kept + inputs[e]` is a candidate for e. The last segment begins at the first start from which the rest of the chain fits. -->
 """
 
 
@@ -1412,12 +1435,12 @@ def is_good(inputs, inside, budget, earliest, what=""):
     check.true(is_list and len(got) > 0, f"{where}expected a list of ints, got {got!r}")
     rising = all(a < b for a, b in pairwise(got))
     within = got[0] == 0 and got[-1] < len(inputs)
-    check.true(rising and within, f"{where}the places must be block numbers, increasing from 0")
+    check.true(rising and within, f"{where}the starts must be block numbers, increasing from 0")
     peak = peak_bytes(list(got), inputs, inside)
     check.true(peak <= budget, f"{where}the peak is {peak}, the budget {budget}")
     check.true(
         got[-1] == earliest,
-        f"{where}{got[-1]} blocks run twice, and {earliest} would be enough",
+        f"{where}{got[-1]} blocks run twice, but {earliest} would be enough",
     )
 
 
@@ -1436,7 +1459,7 @@ def is_good_in_all(*cases):
 
 unit = check.draw.integer(100, 1000)
 with check.property(
-    "equal blocks, a budget between the smallest peak and that without checkpoints"
+    "equal blocks, a budget between the smallest peak and the peak without checkpoints"
 ):
     blocks = 9 * [unit], 9 * [unit]
     budgets = 6 * unit, 7 * unit + unit // 2, 10 * unit
@@ -1444,8 +1467,8 @@ with check.property(
 with check.property("if everything fits, nothing is wrapped"):
     inside = [unit, 2 * unit, unit, 3 * unit, unit]
     is_good_in_all(
-        by_trying(5 * [unit], inside, 9 * unit, "a budget to the byte"),
-        by_trying(5 * [unit], inside, 9 * unit - 1, "a byte less"),
+        by_trying(5 * [unit], inside, 9 * unit, "a budget that is just enough"),
+        by_trying(5 * [unit], inside, 9 * unit - 1, "one byte less"),
         by_trying([unit], [unit], 3 * unit, "a single block"),
     )
 with check.property("as few blocks as possible run twice", weight=2):
@@ -1520,8 +1543,8 @@ check.score()
 """
 ## What recomputation costs
 
-The forward pass of a linear layer takes one matrix product. The backward pass takes two, one for the gradient with respect to the input and one for the gradient with respect to the weight. So a step takes three products per layer, or four if the layer runs twice:
-a third more. If the weights are frozen, it takes three instead of two: 50% more.
+The forward pass of a linear layer takes one matrix product. The backward pass takes two, one each for the gradients with respect to the input and the weight. So a step takes three products per layer, or four if the layer runs twice:
+a third more. With frozen weights, a step takes three products instead of two: 50% more.
 """
 
 
@@ -1578,7 +1601,7 @@ The Tanh and checkpointing itself take time, too. Whether a larger batch, which 
 
 ## A whole model in one table
 
-Activations are one of four things that training keeps in memory. The model below is a small language model: an embedding, four of the transformer blocks above, and an output layer for 2,000 tokens. It takes an Adam step on 8 × 128 random tokens in float32; only the last line printed below uses bfloat16 autocast.
+Activations are one of four things that training keeps in memory. The example is a small language model: an embedding, four of the transformer blocks above, and an output layer over a vocabulary of 2,000 tokens. The model takes an Adam step on 8 × 128 random tokens in float32; only the last printed line uses bfloat16 autocast.
 """
 
 
@@ -1624,14 +1647,14 @@ for name, size in MB.items():
     print(f"{name:<34}{size:5.1f} MB")
 print(f"{'activations, no checkpoint':<34}{activations[False]:5.1f} MB")
 print(f"{'activations, each block wrapped':<34}{activations[True]:5.1f} MB")
-print(f"{'and one block that runs again':<34}{inside / 1e6:5.1f} MB")
+print(f"{'and one recomputed block':<34}{inside / 1e6:5.1f} MB")
 print(f"{'activations, bfloat16 autocast':<34}{in_16_bits:5.1f} MB")
 
 # %% folded="Figure 6.9: memory of a small language model"
 figure, axes = new_figure(height=2.9)
 for place, wrap in enumerate((False, True)):
     left = 0
-    parts = {**MB, "activations": activations[wrap], "one block again": wrap * inside / 1e6}
+    parts = {**MB, "activations": activations[wrap], "one recomputed block": wrap * inside / 1e6}
     colors = ("blue", "green", "orange", "vermilion", "black")
     for (name, size), color in zip(parts.items(), colors, strict=True):
         axes.barh(
@@ -1647,14 +1670,14 @@ axes.set_ylabel("run")
 show(
     figure,
     number="6.9",
-    caption="Checkpointing changes only the activations. Parameters, gradients, Adam's state and the log-probabilities that the loss saves stay the same. The parts are not all in memory at the same time.",
-    alt="Two stacked bars. In both, parameters take about 5 MB, gradients 5 MB and Adam's state 10 MB. Activations take about 42 MB without a checkpoint; with each block "
-    "wrapped they take about 11 MB, and one block that runs again takes 8 MB.",
+    caption="Checkpointing reduces only the activations. Most of those that remain are the log-probabilities that the loss saves. The parts are not all in memory at the same time.",
+    alt="Two stacked bars. In both, parameters take about 5 MB, gradients 5 MB and Adam's state 10 MB. Activations take about 42 MB without a checkpoint "
+    "and 11 MB with each block wrapped; one recomputed block takes 8 MB.",
 )
 
 # %% [markdown]
 """
-Attention has a cost of its own. Written as a softmax of a matrix product, it saves the attention weights: one number per head for each pair of tokens. (Each head runs attention on its own part of the width.) `scaled_dot_product_attention` computes the same result
+Explicit attention computes the attention weights as a softmax of a matrix product and saves them: one number per head for each pair of tokens. (Each head runs attention on its own part of the width.) The blocks above use the fused operation `scaled_dot_product_attention`, which computes the same result
 up to rounding and recomputes the weights in its backward pass.
 """
 
@@ -1677,16 +1700,16 @@ explicit, fused = ([saved_by_attention(n, f) for n in lengths] for f in (False, 
 # %% folded="Predict: what explicit attention saves"
 predict(
     "06/attention",
-    "With 4 heads of size 32 and 1024 tokens, how many times as many bytes as the fused operation does explicit attention save?",
+    "With 4 heads of size 32 and 1024 tokens, explicit attention saves how many times as many bytes as the fused operation?",
     explicit[-1] / fused[-1],
-    "Explicit attention saves 1024 × 1024 weights per head. The fused operation saves its result, 1024 × 32 numbers per head, and one number per row.",
+    "Explicit attention saves 1024 × 1024 weights per head. The fused operation saves its result, 1024 × 32 numbers per head, and one more number per head and token.",
     between=(1, 100),
     unit="times",
 )
 
 # %% folded="Figure 6.10: what attention saves"
 figure, axes = new_figure(height=2.9)
-axes.plot(lengths, explicit, "o-", color=COLORS["vermilion"], label="softmax of a product")
+axes.plot(lengths, explicit, "o-", color=COLORS["vermilion"], label="explicit attention")
 axes.plot(lengths, fused, "s-", color=COLORS["blue"], label="scaled_dot_product_attention")
 axes.set_xscale("log", base=2)
 axes.set_yscale("log")
@@ -1696,8 +1719,8 @@ axes.legend()
 show(
     figure,
     number="6.10",
-    caption="The bytes that attention with 4 heads of size 32 saves, excluding inputs. They grow with the square of the length for explicit attention and in proportion to the length for the fused operation.",
-    alt="Saved MB against the number of tokens, on logarithmic axes. Explicit attention rises from 0.26 MB at 128 tokens to 16.8 MB at 1024, the fused operation from 0.07 to 0.54 MB.",
+    caption="Bytes saved by attention with 4 heads of size 32, excluding inputs. They grow with the square of the length in explicit attention, and linearly in the fused operation.",
+    alt="Saved MB on logarithmic axes. Explicit attention rises from 0.26 MB at 128 tokens to 16.8 MB at 1024, the fused operation from 0.07 to 0.54 MB.",
 )
 print(f"1024 tokens: explicit {explicit[-1]:.1f} MB, fused {fused[-1]:.2f} MB")
 
@@ -1705,7 +1728,7 @@ print(f"1024 tokens: explicit {explicit[-1]:.1f} MB, fused {fused[-1]:.2f} MB")
 r"""
 ## BatchNorm counts a batch twice
 
-Recomputation causes trouble in a layer that *records something* when it runs. In training mode, BatchNorm moves its running mean and variance toward the statistics of the
+Recomputation causes trouble in a layer that *records something* when it runs. In training mode, BatchNorm moves its running mean and variance toward the statistics $s$ of the
 batch, $r \leftarrow (1-m)\,r + m\,s$ with momentum $m$, and counts its batches. Inside a checkpointed block, it does both twice.
 """
 
@@ -1738,15 +1761,15 @@ axes.legend()
 show(
     figure,
     number="6.11",
-    caption="The same 30 batches. With a checkpoint, the running mean moves toward the batches' means almost twice as fast.",
-    alt="The running mean of one channel over 30 steps, plain and checkpointed. The checkpointed curve approaches its level about twice as fast.",
+    caption="Over the same 30 batches, the running mean moves toward the batches' means almost twice as fast with a checkpoint.",
+    alt="Two curves over 30 steps, plain and checkpointed. The checkpointed one approaches its level about twice as fast.",
 )
 
 # %% [markdown]
 r"""
 The loss and the gradients are right, because in training mode BatchNorm uses the batch's own statistics. Evaluation changes, because it uses the running statistics ([PyTorch issue 96136](https://github.com/pytorch/pytorch/issues/96136)).
 
-A fix has to know which run is the second. For that, `checkpoint` accepts `context_fn`, a function that returns two context managers, one for each run:
+To tell the two runs apart, pass `checkpoint` a `context_fn`, a function that returns two context managers, one for each run:
 """
 
 
@@ -1781,7 +1804,7 @@ A network with BatchNorm can use checkpointing if the second run does not change
 `checkpoint_once(block, x) -> Tensor`
 
 - **In** `block`: a module in training or evaluation mode, with BatchNorms at any depth and with any momentum (including None); it may contain dropout and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
-- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all **buffers**, including counters, have the values of such a step, even if the block is used twice before the backward pass.
+- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all of the block's buffers, including counters, have the values that such a step leaves, even if the block is used twice before the backward pass.
 - The layers' modes and settings stay as they were, and so does `x`, including its `requires_grad`. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
@@ -1907,7 +1930,7 @@ def draw_pictures():
     return check.draw.normal(4, 2, 6, 5), grad_output
 
 
-with check.property("output and gradients are those of a block that runs again"):
+with check.property("the right output, and the gradients of a second run"):
     block, layers, state = linear_and_norm()
     x, grad_output = draw_rows()
     positions = (1.0, check.draw.number(2.0, 3.0))
@@ -1978,7 +2001,7 @@ with check.property("images, and data that need no gradient", weight=0.5):
     )
     same_buffers(got, expected)
     same_step(got, expected, by_input=False)
-with check.property("another layer with buffers: an InstanceNorm"):
+with check.property("the running statistics of an InstanceNorm move once, too"):
     norm = torch.nn.InstanceNorm1d(3, momentum=0.3, track_running_stats=True)
     block = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 1), norm)
     layers = [["Conv1d", 2, 3, 1], ["InstanceNorm1d", 3, 1e-5, 0.3, False, True], ["Dial"]]
@@ -2013,9 +2036,9 @@ check.score()
 
 # %% [markdown]
 r"""
-<details><summary>A common workaround, and what it leaves wrong (open it when yours works)</summary>
+<details><summary>A workaround, and what it leaves wrong (open it when yours works)</summary>
 
-Two updates with momentum $m'$ and the same batch equal one update with $1 - (1-m')^2$. So $m' = 1 - \sqrt{1 - m}$ repairs the mean and the variance up to rounding, as in
+Two updates with momentum $m'$ and the same batch equal one update with momentum $1 - (1-m')^2$. So $m' = 1 - \sqrt{1 - m}$ repairs the mean and the variance up to rounding, as in
 [pytorch-pfn-extras](https://github.com/pfnet/pytorch-pfn-extras/pull/117). The counter is still wrong, and without a backward pass, the statistics move too little.
 [fairscale](https://github.com/facebookresearch/fairscale)'s `patch_batchnorm` updates the statistics in the second run only.
 </details>
@@ -2023,7 +2046,7 @@ Two updates with momentum $m'$ and the same batch equal one update with $1 - (1-
 ## Two kinds of checkpoint
 
 `use_reentrant` chooses between two implementations. The older, **reentrant** one is an autograd function whose `backward` method calls `torch.autograd.backward`. The newer one uses saved-tensor hooks:
-in the forward pass, `pack` discards each tensor and leaves a number in its place; in the backward pass, the first `unpack` runs the block again, and each `unpack` returns the recomputed tensor with that number. The two kinds differ in four cases:
+in the forward pass, `pack` replaces each tensor with a placeholder; in the backward pass, the first `unpack` runs the block again, and each `unpack` returns the recomputed tensor for its placeholder. The two kinds differ in these four cases:
 """
 
 
@@ -2040,7 +2063,7 @@ def outcome(action):
 def weights_learn_from_data(use_reentrant):
     layer = torch.nn.Linear(3, 3)
     output = checkpoint(layer, torch.ones(2, 3), use_reentrant=use_reentrant)
-    return "yes" if output.requires_grad else "NO: the output needs no gradient"
+    return "yes" if output.requires_grad else "NO: the output requires no gradient"
 
 
 def grad_by_weights(use_reentrant):
@@ -2076,7 +2099,7 @@ QUESTIONS = {
     "weights learn if the data need no gradient": weights_learn_from_data,
     "autograd.grad with respect to a weight inside": grad_by_weights,
     "keyword arguments": keywords,
-    "a second run that does less": second_run_that_differs,
+    "a second run that does less is noticed": second_run_that_differs,
 }
 print(f"{'':<48}{'reentrant':<36}not reentrant")
 for question, ask in QUESTIONS.items():
@@ -2084,16 +2107,16 @@ for question, ask in QUESTIONS.items():
 
 # %% [markdown]
 """
-The first case is the most dangerous. If no tensor argument of an autograd function requires a gradient, neither does its output, so the wrapped
+In the first case, no tensor argument of the autograd function requires a gradient, so neither does its output. The wrapped
 block is **not trained at all**, while the rest of the network learns and the loss falls. PyTorch warns once ("None of the inputs have requires_grad=True"). This happened to
 [OpenCLIP](https://github.com/mlfoundations/open_clip/issues/573), and it also happens when all layers before the block are frozen
 ([transformers issue 21381](https://github.com/huggingface/transformers/issues/21381)).
 
-In the fourth case, only the newer kind notices that tensors are missing. Write `use_reentrant=False` explicitly; PyTorch warns if the argument is missing.
+In the fourth case, only the newer kind notices that tensors are missing. Write `use_reentrant=False` explicitly; PyTorch warns if you omit it.
 
 ## Between all and nothing
 
-**Selective checkpointing** keeps the results of some operations in a block and recomputes the others. A policy function decides operation by operation. This one keeps matrix products, which are expensive, and recomputes GELU and Tanh, which are cheap:
+**Selective checkpointing** keeps the results of some operations in a block and recomputes the others. A policy function decides operation by operation. The one below keeps matrix products, which are expensive, and recomputes GELU and Tanh, which are cheap:
 """
 
 
@@ -2157,9 +2180,9 @@ if hasattr(functorch_config, "activation_memory_budget"):
 
 # %% [markdown]
 """
-### Somewhere else
+### Offloading
 
-`pack` may return *anything*, so saved tensors can be kept elsewhere (**offloading**). `torch.autograd.graph.save_on_cpu(pin_memory=True)` moves them from a GPU to CPU memory. Storing them in files or in a shorter format takes a few lines:
+`pack` may return *anything*, so saved tensors can be kept elsewhere (**offloading**). `torch.autograd.graph.save_on_cpu(pin_memory=True)` moves them from a GPU to CPU memory. Storing them in files or in lower precision takes a few lines:
 """
 
 
@@ -2199,13 +2222,13 @@ print(f"{'in files':<12} kept: {kept / 1024:5.0f} KiB, same gradient: {same}")
 kept, gradient = gradient_with(Hooks(*to_bfloat16()))
 error = ((gradient - true_gradient).norm() / true_gradient.norm()).item()
 print(
-    f"{'in bfloat16':<12} kept: {kept / 1024:5.0f} KiB, error of the gradient: {100 * error:.1f} %"
+    f"{'in bfloat16':<12} kept: {kept / 1024:5.0f} KiB, error of the gradient: {100 * error:.1f}%"
 )
 
 # %% [markdown]
 """
-Offloading preserves every bit but costs transfer time. A shorter format loses some bits permanently. Here bfloat16 frees less than half, because the hook copies the weights, too.
-On a GPU, the next cell reports the peak from `torch.cuda.max_memory_allocated`:
+Offloading preserves every bit but costs transfer time. Lower precision loses some bits permanently. Here bfloat16 frees less than half, because the hook also copies the input, the weights and the output, whose originals stay in memory.
+On a GPU, the next cell measures the peak of the 36 blocks (`torch.cuda.max_memory_allocated`) and what `save_on_cpu` leaves there:
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: the peak on a GPU, by segments"
@@ -2239,7 +2262,7 @@ recorded("segments-on-a-card")
 """
 ## Which method when
 
-The table's last column is for data-parallel training, in which each process (**rank**) trains on its share of the batch; DDP copies the model to every rank, and FSDP2 splits it.
+The last column below is for data-parallel training, in which each process (**rank**) trains on its share of the batch; DDP copies the model to every rank, and FSDP2 splits it.
 
 | method | use it when | price | in data-parallel training |
 | --- | --- | --- | --- |
@@ -2248,15 +2271,15 @@ The table's last column is for data-parallel training, in which each process (**
 | fused attention | texts are long | attention weights are recomputed | no change |
 | bfloat16 autocast | activations dominate | 8 significant bits, casts | FSDP2: `MixedPrecisionPolicy` |
 | selective checkpointing | cheap operations save a lot | a little recomputation | FSDP2: wrap first, then `fully_shard` |
-| checkpointing | activations still dominate | up to a third more products, half more with frozen weights | as above; DDP needs `use_reentrant=False`, or `static_graph=True` |
+| checkpointing | activations still dominate | up to a third more products, or 50% more with frozen weights | FSDP2: as above. DDP: no limitations with `use_reentrant=False` |
 | offloading | the transfer overlaps with computation | pinned memory | FSDP2's `CPUOffloadPolicy` moves parameters, gradients and optimizer state, not activations |
 
-If parameters, gradients and Adam's state dominate, none of the methods in the table helps. Shard the state with FSDP2 or choose a smaller model. The last column follows the documentation of
+If parameters, gradients and Adam's state dominate, reducing activations helps little. Shard all three with FSDP2, offload them with `CPUOffloadPolicy`, or choose a smaller model. The last column follows the documentation of
 [DDP](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html) and [FSDP2](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html); the order of wrapping follows [torchtitan](https://github.com/pytorch/torchtitan).
 
 ## Bug hunt: the half-trained network
 
-Each residual block adds a share of its result to its input; every block has its own share. The author added checkpointing to use less memory. The first step's loss agrees with that of the old code to the last digit, and no warning appears. Yet training is worse:
+Each residual block multiplies its result by its own share and adds the product to its input. The author added checkpointing to use less memory. The first step's loss agrees with that of the old code to the last digit, and no warning appears. Yet training is worse:
 """
 
 
@@ -2310,14 +2333,14 @@ show(
     figure,
     number="6.12",
     caption="Both runs start with the same weights, data and loss, but with the author's code, the loss falls much more slowly.",
-    alt="Loss against training step. Both curves begin at 2.2 and fall. With run_plain, the loss is 0.1 after 60 steps; with FromTheWild, it is still above 0.4.",
+    alt="Two loss curves begin at 2.2 and fall. With run_plain, the loss is 0.1 after 60 steps; with FromTheWild, it is still above 0.4.",
 )
 
 # %% [markdown] exercise="bug-hunt-shares" points=4 minutes=25 difficulty=2
 """
 ### Repair the loop
 
-In cells of your own, find out which gradients are wrong: compare `run_plain` and `FromTheWild()` block by block. Then write a loop that trains correctly and uses no more memory than the author's.
+In cells of your own, compare the gradients of `run_plain` and `FromTheWild()` block by block. Then write a loop that trains correctly and still checkpoints every block.
 
 `run_blocks(blocks, x, shares) -> Tensor`
 
@@ -2330,13 +2353,13 @@ The check changes a number in the blocks between the passes. With two blocks tha
 
 <!-- hint: When does the body of `shared` run, and how often? What do its names refer to each time? -->
 <!-- hint: It runs a second time long after the loop has ended. Attributes, like all names in a function, are looked up when it runs. The second run needs the block and the share from the iteration in which the first run happened. -->
-<!-- hint: Give `checkpoint` something that reads nothing that the loop changes: the block itself is the function to wrap, and the share can be multiplied outside. -->
+<!-- hint: Give `checkpoint` something that reads nothing that the loop changes: the block itself is the function to wrap, and you can multiply by the share outside. -->
 """
 
 
 # %% solution="bug-hunt-shares"
 def run_blocks(blocks, x, shares):
-    """Return x after all blocks, each checkpointed, each adding its share of what it computes."""
+    """Return x after all blocks, each checkpointed, each adding its share times its result."""
     ### BEGIN SOLUTION
     for block, share in zip(blocks, shares, strict=True):
         x = x + share * checkpoint(block, x, use_reentrant=False)
@@ -2452,7 +2475,9 @@ with check.property("each block runs again in the backward pass, from its own in
     goes_through(3, 5, 4, (0.5, check.draw.number(1.5, 2.0)))
 with check.property("dropout in a block drops the same numbers in the backward pass"):
     goes_through(2, 6, 5, (1.0, check.draw.number(1.5, 2.0)), dropout=True)
-with check.property("blocks learn from data without gradients, later changed in place", weight=0.5):
+with check.property(
+    "blocks learn from data that require no gradient and are later changed in place", weight=0.5
+):
     goes_through(2, 6, 4, (1.0, 1.5), needed=False)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2471,7 +2496,7 @@ check.score()
 backward pass, after the loop has ended, when both attributes belong to the **last** block. Every block is recomputed as if it were the last one. The shapes fit, so no error is raised, and only the last
 block's gradient is right.
 
-The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). Ruff finds that form ([B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older models in transformers had a function
+The same happens with `checkpoint(lambda h: share * block(h), x)`, because names in a `lambda` are also looked up when it runs (**late binding**). Ruff finds that form ([B023](https://docs.astral.sh/ruff/rules/function-uses-loop-variable/)). Older versions of transformers avoided this with a function
 `create_custom_forward(module)` that [bound the module](https://github.com/huggingface/transformers/blob/v4.30.0/src/transformers/models/llama/modeling_llama.py). Anything else that a block reads from outside is
 read again, too; the adapters library had to restore its forward context for the second run ([pull request 759](https://github.com/adapter-hub/adapters/pull/759)).
 
@@ -2486,7 +2511,7 @@ r"""
 | where | what it is called |
 | --- | --- |
 | PyTorch | [`torch.utils.checkpoint`](https://docs.pytorch.org/docs/stable/checkpoint.html): `checkpoint(function, *args, use_reentrant=, preserve_rng_state=, context_fn=, determinism_check=, debug=)`; `debug=True` adds the operators of both runs to the error message |
-| offloading | [`save_on_cpu`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu)`(pin_memory=)` |
+| PyTorch, offloading | [`save_on_cpu`](https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu)`(pin_memory=)` |
 | transformers | `model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})`, or `TrainingArguments(gradient_checkpointing=True)` ([guide](https://huggingface.co/docs/transformers/perf_train_gpu_one)) |
 | timm | `model.set_grad_checkpointing()` |
 | DeepSpeed | [`activation_checkpointing`](https://www.deepspeed.ai/docs/config-json/#activation-checkpointing): `partition_activations`, `cpu_checkpointing`, `number_checkpoints` |
@@ -2508,7 +2533,7 @@ r"""
 
 <details><summary>1. Linear, Sigmoid, Linear, all trainable, no checkpointing. Which tensors are saved, apart from parameters?</summary>
 
-Two: the data, for the first layer, and the result of the sigmoid, which the sigmoid and the second layer share.
+Two: the data, for the first layer, and the result of the sigmoid, which the sigmoid and the second Linear share.
 </details>
 
 <details><summary>2. Every Linear of a network is wrapped by itself. What does that gain?</summary>
@@ -2523,10 +2548,10 @@ Ten segments of ten blocks, 10 + 10 = 20 tensors instead of 101.
 
 <details><summary>4. A model with dropout was trained with checkpointing and preserve_rng_state=False. The losses are right. What is wrong?</summary>
 
-The gradients: their masks differ from those of the loss.
+The gradients: the second run draws dropout masks that differ from those of the first run.
 </details>
 
-<details><summary>5. In fine-tuning with frozen embeddings and use_reentrant=True, the loss falls, but slowly. Why?</summary>
+<details><summary>5. The embeddings are frozen, and every block is wrapped with use_reentrant=True. The loss falls, but slowly. Why?</summary>
 
 The first wrapped block's input requires no gradient, so neither does its output, and so on: no wrapped block is trained.
 </details>
@@ -2550,7 +2575,7 @@ The first wrapped block's input requires no gradient, so neither does its output
 | storage | 存储 | the memory behind a tensor; several tensors can share one |
 | segment | 分段 | neighboring blocks that are checkpointed as a unit |
 | square-root rule | √n 规则 | n equal blocks that each save as much as their input need the least memory in √n equal segments |
-| reentrant | 可重入 | here: a backward pass inside a backward pass |
+| reentrant | 可重入 | here: running a backward pass inside a backward pass |
 | early stop | 提前停止 | the second run ends once the last needed tensor is recomputed |
 | selective checkpointing | 选择性检查点 | keeps the results of some operations of a block and recomputes the others |
 | offloading | 卸载 | keeps saved tensors elsewhere, such as in CPU memory or a file |

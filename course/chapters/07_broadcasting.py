@@ -50,7 +50,7 @@ def draw_line(count=200):
 
 
 def train_line(loss_function, steps=300):
-    """Return a linear layer, trained, and the losses of its steps."""
+    """Return a trained linear layer and the loss of each step."""
     torch.manual_seed(0)
     x, y = draw_line()
     model = nn.Linear(1, 1)
@@ -77,7 +77,7 @@ x, y = draw_line()
 # %% folded="Predict: what the layer learns"
 KINDS = (
     "the line through the points",
-    "a level line",
+    "a horizontal line",
     "a falling line",
     "nothing: the loss is nan",
 )
@@ -86,7 +86,7 @@ predict(
     "07/flat-line",
     "The points rise with a slope of 1.5. What has the layer learned after 300 steps?",
     KINDS[1 if abs(slope) < 0.1 else 0 if slope > 0.1 else 2],
-    "The layer has settled on a level line. This chapter's bug hunt asks why.",
+    "The layer has learned a horizontal line. This chapter's bug hunt asks why.",
     choices=KINDS,
 )
 
@@ -97,15 +97,15 @@ ends = torch.tensor([[-2.0], [2.0]])
 left.plot(
     ends[:, 0], wild_model(ends).detach()[:, 0], color=COLORS["vermilion"], label="learned line"
 )
-left.set(title="A line that stays flat", xlabel="x (no unit)", ylabel="y (no unit)")
+left.set(title="A flat line", xlabel="x (no unit)", ylabel="y (no unit)")
 left.legend()
 right.plot(range(1, len(wild_losses) + 1), wild_losses, color=COLORS["vermilion"])
 right.set(title="Training loss", xlabel="training step", ylabel="loss", ylim=(0, None))
 show(
     figure,
     number="7.1",
-    caption="The loss falls and then stays where it is.",
-    alt="Left, points along a rising line, from minus 2.5 at the left to 3.5 at the right; the learned line is level and passes through their middle. "
+    caption="The learned line is horizontal. The loss falls, then levels off at about 3.",
+    alt="Left, points along a rising line, from minus 2.5 at the left to 3.5 at the right; the learned line is horizontal and passes through their middle. "
     "Right, the loss falls within the first 20 of 300 steps and stays at about 3.",
 )
 
@@ -118,7 +118,7 @@ print(
 """
 > **After this chapter, you will be able to**
 >
-> - predict the shape of `x + y`, and explain why neither is copied;
+> - predict the shape of `x + y`, and explain why neither operand is copied;
 > - replace tiling and concatenation with a layer that broadcasts;
 > - compute distances, gathers and masked means without a loop over rows;
 > - explain what a graph break is, and find one;
@@ -174,7 +174,7 @@ print("the sum over axis 0:   ", (column + row).sum(0).tolist())
 - if one size is 1, the result has the other size, and the entries along that axis are repeated;
 - otherwise, PyTorch raises an error.
 
-Change the sizes below, or the number of axes. Filled squares are stored; outlined ones are copies that broadcasting never makes. For which shapes would copying take the most memory?
+Change the sizes below, or the number of axes. Filled squares are stored; outlined ones are copies that an element-wise operation never makes. The next section explains the strides. For which shapes would copying increase the memory by the largest factor?
 """
 
 # %%
@@ -184,7 +184,7 @@ explore_broadcast((8, 30, 64), (64,))
 """
 ### The shape of a result
 
-A function that checks shapes in advance can report a mistake before anything is computed. Write one.
+A function that checks shapes can report a mistake before anything is computed. Write one.
 
 `broadcast_shape(*shapes) -> tuple or None`
 
@@ -194,9 +194,9 @@ A function that checks shapes in advance can report a mistake before anything is
 
 `broadcast_shape((5, 1, 4), (3, 1))` returns `(5, 3, 4)`, and `broadcast_shape((3, 2), (3, 4))` returns `None`.
 
-<!-- hint: At which end do you begin? What stands for an axis that a shorter shape does not have? -->
-<!-- hint: Pad every shape with ones on the left, up to the longest length. Then decide each axis by itself: which sizes other than 1 occur in it? -->
-<!-- hint: For each axis, take the set of its sizes without the 1. The set has no member (the result is 1), one member (that is the result), or more (None). `zip(*padded)` walks through the axes of the padded shapes. -->
+<!-- hint: At which end do you begin? What replaces an axis that a shorter shape lacks? -->
+<!-- hint: Pad every shape with ones on the left, up to the longest length. Then treat each axis by itself: which sizes other than 1 occur in it? -->
+<!-- hint: For each axis, take the set of its sizes without the 1. It is empty (the result is 1), or it has one member (the result) or several (None). `zip(*padded)` walks through the axes of the padded shapes. -->
 """
 
 
@@ -233,6 +233,7 @@ with check.property("equal sizes, and a 1 on either side"):
 with check.property("shapes of different lengths are aligned at the right", weight=2):
     gives((a, b, c), (a, b, c), (c,))
     gives((a, b, c), (b, 1), (a, 1, c))
+    gives((1, a, 1), (a, 1), (1, 1, 1))
     gives((a, b, c), (c,), (a, b, 1))
 with check.property("sizes that do not fit give None", weight=2):
     gives(None, (a, b), (a, c))
@@ -241,13 +242,18 @@ with check.property("sizes that do not fit give None", weight=2):
     gives(None, (1,), (a,), (b,))
     gives(None, (a,), (1,), (b,))
     gives(None, (a,), (b,), (1,))
-with check.property("the empty shape, a single shape, three shapes, and a size of 0"):
+with check.property("the empty shape, one shape, several shapes, many axes, and sizes of 0"):
     gives((a, b), (), (a, b))
     gives((), ())
+    gives((1, 1), (1,), (1, 1))
     gives((a, 1, b), (a, 1, b))
     gives((a, b, c), (a, 1, 1), (b, 1), (c,))
-    gives((0, a), (0, a), (1, a))
+    gives((a, b, c), (c,), (b, 1), (), (a, 1, 1))
+    gives((a, 1, b, 1, 1, c), (a, 1, 1, 1, 1, c), (b, 1, 1, 1))
+    gives((0, a), (0, 1), (1, a), (1, 1))
+    gives((a, 0), (a, 0), (1, 0), (0,))
     gives(None, (0,), (a,))
+    gives(None, (a,), (0,))
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("three and four shapes; two of them fit and the third does not"):
@@ -255,7 +261,7 @@ with check.property("three and four shapes; two of them fit and the third does n
     gives((c, 1, a, b), (1,), (a, 1), (1, 1, b), (c, 1, 1, 1))
     gives(None, (a, 1), (1, b), (c, b))
     gives(None, (1, b), (a, 1), (1, c))
-with check.property("sizes of 0 in other places"):
+with check.property("sizes of 0 in other positions"):
     gives(None, (a, 0), (a, b))
     gives((a, 0), (a, 0), (0,))
     gives((0, 1), (0, 1), (1,))
@@ -266,7 +272,7 @@ check.score()
 """
 ## Repeated without a copy
 
-For each axis, a tensor has a **stride**: the distance in memory, in entries, to the next entry along it. A repeated axis has stride **0**. `expand` returns a view with such an axis, while `repeat` copies.
+For each axis, a tensor has a **stride**: the distance in memory, in entries, to the next entry along it. Along a repeated axis, the stride can be **0**. `expand` and `repeat` both repeat an axis, but only one of them copies.
 """
 
 # %%
@@ -279,7 +285,7 @@ predict(
     "07/expanded",
     "A float32 takes 4 bytes. How many bytes of memory hold the entries of `wide`?",
     f"{wide.untyped_storage().nbytes():,}",
-    "`wide` is a view: all of its 3,000 entries are read from the three numbers of `small`.",
+    "`wide` is a view: all of its 3,000 entries are read from the three numbers of `small`. `repeat` copies.",
     choices=("12", "4,000", "12,000"),
 )
 
@@ -287,8 +293,8 @@ predict(
 show_drawing(
     "07/strides",
     number="7.3",
-    caption="The view `small.expand(3, 4)`. A step down moves one number further in memory; a step across moves nowhere.",
-    alt="Left, three numbers in memory: 1, 2 and 3. Right, a table of three rows and four columns of dashed boxes; each row repeats one number, and an arrow leads from it to that number's place in memory. Below: down plus 1, across plus 0.",
+    caption="The view `small.expand(3, 4)`. One step down is one number further in memory; one step across is the same number.",
+    alt="Left, three numbers in memory: 1, 2 and 3. Right, a table of three rows and four columns of dashed boxes; each row repeats one number, and an arrow leads from the row to that number in memory. Below: down plus 1, across plus 0.",
 )
 
 # %%
@@ -298,9 +304,9 @@ for name, tensor in (("small", small), ("expand", wide), ("repeat", tiled)):
 
 # %% [markdown]
 r"""
-### Many entries, one place
+### Many entries, one memory location
 
-Do not write into an expanded tensor, because many of its entries share one place in memory:
+Do not write into an expanded tensor, because many of its entries share one memory location:
 """
 
 # %%
@@ -309,7 +315,7 @@ print("one entry written:", wide[0, :3].tolist(), "and small is", small.flatten(
 try:
     wide += 1.0
 except RuntimeError as error:
-    print("all entries written:", str(error)[:67], "…")
+    print("wide += 1.0:", str(error)[:67], "…")
 wide.zero_()
 print("zero_() runs, and small is", small.flatten().tolist())
 
@@ -331,7 +337,7 @@ predict(
     "07/bias",
     "The result is summed, so each of its entries has the gradient 1. What is each entry of `bias.grad`?",
     bias.grad[0].item(),
-    "Each entry of the bias was used 10 · 3 times. The gradient has the bias's own shape, (4,).",
+    "Each entry of the bias was used 10 × 3 times. The gradient has the bias's own shape, (4,).",
     between=(0, 120),
 )
 
@@ -346,7 +352,7 @@ Each of a text's 30 words has 50 features of its own, and the text has 200. A li
 
 $$W \begin{bmatrix} a \\ b \end{bmatrix} = W_a a + W_b b,$$
 
-where $W_a$ and $W_b$ are blocks of columns of $W$. So multiply each input by its own block, and add the products. The addition broadcasts, and the product with the text's features is computed once for each text.
+where the blocks $W_a$ and $W_b$ hold the columns of $W$ that multiply the word's features $a$ and the text's features $b$. So multiply each input by its own block, and add the products. The addition broadcasts, and the product with the text's features is computed once for each text.
 """
 
 # %% folded="Drawing: concatenate, or split the weight"
@@ -359,7 +365,7 @@ show_drawing(
 
 # %% [markdown]
 """
-For the backward pass, a matrix product saves both of its factors. How many bytes does each way save? `saved_bytes` counts them, without those of the parameters.
+A linear layer saves its input for the backward pass, to compute the gradient of its weight. How many bytes does each way store? `saved_bytes` counts them, excluding the parameters.
 """
 
 # %% folded="Measure: what both ways save for the backward pass"
@@ -390,9 +396,9 @@ for count in counts:
         sizes.append(saved.bytes / 1e6)
 words = torch.randn(8, 30, 50)
 is_same = torch.allclose(by_tiles(words, text), by_blocks(words, text), atol=1e-5)
-print("the same to rounding:", is_same)
+print("equal up to rounding:", is_same)
 for way, sizes in kept.items():
-    print(f"{way.__name__:<10} saves {sizes[2]:.3f} MB for 30 words, {sizes[4]:.3f} MB for 300")
+    print(f"{way.__name__:<10} stores {sizes[2]:.3f} MB for 30 words, {sizes[4]:.3f} MB for 300")
 multiplications = 8 * 30 * 250 * 64, 8 * 30 * 50 * 64 + 8 * 200 * 64
 print("multiplications for 30 words: by_tiles {:,}, by_blocks {:,}".format(*multiplications))
 
@@ -413,8 +419,8 @@ axes.legend()
 show(
     figure,
     number="7.5",
-    caption="What the layer and its ReLU save, without the parameters. Copies of the text's features make up most of what tiling saves.",
-    alt="Saved MB against the number of words, both logarithmic. From 10 words on, tiling saves about two to three times as much as splitting the weight; for 300 words 3.0 against 1.1 MB.",
+    caption="Memory that the layer and its ReLU save for the backward pass, excluding the parameters. Most of what tiling stores is copies of the text's features.",
+    alt="Saved MB against the number of words, both logarithmic. From 10 words on, tiling stores about two to three times as much as splitting the weight; for 300 words 3.0 against 1.1 MB.",
 )
 
 # %% tags=["nbval-ignore-output"] folded="Measure: the time of both ways"
@@ -429,20 +435,20 @@ print("as long as by_blocks")
 """
 ### A layer that merges
 
-A model may merge each word with its sentence, its text and its author. Write a linear layer for any number of inputs that broadcast.
+A model may combine the features of a word, its sentence, its text and its author. Write a linear layer that broadcasts any number of inputs.
 
 `Merge(sizes, outputs, activation=None)`, an `nn.Module`
 
-- **In** `sizes`: a list with the number of features of each input, at least one. `activation`: a function of a tensor, or None. `forward(*inputs)` takes one tensor of shape (..., size) for each size; the leading axes broadcast.
-- **Out**: what concatenation, a linear layer and then the activation would give, of shape (..., outputs). Gradients reach inputs, weight and bias.
-- **Parameters**: `weight`, of shape (outputs, sum of the sizes), and `bias`, of shape (outputs,), as in `nn.Linear(sum(sizes), outputs)`, with the columns in the order of the inputs. The initial values are yours to choose, but no two outputs may begin with the same weights: inside a network, they could stay equal.
+- **In** `sizes`: a nonempty list with the number of features of each input. `activation`: a function of a tensor, or None. `forward(*inputs)` takes one tensor of shape (..., size) for each size; the leading axes broadcast.
+- **Out**: the result of concatenation, a linear layer and then the activation, of shape (..., outputs). Gradients reach inputs, weight and bias.
+- **Parameters**: `weight`, of shape (outputs, sum of the sizes), and `bias`, of shape (outputs,), as in `nn.Linear(sum(sizes), outputs)`, with the columns in the order of the inputs. The initial values are yours to choose, but no two outputs may start with the same weights, because they could then stay equal in training.
 - **Limits**: no input is tiled, and no copy of one is saved for the backward pass.
 
 `Merge([50, 200], 64)(torch.randn(8, 30, 50), torch.randn(8, 1, 200)).shape` is `torch.Size([8, 30, 64])`.
 
-<!-- hint: Which columns of the weight belong to which input? What has to be added, and why does it fit? -->
+<!-- hint: Which columns of the weight belong to which input? Which terms do you add, and why do their shapes fit? -->
 <!-- hint: `split` cuts the weight along axis 1 into blocks of the given sizes. Each input times its own block, transposed, has the outputs as its last axis. Add these products and the bias, then apply the activation if there is one. -->
-<!-- hint: Loop over `zip(inputs, blocks)`, with a sum that begins with the bias. Every term broadcasts against the sum so far. -->
+<!-- hint: Loop over `zip(inputs, blocks)`, and start the sum with the bias. Every term broadcasts against the sum so far. -->
 """
 
 
@@ -506,16 +512,17 @@ def saves_its_inputs(sizes, *inputs):
     check.close(got["output"], by_concatenation(inputs, state), rtol=1e-4, atol=1e-4)
     most = sum(4 * x.numel() for x in inputs)
     told = f"{got['bytes']} bytes were saved; the inputs have {most}"
-    check.true(got["bytes"] <= most, told)
+    # Some bytes more, for places at which the weight is cut.
+    check.true(got["bytes"] <= most + 64, told)
 
 
-with check.property("weight and bias have the shapes of one linear layer's"):
+with check.property("weight and bias have the shapes of a single linear layer"):
     for sizes, outputs in (([4, 2, 3], 5), ([1, 2], 6)):
         (parameters,) = check.call(probes.module, Merge, sizes, outputs, steps=[("parameters",)])
         shapes = {name: list(value.shape) for name, value in parameters.items()}
         check.equal(shapes, {"weight": [outputs, sum(sizes)], "bias": [outputs]})
         different = len(parameters["weight"].unique(dim=0))
-        told = f"the initial weights of {outputs} outputs have {different} different rows"
+        told = f"only {different} of the {outputs} rows of the initial weight are distinct"
         check.true(different == outputs, told)
 with check.property(
     "two inputs with equal leading axes: the result of concatenation and a linear layer"
@@ -525,6 +532,8 @@ with check.property("leading axes broadcast", weight=2):
     merges([3, 5], 4, (6, 7), (6, 1))
     merges([2, 4], 3, (5, 1), (1, 8))
     merges([3, 2], 5, (4, 6, 7), (7,))
+    merges([4, 2], 3, (), (6, 1))
+    merges([2, 5], 1, (1, 8), (1,))
 with check.property("nothing is tiled: no copies of inputs are saved", weight=2):
     n = check.draw.integer(41, 60)
     saves_its_inputs([6, 40], check.draw.normal(5, n, 6), check.draw.normal(5, 1, 40))
@@ -537,6 +546,7 @@ with check.property("nothing is tiled: no copies of inputs are saved", weight=2)
 with check.property("one input, and three, without an activation"):
     merges([4], 6, (3, 5))
     merges([2, 5, 3], 4, (6, 1), (1, 7), (6, 7))
+    merges([3, 2, 3], 5, (6, 1), (7,), (6, 7))
 with check.property("gradients reach weight, bias and every input, also after an update"):
     inputs, grad_output = [drawn(7, 5), drawn(4, 1, 2)], drawn(4, 7, 3)
     states, backward = (drawn_state([5, 2], 3), drawn_state([5, 2], 3)), (inputs, grad_output)
@@ -554,13 +564,14 @@ with check.property("gradients reach weight, bias and every input, also after an
         check.close(got["gradients"], expected, rtol=1e-4, atol=1e-4, what=what)
         what = "with respect to the parameters"
         check.close(got["parameters"], to_parameters, rtol=1e-4, atol=1e-4, what=what)
-with check.property("an activation comes last"):
-    state, inputs = drawn_state([3, 4], 5), [check.draw.normal(6, 3), check.draw.normal(6, 4)]
-    steps = [("load", state), ("call", *inputs)]
-    functions = {"activation": "tanh"}
-    _, got = check.call(probes.module, Merge, [3, 4], 5, steps=steps, functions=functions)
-    expected = torch.tanh(by_concatenation(inputs, state))
-    check.close(got, expected, rtol=1e-4, atol=1e-4)
+with check.property("the activation is applied last"):
+    for sizes in ([3, 4], [4], [3, 4, 2]):
+        state, inputs = drawn_state(sizes, 5), [drawn(6, size) for size in sizes]
+        steps = [("load", state), ("call", *inputs)]
+        functions = {"activation": "tanh"}
+        _, got = check.call(probes.module, Merge, sizes, 5, steps=steps, functions=functions)
+        expected = torch.tanh(by_concatenation(inputs, state))
+        check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"number of inputs: {len(sizes)}")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("inputs without leading axes, and different numbers of leading axes"):
@@ -574,13 +585,13 @@ check.score()
 """
 ## Operators, and what they call
 
-Operators on tensors are **overloaded**: `x + y` does what `torch.add(x, y)` does. A `TorchFunctionMode` intercepts each torch call from Python and can note the function's name. Python itself uses names such as `__and__` for its operators.
+Operators on tensors are **overloaded**: `x + y` does what `torch.add(x, y)` does. A `TorchFunctionMode` intercepts each torch call from Python and can record the function's name. Some recorded names, such as `__and__`, are Python's own names for operators.
 """
 
 
-# %% folded="Measuring tool: Names notes which functions are called"
+# %% folded="Measuring tool: Names records which functions are called"
 class Names(TorchFunctionMode):
-    """Notes the name of every torch function that is called."""
+    """Records the name of every torch function that is called."""
 
     def __init__(self):
         super().__init__()
@@ -623,7 +634,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-`&`, `|`, `^` and `~` work on *bits*. For Booleans, that is logic; for integers, it is not: `~5` is −6. `torch.logical_xor` and `torch.logical_not` treat every number but 0 as true.
+`&`, `|`, `^` and `~` work on *bits*. For Booleans, the result is the logical one; for integers, it is not: `~5` is −6. `torch.logical_xor` and `torch.logical_not` treat every nonzero number as true.
 
 `and`, `or` and `not` cannot be overloaded. They ask for *one* truth value, which a tensor with several entries does not have.
 """
@@ -667,7 +678,7 @@ predict(
     "07/calls",
     "`by_indexing` makes 1,001 calls: one `zeros`, 500 lookups and 500 additions. How many does `by_unbind` make?",
     calls["by_unbind"],
-    "One `zeros`, one `unbind`, and still 500 additions.",
+    "It makes one call to `zeros`, one to `unbind`, and still 500 additions.",
     between=(1, 1001),
 )
 
@@ -677,7 +688,7 @@ print("unbind takes", time_ratio(by_unbind, by_sum, seconds=0.5), "as long as su
 
 
 def shortest(function, rounds=150):
-    """Return the seconds of one call, in the fastest of many rounds."""
+    """Return the seconds that one call takes, in the fastest of many rounds."""
     start = time.perf_counter()
     function()
     repeats = max(1, int(2e-3 / (time.perf_counter() - start + 1e-6)))
@@ -707,8 +718,8 @@ axes.set(title="One call of t + t", xlabel="entries of t", ylabel="time, relativ
 show(
     figure,
     number="7.6",
-    caption="The time of one call, on this machine. Where the curve is level, the call itself costs more than its additions.",
-    alt="Time of an addition against the number of entries, relative to one entry, both logarithmic. The curve is level at first and rises for large tensors.",
+    caption="The time that one call takes on this machine. Where the curve is flat, the call itself costs more than its additions.",
+    alt="Time of an addition against the number of entries, relative to one entry, both logarithmic. The curve is flat at first and rises for large tensors.",
 )
 
 # %%
@@ -717,7 +728,7 @@ for name, count in calls.items():
 
 # %% [markdown]
 """
-All three ways add the same 5,000 numbers. They differ in the number of calls, and each call has a fixed cost: Python looks up the method, and PyTorch checks the arguments and selects a kernel. So replace a loop over rows with one operation on the whole tensor. This is **vectorization**.
+All three ways add the same 5,000 numbers. They differ in the number of calls, and each call has a fixed cost: Python looks up the method, and PyTorch checks the arguments and selects the compiled code to run. So replace a loop over rows with one operation on the whole tensor. This is **vectorization**.
 
 ### Index tensors broadcast
 
@@ -739,7 +750,7 @@ The pairs are (0, 1), (0, 2), (3, 1) and (3, 2).
 """
 ### Gather in a batch
 
-For each text, a model keeps the best of several candidates, whose places differ from text to text. Write the function that selects them.
+For each text, a model keeps the best few of its candidates, at indices that differ from text to text. Write the function that selects them.
 
 `batch_gather(table, index) -> Tensor`
 
@@ -749,7 +760,7 @@ For each text, a model keeps the best of several candidates, whose places differ
 
 `batch_gather(torch.tensor([[10, 11, 12], [20, 21, 22]]), torch.tensor([[2], [0]]))` returns `tensor([[12], [20]])`.
 
-<!-- hint: Square brackets with two index tensors take one entry for each pair. Which index tensor must go with `index`, and what is its shape? -->
+<!-- hint: Square brackets with two index tensors select one entry for each pair. Which index tensor must go with `index`, and what is its shape? -->
 <!-- hint: Take the row numbers 0, 1, ..., b - 1 as a column: (b, 1) broadcasts against (b, k). The axes after the two indexed ones are kept. -->
 <!-- hint: `torch.arange(len(table))[:, None]` is the column; it goes first inside the brackets, `index` second. -->
 """
@@ -796,7 +807,7 @@ with check.property("each row by its own index, without a loop"):
     gathers(3, 5, 4)
     gathers(17, 9, 6)
     check.written_without(loops=True)
-with check.property("further axes are kept, whatever the dtype and the order in memory", weight=2):
+with check.property("further axes are kept, whatever the dtype and the memory layout", weight=2):
     gathers(4, 6, 3, 5)
     gathers(3, 5, 7, 2, 4, dtype=torch.int64)
     gathers(3, 4, 9, dtype=torch.bool)
@@ -808,12 +819,16 @@ with check.property("further axes are kept, whatever the dtype and the order in 
     check.equal(check.call(batch_gather, table, index), one_by_one(table, index), what="float64")
     table = check.draw.integers(4, 6, 3, low=1 << 60, high=1 << 61)
     check.equal(check.call(batch_gather, table, index), one_by_one(table, index), what="int64")
-with check.property("more places than rows, fewer, or as many", weight=2):
+with check.property("n equal to b, smaller than b, and larger; sizes of 1", weight=2):
     gathers(5, 5, 5)
     gathers(5, 5, 5, 5)
     gathers(6, 3, 8, 2)
     gathers(1, 7, 2, 3)
-with check.property("the gradient adds up where a place was chosen twice"):
+    gathers(5, 7, 1)
+    gathers(4, 6, 1, 3)
+    gathers(3, 5, 2, 1)
+    gathers(4, 1, 3)
+with check.property("gradients are summed where an entry was selected twice"):
     table = check.draw.normal(3, 4, 2)
     index = torch.tensor([[1, 1, 3], [0, 2, 2], [3, 0, 3]])
     grad_output = drawn(3, 3, 2)
@@ -843,7 +858,7 @@ check.score()
 r"""
 ### Gather, four ways
 
-The next cells time this job four ways: a loop, indexing, `gather`, and the loop compiled with `torch.compile`, which a later section explains.
+The next cells time this job four ways: a loop, indexing, `gather`, and the loop compiled with `torch.compile`, which a later section explains. The compiled loop gets only 16 of the 512 rows.
 """
 
 # %% folded="A table, and the gather in three ways"
@@ -875,7 +890,7 @@ NEEDS = "Triton" if device == "cuda" else "a C++ compiler"
 
 
 def time_compiled(function, *inputs):
-    """Return the function, compiled, or None, and say how long its first call took."""
+    """Return the compiled function, or None, and print how long its first call took."""
     try:
         compiled = torch.compile(function)
         start = time.perf_counter()
@@ -892,7 +907,7 @@ def time_compiled(function, *inputs):
 for function in (gather_by_index, gather_by_gather):
     ratio = time_ratio(lambda: gather_by_loop(table, index), lambda f=function: f(table, index))
     print(f"512 rows: the loop takes {ratio} as long as {function.__name__}")
-    print("    that is at least 50 times:", ratio.median >= 50)
+    print("    at least 50 times as long:", ratio.median >= 50)
 operations = []
 
 
@@ -904,7 +919,7 @@ def count_operations(graph, inputs):
 for rows in (16, 32):
     counting_loop = torch.compile(gather_by_loop, backend=count_operations)
     counting_loop(table[:rows].cpu(), index[:rows].cpu())
-    print(f"{rows} rows: graph {len(operations)} has {operations[-1]} operations")
+    print(f"{rows} rows: {operations[-1]} operations, compilation {len(operations)}")
 torch._dynamo.reset()
 part = table[:16], index[:16]
 compiled_loop = time_compiled(gather_by_loop, *part)
@@ -916,11 +931,11 @@ if compiled_loop:
 
 # %% [markdown]
 r"""
-The compiler unrolls the loop, so its graph has three operations for each row, and one `stack`. For another number of rows, it compiles again.
+The compiler unrolls the loop: it records three operations for each row, and one `stack`. For another number of rows, it compiles again.
 
 ## All pairs at once
 
-`None` in square brackets adds an axis of size 1. With such axes in the right places, one operation pairs all entries. Four trains leave at the hours below. How many hours after each one do the others leave?
+`None` in square brackets adds an axis of size 1. With such axes in the right places, one operation pairs all entries. Four trains leave at the hours below. How many hours after each train do the others leave?
 """
 
 # %%
@@ -929,7 +944,7 @@ print((hours[None, :] - hours[:, None]).tolist())
 
 # %% [markdown]
 """
-The price is memory. Broadcasting copies no operand, but the operation's **result** is stored, with all its axes.
+The price is memory. An element-wise operation copies no operand, but its **result** is stored in full.
 """
 
 # %% folded="Count: bytes of all pairs"
@@ -949,7 +964,7 @@ show(
     figure,
     number="7.7",
     caption="Memory for one number per pair and feature, and for the sums over the features. The first tensor is stored before the second is computed.",
-    alt="MB against the number of features, both logarithmic. The tensor with all features rises from 0.5 MB at 1 feature to 31 MB at 64; its sums stay at 0.5 MB.",
+    alt="MB against the number of features, both logarithmic. The tensor with all features rises from 0.5 MB at 1 feature to 31 MB at 64; the sums stay at 0.5 MB.",
 )
 
 # %% [markdown] exercise="pairwise-distances" points=5 minutes=20 difficulty=2
@@ -960,21 +975,21 @@ Nearest-neighbor search and clustering can start from the distances between all 
 
 `pairwise_distances(x, y) -> Tensor`
 
-- **In** `x`: shape (n, d), `y`: shape (m, d), both float32 or both float64. n, m and d may be equal, and they may be 1.
-- **Out**: shape (n, m), the same dtype: in row $i$ and column $j$ the Euclidean distance $\sqrt{\sum_k (x_{ik} - y_{jk})^2}$. The distance of equal points is exactly 0, and that of close points far from 0 is right to rounding: do not subtract large squares. Gradients flow to `x` and `y`, which do not change.
-- **Limits**: **no loop** in any form, as in the last exercise, and none of torch's pairwise-distance functions, such as `torch.cdist`. The check reads your cell; if it finds either, nothing else counts.
+- **In** `x`: shape (n, d), `y`: shape (m, d), both float32 or both float64. n, m and d may be equal, and each may be 1.
+- **Out**: shape (n, m), the same dtype: in row $i$ and column $j$ the Euclidean distance $\sqrt{\sum_k (x_{ik} - y_{jk})^2}$. The distance between equal points is exactly 0. Distances between nearby points far from the origin are accurate up to rounding, so do not expand the square. Gradients flow to `x` and `y`, which do not change.
+- **Limits**: **no loop** in any form, as in Exercise 3, and none of torch's pairwise-distance functions, such as `torch.cdist`. The check reads your cell; if it finds either, nothing else counts.
 
 `pairwise_distances(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))` returns `tensor([[5., 1.]])`.
 
 <!-- hint: What is the shape of the tensor of all differences, before you sum over the features? Where do x and y need an axis of size 1? -->
 <!-- hint: x gets a new axis between points and features, y one at the front. Their difference has three axes: points of x, points of y, features. -->
-<!-- hint: Take `x[:, None, :] - y[None, :, :]`, then the squares, their sum over the last axis, and the root. -->
+<!-- hint: Take `x[:, None, :] - y[None, :, :]`, square it, sum over the last axis, and take the square root. -->
 """
 
 
 # %% solution="pairwise-distances"
 def pairwise_distances(x, y):
-    """Return the distances of all rows of ``x`` to all rows of ``y``, (n, m)."""
+    """Return the distances from all rows of ``x`` to all rows of ``y``, of shape (n, m)."""
     ### BEGIN SOLUTION
     difference = x[:, None, :] - y[None, :, :]
     return difference.square().sum(dim=-1).sqrt()
@@ -1000,11 +1015,14 @@ def gives_distances(n, m, d):
     check.close(got, distances_one_by_one(x, y), atol=1e-3, what=f"n={n}, m={m}, d={d}")
 
 
-with check.property("every point of x with every point of y, without a loop and without cdist"):
+with check.property(
+    "every point of x paired with every point of y, without a loop and without cdist"
+):
     gives_distances(3, 4, 2)
     gives_distances(13, 24, 9)
-    check.written_without("*cdist*", "*pdist*", "*euclidean_dist*", loops=True)
-with check.property("equal points have distance 0, and close points the right distance", weight=2):
+    names = "*cdist*", "*pdist*", "*euclidean_dist*", "pairwise*distance"
+    check.written_without(*names, loops=True)
+with check.property("equal points have distance 0, and nearby points the right distance", weight=2):
     x = check.draw.normal(5, 3, mean=100.0)
     y = torch.cat([x[:3] + 1e-3 * drawn(3, 3), x[3:]])
     got = check.call(pairwise_distances, x, y)
@@ -1052,7 +1070,7 @@ check.score()
 
 # %% [markdown]
 r"""
-Where two points are equal, the root has an infinite slope and the gradient of this formula is nan. Chapter 08 explains why, and what helps.
+Where two points are equal, the root has an infinite slope and the gradient of this formula is nan. Chapter 08 explains why, and gives a remedy.
 
 ### Einsum
 
@@ -1073,21 +1091,21 @@ for name, way in ways.items():
 
 # %% [markdown]
 """
-Broadcasting stores all products before it sums them: eight numbers for each score. `einsum` stores only the scores.
+Broadcasting stores all products before it sums them: eight numbers per score. `einsum` stores only the scores.
 """
 
 # %% [markdown]
 r"""
 ## Masks
 
-Texts of different lengths can share a tensor if **padding** fills up the shorter ones. A Boolean **mask** says which tokens are real.
+Texts of different lengths can share a tensor if **padding** extends the shorter ones. A Boolean **mask** says which tokens are real.
 """
 
 # %% folded="Drawing: texts, padding and their mask"
 show_drawing(
     "07/padding",
     number="7.8",
-    caption="Three texts of 4, 2 and 3 tokens in a tensor that is 4 tokens wide. A mean over all places counts the padding, whatever it holds.",
+    caption="Three texts of 4, 2 and 3 tokens in a tensor that is 4 tokens wide. A mean over all positions includes the padding, whatever values it holds.",
     alt="Left, three rows of four boxes: blue ones for the tokens of a text, dashed ones for padding; the rows have 4, 2 and 3 tokens. Right, the mask: a table of the same size with T for a token and F for padding.",
 )
 
@@ -1100,12 +1118,12 @@ A simple text classifier averages the features of a text's real tokens.
 `masked_mean(x, mask) -> Tensor`
 
 - **In** `x`: shape (texts, tokens, features), float32 or float64. `mask`: shape (texts, tokens), bool, True where a token is real. Sizes may be equal.
-- **Out**: shape (texts, features), the same dtype: the mean over the real tokens of each text. A text without real tokens gives zeros. Padding may hold anything, **inf and nan included**, and has no effect. A *real* nan or inf makes the mean of its text and feature nan or inf. The gradient is 0 at padding.
+- **Out**: shape (texts, features), the same dtype: the mean over the real tokens of each text. A text without real tokens gives zeros. Padding may hold anything, **inf and nan included**, and has no effect. A nan or inf in a *real* token makes the text's mean of that feature nan or inf. The gradient is 0 at padding. `x` and `mask` do not change.
 
 `masked_mean(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([[True, True, False]]))` returns `tensor([[2.]])`.
 
 <!-- hint: Which axis does the mask lack, and on which side must it be added? What is nan times 0? -->
-<!-- hint: nan times 0 is nan, so padding has to be *replaced*, not multiplied away. Then divide the sum over the tokens by the number of real ones, but at least by 1. -->
+<!-- hint: nan times 0 is nan, so padding has to be *replaced*, not multiplied away. Then divide the sum over the tokens by the number of real ones, or by 1 if there are none. -->
 <!-- hint: `mask[:, :, None]` broadcasts over the features. Use `x.masked_fill(~..., 0.0)` or `torch.where`, then `sum(dim=1)`. Clamp the counts, `mask.sum(dim=1, keepdim=True)`, from below. -->
 """
 
@@ -1124,7 +1142,7 @@ check = Check("masked-mean")
 
 
 def draw_mask(texts, tokens):
-    """Return a mask with at least one real token and one of padding in each text."""
+    """Return a mask with at least one real and one padding token in each text."""
     mask = torch.zeros(texts, tokens, dtype=torch.bool)
     for row in mask:
         row[check.draw.permutation(tokens)[: check.draw.integer(1, tokens)]] = True
@@ -1141,7 +1159,7 @@ def text_by_text(x, mask):
 
 
 def gradient_text_by_text(dirty, mask):
-    """Compare the gradient for ``dirty``, which holds anything as padding."""
+    """Compare the gradient for ``dirty``, whose padding may hold anything."""
     grad_output = check.draw.normal(len(dirty), dirty.shape[2], dtype=dirty.dtype)
     expected = torch.zeros_like(dirty)
     for text, real in enumerate(mask):
@@ -1150,31 +1168,47 @@ def gradient_text_by_text(dirty, mask):
     check.close(got["gradient"], expected, atol=1e-6, what="the gradient with respect to x")
 
 
+def gives_means(x, mask, given=None, what=""):
+    """Ask for means of ``given``, which may differ from ``x`` in its padding alone."""
+    got = check.call(masked_mean, x if given is None else given, mask)
+    check.close(got, text_by_text(x, mask), rtol=1e-5, atol=1e-6, what=what)
+
+
 with check.property("the mean over real tokens"):
-    x, mask = check.draw.normal(5, 7, 3, mean=2.0), draw_mask(5, 7)
-    check.close(check.call(masked_mean, x, mask), text_by_text(x, mask), rtol=1e-5, atol=1e-6)
-with check.property("equal sizes: the mask belongs to texts and tokens", weight=2):
-    x, mask = check.draw.normal(4, 4, 4, equal_sizes=True), draw_mask(4, 4)
-    check.close(check.call(masked_mean, x, mask), text_by_text(x, mask), rtol=1e-5, atol=1e-6)
+    gives_means(check.draw.normal(5, 7, 3, mean=2.0), draw_mask(5, 7))
+    gives_means(check.draw.normal(4, 8, 6).relu(), draw_mask(4, 8), what="some features are 0")
+    x, mask = check.draw.normal(2, 300, 3, mean=2.0), torch.ones(2, 300, dtype=torch.bool)
+    mask[0, check.draw.permutation(300)[:20]] = False
+    gives_means(x, mask, what="280 and 300 tokens")
+with check.property("equal sizes: the axes of the mask are texts and tokens; sizes of 1", weight=2):
+    for sizes in ((4, 4, 4), (1, 5, 3), (4, 6, 1)):
+        x = check.draw.normal(*sizes, equal_sizes=True)
+        gives_means(x, draw_mask(*sizes[:2]), what=f"shape {sizes}")
 with check.property("padding may hold inf and nan", weight=2):
     x, mask = check.draw.normal(3, 6, 2), draw_mask(3, 6)
     dirty = torch.where(mask[:, :, None], x, torch.nan)
     dirty[0][~mask[0]] = math.inf
-    check.close(check.call(masked_mean, dirty, mask), text_by_text(x, mask), rtol=1e-5, atol=1e-6)
-with check.property("a text without real tokens gives zeros"):
+    gives_means(x, mask, dirty)
+with check.property("a text without real tokens gives zeros; x and mask do not change"):
+    mask = torch.tensor([[True], [False], [True]])
+    gives_means(check.draw.normal(3, 1, 2), mask, what="one token in each text")
+    x, mask = check.draw.normal(1, 4, 3), torch.zeros(1, 4, dtype=torch.bool)
+    got = check.call(masked_mean, x, mask)
+    check.equal(got, torch.zeros(1, 3), what="no text has a real token")
     x, mask = check.draw.normal(4, 5, 3), draw_mask(4, 5)
     mask[check.draw.integer(0, 4)] = False
-    check.close(check.call(masked_mean, x, mask), text_by_text(x, mask), rtol=1e-5, atol=1e-6)
+    seen = check.call(probes.after_call, masked_mean, x, mask)
+    check.close(seen["output"], text_by_text(x, mask), rtol=1e-5, atol=1e-6)
+    check.equal(seen["arguments"], [x, mask], what="x and mask after the call")
     for padding in (math.inf, math.nan):
         dirty = torch.where(mask[:, :, None], x, padding)
-        got = check.call(masked_mean, dirty, mask)
-        check.close(got, text_by_text(x, mask), rtol=1e-5, atol=1e-6, what=f"{padding} as padding")
-with check.property("the gradient is 0 at padding, and finite", weight=0.5):
+        gives_means(x, mask, dirty, what=f"{padding} as padding")
+with check.property("the gradient is finite, and 0 at padding", weight=0.5):
     x, mask = check.draw.normal(3, 5, 2), draw_mask(3, 5)
     mask[1] = False
     gradient_text_by_text(torch.where(mask[:, :, None], x, torch.nan), mask)
 with check.property(
-    "a real nan and a real inf are not hidden, and float64 is not rounded", weight=0.5
+    "nan and inf in real tokens are not hidden, and float64 is not rounded", weight=0.5
 ):
     x, mask = check.draw.normal(4, 6, 5, dtype=torch.float64), draw_mask(4, 6)
     x[0, int(mask[0].long().argmax()), 1] = math.nan
@@ -1204,9 +1238,9 @@ check.score()
 r"""
 ## Compile a training step
 
-`torch.compile` records the torch calls of a function in a **graph**, and a **backend** generates code for the whole graph. So several element-wise operations can become one kernel. The backward pass of the graph is compiled, too.
+`torch.compile` records the torch calls of a function in a **graph**, and a **backend** generates code for the whole graph. So several element-wise operations can run in one pass over memory. The backward pass of the graph is compiled, too.
 
-A **graph break** is a place where the recording has to stop, because Python needs a value or does something that the compiler cannot follow ([PyTorch: graph breaks](https://docs.pytorch.org/docs/stable/compile/programming_model.graph_breaks_index.html)). Here are two ways to compute a loss; the second one looks at its predictions:
+A **graph break** is a place where the recording has to stop, because Python needs a value or does something that the compiler cannot follow ([PyTorch: graph breaks](https://docs.pytorch.org/docs/stable/compile/programming_model.graph_breaks_index.html)). Here are two ways to compute a loss; the second one inspects the predictions:
 """
 
 
@@ -1227,7 +1261,7 @@ graphs = []
 
 
 def count_graphs(graph, inputs):
-    """Compile nothing: this backend counts the graphs that it is given."""
+    """Count the graphs that PyTorch passes to this backend, and compile nothing."""
     graphs.append(graph)
     return graph.forward
 
@@ -1256,7 +1290,7 @@ predict(
 show_drawing(
     "07/graph-break",
     number="7.9",
-    caption="One graph for the whole loss, or two graphs with Python between them. Values are stored at the break, and no kernel spans it.",
+    caption="One graph for the whole loss, or two graphs with Python between them. Values are stored at the break, and no generated code spans it.",
     alt="Above, one box: linear, gelu, linear, loss. Below, a box with linear, gelu, linear, abs and max, an arrow to a red box in which Python reads the number, and an arrow to a box with the loss: graph 1, graph break, graph 2.",
 )
 
@@ -1283,7 +1317,7 @@ torch._dynamo.reset()
 
 ### A loss, compiled
 
-Now use the default backend on a loss with many element-wise operations:
+Now use the default backend on a loss that calls this activation:
 """
 
 
@@ -1309,15 +1343,15 @@ if compiled_loss:
         lambda: compiled_loss(activations).backward(),
         seconds=0.5,
     )
-    print(f"forward and backward pass: plain takes {ratio} as long as compiled")
+    print(f"forward and backward pass: the loss takes {ratio} as long as the compiled loss")
 
 # %% [markdown]
 r"""
-Older code uses an earlier compiler, TorchScript (`torch.jit.script`), which is now deprecated.
+Some older code uses an earlier compiler, TorchScript (`torch.jit.script`), now deprecated.
 
-## Bug hunt: the line that stays flat
+## Bug hunt: the flat line
 
-`loss_from_the_wild` is one line of code, and it looks right. The optimizer, the learning rate and the data are fine. Before you read on, find the cause in cells of your own. What are this loss and its gradient if every prediction is exactly right?
+`loss_from_the_wild` is one line of code, and it looks right. The optimizer, the learning rate and the data are fine. Find the cause in cells of your own before you read the exercise, which gives it away. What are this loss and its gradient if every prediction is exactly right?
 """
 
 # %%
@@ -1328,25 +1362,25 @@ x, y = draw_line()
 """
 ### A loss that finds the line
 
-A loss should refuse what it cannot compare. Write one that does, and that finds the line.
+A loss should refuse what it cannot compare. Write one that does so and lets the layer find the line.
 
 `squared_error(prediction, target) -> Tensor`
 
-- **In**: two float tensors.
-- **Out**: a scalar tensor, the mean squared error of entries *at the same place*. Two tensors fit if their shapes are equal once all axes of size 1 **at the end** are left out. Gradients flow to both.
+- **In**: two float tensors, which need not be contiguous and do not change.
+- **Out**: a scalar tensor, the mean squared difference between entries *in the same position*. Two tensors fit if their shapes are equal once all **trailing** axes of size 1 are dropped. Gradients flow to both.
 - **Otherwise**: a `ValueError` whose message contains both shapes as tuples, `(3, 4)` and not `torch.Size([3, 4])`.
 
 `squared_error(torch.zeros(7, 3), torch.ones(7, 3, 1))` returns `tensor(1.)`; `squared_error(torch.zeros(7), torch.zeros(1))` raises `ValueError: (7,) and (1,) do not fit`. `train_line(squared_error)[0].weight.item()` is about `1.5`.
 
-<!-- hint: If axes of size 1 at the end do not count, which shapes do you compare? -->
-<!-- hint: Take each shape as a tuple, and cut off its last entry as long as it is 1. If the two are then equal, reshape one tensor to the other's shape. -->
+<!-- hint: If trailing axes of size 1 do not count, which shapes do you compare? -->
+<!-- hint: Take each shape as a tuple, and drop its last entry as long as that is 1. If the two are then equal, reshape one tensor to the other's shape. -->
 <!-- hint: While a tuple is not empty and ends in 1, drop that 1. If the two differ, raise the error; otherwise, take `prediction.reshape(target.shape)` before you subtract. -->
 """
 
 
 # %% solution="bug-hunt-flat-line"
 def squared_error(prediction, target):
-    """Return the mean squared error of entries at the same place; other shapes are an error."""
+    """Return the mean squared error, position by position; raise if the shapes do not fit."""
     ### BEGIN SOLUTION
     shapes = []
     for tensor in (prediction, target):
@@ -1369,11 +1403,15 @@ def drawn(*shape):
     return check.draw.normal(*shape, equal_sizes=True)
 
 
-def fits(first, second):
+def fits(first, second, transposed=False):
     prediction, target = drawn(*first), drawn(*second)
+    what = f"shapes {first} and {second}"
+    if transposed:
+        target = target.transpose(0, 1).contiguous().transpose(0, 1)
+        what += ", target not contiguous"
     expected = (prediction.flatten().double() - target.flatten().double()).square().mean().float()
     got = check.call(squared_error, prediction, target)
-    check.close(got, expected, rtol=1e-5, what=f"shapes {first} and {second}")
+    check.close(got, expected, rtol=1e-5, what=what)
 
 
 def same_gradients(first, second):
@@ -1392,7 +1430,8 @@ def does_not_fit(first, second):
     got = check.call(probes.outcome, squared_error, prediction, target)
     what = f"shapes {first} and {second}: "
     check.true("error" in got, what + "no error was raised")
-    check.true("ValueError" in got["errors"], what + f"{got['error']} was raised, not ValueError")
+    told = f"{what}{got['error']} was raised instead of ValueError"
+    check.true("ValueError" in got["errors"], told)
     for shape in (first, second):
         check.true(
             str(shape) in got["message"],
@@ -1401,32 +1440,43 @@ def does_not_fit(first, second):
 
 
 n, m = check.draw.integer(5, 9), check.draw.integer(10, 15)
-with check.property("equal shapes, and one axis of size 1 at the end"):
+with check.property("equal shapes, and one trailing axis of size 1"):
     fits((n,), (n,))
     fits((n, 3), (n, 3))
     fits((n, 1), (n,))
     fits((n,), (n, 1))
-with check.property(
-    "equal counts in other shapes, or a single entry: an error that names both shapes", weight=2
-):
+with check.property("shapes that would broadcast: an error that names both shapes", weight=2):
     does_not_fit((n, 1), (1, n))
     does_not_fit((n,), (1,))
     does_not_fit((n, 3), (3,))
+    does_not_fit((n, m), (n, 1))
+    does_not_fit((1, m), (n, m))
+    does_not_fit((n,), ())
+    does_not_fit((), (n, 1))
 with check.property("different sizes raise the same error"):
     does_not_fit((n,), (m,))
     does_not_fit((n, 2), (n,))
-with check.property("several axes of size 1 at the end; others at the beginning and in the middle"):
+    does_not_fit((n, m), (m, n))
+with check.property("several trailing axes of size 1; others at the beginning and in the middle"):
     fits((n, 1, 1), (n,))
+    fits((n, 3), (n, 3, 1, 1, 1))
+    fits((n, 1, 1), (n, 1))
+    fits((n, m, 1), (n, m), transposed=True)
     fits((1,), ())
     fits((1, 1), (1,))
     does_not_fit((1, n), (n,))
     does_not_fit((n, 1, 3), (n, 3))
-with check.property("the gradients are those of entries at the same place", weight=0.5):
+with check.property(
+    "the gradients are those of entries in the same position; the tensors do not change", weight=0.5
+):
     same_gradients((n, 1), (n,))
     same_gradients((n, m), (n, m))
+    prediction, target = drawn(n, 1), drawn(n)
+    seen = check.call(probes.after_call, squared_error, prediction, target)
+    check.equal(seen["arguments"], [prediction, target], what="the tensors after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("ones at the end of shapes with more axes, and ones in their middle"):
+with check.property("shapes with more axes, and ones at their end or in their middle"):
     fits((n, m), (n, m, 1, 1))
     fits((n, 1, m, 1), (n, 1, m))
     does_not_fit((n, 1, m), (n, m))
@@ -1442,9 +1492,9 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-The layer returns shape (200, 1), and the targets have shape (200,). Their difference has 200 × 200 entries, one for each prediction and each target. If every prediction is right, this loss is twice the variance of the targets, and its gradient pulls each prediction toward the mean of all targets. The loss is smallest if every prediction is that mean.
+The layer's output has shape (200, 1), and the targets have shape (200,). Their difference has 200 × 200 entries, one for each pair of a prediction and a target. If every prediction is right, this loss is twice the variance of the targets, and its gradient pulls each prediction toward the mean of all targets. The loss is smallest if every prediction is that mean.
 
-PyTorch's own `assert_allclose` once broadcast its arguments, and so it accepted tensors of different shapes as equal ([issue 47449](https://github.com/pytorch/pytorch/issues/47449)).
+PyTorch's own `assert_allclose` once broadcast its second argument, so it accepted tensors of different shapes as equal ([issue 47449](https://github.com/pytorch/pytorch/issues/47449)).
 </details>
 """
 
@@ -1464,7 +1514,7 @@ r"""
 An unwanted broadcast raises no error. Three habits help:
 
 - **Name the axes** of `sum` and `squeeze`. `squeeze()` removes *every* axis of size 1, even the batch axis of a single image.
-- **Keep the axis** with `keepdim=True` if you combine the result with the tensor again.
+- **Keep the axis** with `keepdim=True` if you later combine the result with the tensor.
 - **Compare shapes** that must be equal, such as those of predictions and targets, or of a result and its reference in a test.
 """
 
@@ -1479,22 +1529,17 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 
 # %% [markdown]
 """
-`mse_loss` warns, but `(a - b) ** 2` and `torch.allclose` do not.
-"""
-
-# %% [markdown]
-"""
 ## In the wild
 
 | what | where |
 | --- | --- |
 | the rule | [PyTorch](https://docs.pytorch.org/docs/stable/notes/broadcasting.html), [NumPy](https://numpy.org/doc/stable/user/basics.broadcasting.html), the [array API standard](https://data-apis.org/array-api/latest/API_specification/broadcasting.html) |
 | shapes in advance | [`torch.broadcast_shapes`](https://docs.pytorch.org/docs/stable/generated/torch.broadcast_shapes.html); [`Tensor.expand`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html) |
-| distances | [`torch.cdist`](https://docs.pytorch.org/docs/stable/generated/torch.cdist.html): `compute_mode=` chooses whether large inputs go through a matrix product |
+| distances | [`torch.cdist`](https://docs.pytorch.org/docs/stable/generated/torch.cdist.html): `compute_mode=` chooses whether large inputs use a matrix product |
 | gathering | [`torch.gather`](https://docs.pytorch.org/docs/stable/generated/torch.gather.html); [`torch.take_along_dim`](https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html), which broadcasts |
-| many axes | [`torch.einsum`](https://docs.pytorch.org/docs/stable/generated/torch.einsum.html); [einops](https://einops.rocks) names the axes of `rearrange`, `reduce` and `repeat` |
-| a function of one row, for all rows | [`torch.vmap`](https://docs.pytorch.org/docs/stable/generated/torch.vmap.html), [`jax.vmap`](https://docs.jax.dev/en/latest/automatic-vectorization.html) |
-| guards | [jaxtyping](https://docs.kidger.site/jaxtyping/) states shapes in type hints, for a run-time type checker; JAX has `jax_numpy_rank_promotion="raise"`; [`torch.testing.assert_close`](https://docs.pytorch.org/docs/stable/testing.html) refuses different shapes |
+| many axes | [`torch.einsum`](https://docs.pytorch.org/docs/stable/generated/torch.einsum.html); [einops](https://einops.rocks) lets you name axes in `rearrange`, `reduce` and `repeat` |
+| mapping a function over rows | [`torch.vmap`](https://docs.pytorch.org/docs/stable/generated/torch.vmap.html), [`jax.vmap`](https://docs.jax.dev/en/latest/automatic-vectorization.html) |
+| guards | [jaxtyping](https://docs.kidger.site/jaxtyping/) states shapes in type hints, for a run-time type checker; JAX has `jax_numpy_rank_promotion="raise"`; [`torch.testing.assert_close`](https://docs.pytorch.org/docs/stable/testing.html) rejects different shapes |
 | compilers | [`torch.compile`](https://docs.pytorch.org/docs/stable/generated/torch.compile.html); `TORCH_LOGS="graph_breaks"` lists the breaks; [`torch.export`](https://docs.pytorch.org/docs/stable/export.html) |
 """
 
@@ -1503,7 +1548,7 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 ## Recap
 
 1. Shapes are aligned at the right; an axis of size 1, or a missing one, is repeated; any other difference is an error.
-2. A repeated axis has stride 0 and needs no extra memory. The result is stored, and the backward pass sums over what was repeated.
+2. An expanded axis has stride 0 and needs no extra memory. The result of an operation is stored in full, and the backward pass sums over what was repeated.
 3. A linear layer after a concatenation is a sum of linear layers. The sum broadcasts, so nothing has to be tiled.
 4. A call has a fixed cost: replace loops over rows with one operation on the whole tensor.
 5. (N, 1) and (N,) give (N, N): name the axes that you sum and squeeze, and compare shapes that must be equal.
@@ -1515,9 +1560,9 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 (4, 5, 6).
 </details>
 
-<details><summary>2. <code>x</code> has the shape (32, 10). You want to subtract its own mean from each row. What is wrong with <code>x - x.mean(1)</code>, and when does it run without an error?</summary>
+<details><summary>2. <code>x</code> has the shape (32, 10). You want to subtract each row's mean from that row. What is wrong with <code>x - x.mean(1)</code>, and what if the shape were (32, 32)?</summary>
 
-The mean has the shape (32,), which is aligned with the axis of size 10: an error. If the shape of x were (32, 32), the code would run, and subtract the mean of row j from *column* j. `keepdim=True` gives (32, 1).
+The mean's shape (32,) is aligned with the axis of size 10, so PyTorch raises an error. With shape (32, 32), the code would run but subtract the mean of row j from *column* j. `keepdim=True` gives the mean the shape (32, 1).
 </details>
 
 <details><summary>3. A bias of shape (64,) was added to activations of shape (8, 100, 64). What is the shape of its gradient, and how many numbers were summed for each entry?</summary>
@@ -1525,9 +1570,9 @@ The mean has the shape (32,), which is aligned with the axis of size 10: an erro
 (64,), and 800.
 </details>
 
-<details><summary>4. Broadcasting computes the distances from 10,000 points x to 10,000 others, with 100 features. Why does this fail on a laptop, and what helps?</summary>
+<details><summary>4. You compute the distances from 10,000 points x to 10,000 others, with 100 features, by broadcasting. Why does this fail on a laptop, and what works instead?</summary>
 
-The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Go through x in blocks of rows, or use `cdist`, which does not store the differences.
+The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Process x in blocks of rows, or use `cdist`, which does not store the differences.
 </details>
 
 <details><summary>5. An accuracy is computed as <code>(predicted == labels).float().mean()</code> with predictions of shape (1000, 1) and labels of shape (1000,). Ten classes are equally frequent and the model is perfect. What is the result?</summary>
@@ -1538,7 +1583,7 @@ The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Go throug
 ### References
 
 - PyTorch documentation, ["Broadcasting semantics"](https://docs.pytorch.org/docs/stable/notes/broadcasting.html).
-- C. R. Harris and others, "Array programming with NumPy", *Nature* 585, 2020, [doi:10.1038/s41586-020-2649-2](https://doi.org/10.1038/s41586-020-2649-2), section on broadcasting.
+- C. R. Harris and others, "Array programming with NumPy", *Nature* 585, 2020, [doi:10.1038/s41586-020-2649-2](https://doi.org/10.1038/s41586-020-2649-2), Fig. 1e.
 - S. van der Walt, S. C. Colbert, G. Varoquaux, "The NumPy Array: A Structure for Efficient Numerical Computation", [arXiv:1102.1523](https://arxiv.org/abs/1102.1523), 2011 (strides).
 - J. Ansel and others, "PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph Compilation", ASPLOS 2024, [doi:10.1145/3620665.3640366](https://doi.org/10.1145/3620665.3640366).
 
@@ -1546,7 +1591,7 @@ The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Go throug
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| broadcasting | 广播 | axes of size 1 are repeated, without a copy, until shapes fit |
+| broadcasting | 广播 | repeating axes of size 1, or missing ones, to make shapes equal |
 | shape, axis | 形状、轴 | the sizes of a tensor; one of its dimensions |
 | stride | 步长 | the distance in memory to the next entry along an axis |
 | to expand | 扩展 | to repeat an axis of size 1 with a stride of 0 |

@@ -48,10 +48,10 @@ from helpers import (
     time_ratio,
 )
 
-# The loader warns where workers are more than cores. Some cells below do that on purpose.
+# The loader warns if there are more workers than cores. Some cells below do that on purpose.
 warnings.filterwarnings("ignore", message=".*worker processes in total")
 device = "cuda" if torch.cuda.is_available() else "cpu"
-# A worker computes with one thread. The main process does the same, so that they can be compared.
+# A worker computes with one thread; so does the main process here, for a fair comparison.
 torch.set_num_threads(1)
 
 
@@ -72,9 +72,9 @@ for workers in (0, 1, 2):
 # %% folded="Predict: the first eight samples"
 predict(
     "09/first-eight",
-    "Somebody notices, and ends each epoch with two workers after eight samples. How many different samples are among them?",
+    "Someone notices and stops each two-worker epoch after eight samples. How many different samples are among them?",
     len(set(arrived[2][:8])),
-    "The loader takes samples from the two workers in turn, and both begin at sample 0. The second half never arrives.",
+    "The loader takes samples from the two workers in turn, and both begin at sample 0. Samples 4 to 7 never arrive.",
     between=(0, 8),
     unit="samples",
 )
@@ -100,7 +100,7 @@ show(
     figure,
     number="9.1",
     caption="A dataset of eight samples. Without workers and with one worker, each sample arrives once. With two, each arrives a second time (red).",
-    alt="Three rows of numbered boxes. Without workers and with one worker: 0 to 7. With two workers: 0, 0, 1, 1 and so on to 7, 7; every second box is marked as a repetition.",
+    alt="Three rows of numbered boxes. Without workers and with one worker: 0 to 7. With two workers: 0, 0, 1, 1 and so on to 7, 7; every other box is marked as a repetition.",
 )
 
 # %% [markdown]
@@ -109,43 +109,43 @@ show(
 >
 > - write datasets with random access and datasets that are read in order, and choose between them;
 > - divide any number of files among any number of workers, without losing or repeating a sample;
-> - shuffle a stream, and batch samples of different length;
+> - shuffle a stream, and batch samples of different lengths;
 > - give every sample its own random numbers, whichever worker loads it;
 > - stop in the middle of an epoch and resume without losing or repeating a batch.
 >
 > **Time**: 55 minutes to read and run, 130 for the six exercises.
 >
-> **Prerequisites**: tensors (chapter 00). Broadcasting (chapter 07) helps.
+> **Prerequisites**: tensors (chapter 00), `yield`, batches and epochs. Broadcasting (chapter 07) helps.
 """
 
 # %% [markdown]
 """
 ## Every worker has a copy
 
-A **worker** is a process, not a thread. It loads samples while the main process trains, and it has its own copy of the dataset.
+A **worker** is a process, not a thread. It loads samples while the main process trains, and it has its own copy of the dataset. `batch_size=None` above makes the loader deliver single samples.
 """
 
 # %% folded="Drawing: two workers and their copies"
 show_drawing(
     "09/copies",
     number="9.2",
-    caption="Each worker reads its own copy from the beginning, and no worker knows of the other. The loader takes what they have loaded in turn.",
+    caption="Each worker reads its own copy from the beginning, and neither knows about the other. The loader takes samples from them in turn.",
     alt="The main process has a dataset. It is copied into the processes of worker 0 and worker 1. Each copy yields 0, 1, 2 and so on to 7. The training receives 0, 0, 1, 1 and so on to 7, 7.",
 )
 
 # %%
 for workers, samples in arrived.items():
-    print(f"{workers} workers: {len(samples)} samples, {len(set(samples))} different ones")
+    print(f"num_workers={workers}: {len(samples)} samples, {len(set(samples))} different ones")
 
 # %% [markdown]
 """
-Every epoch of this training would be twice as long as it should be. The cure is a dataset that asks which worker it is in, or one that does not choose its samples itself.
+Training with these two workers would make every epoch twice as long. The cure is a dataset that asks which worker it is in, or one that does not choose its samples itself.
 
-`by_value` sends a dataset to a worker together with its code. Where [worker processes start afresh](https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods), on Windows and macOS and by default everywhere since Python 3.14, a worker cannot find classes that were defined in a notebook. Datasets that you import from a module do not need it.
+`by_value` sends a dataset to a worker together with its code. Where [worker processes start afresh](https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods), on Windows and macOS and by default everywhere since Python 3.14, a worker cannot find classes that were defined in a notebook. Datasets imported from a module do not need `by_value`.
 
 ## Random access
 
-From here on, the data are files: 600 handwritten digits, each in a PNG file of its own. The same PNGs are also stored in five **shards**, files that hold many samples each. Our shards are tar archives.
+In the next sections, the data are files: 600 handwritten digits, each in its own PNG file. The same PNGs are also stored in five **shards**, files that hold many samples each (here, tar archives).
 """
 
 # %% tags=["needed"] folded="Tools: write and read pictures and tar shards"
@@ -186,7 +186,7 @@ def write_pictures(folder):
 
 
 def write_shards(folder, sizes):
-    """Write tar files with so many pictures each, and return their paths."""
+    """Write tar files with these numbers of pictures, and return their paths."""
     paths, numbers = [], iter(range(PICTURES))
     for shard, size in enumerate(sizes):
         paths.append(str(Path(folder) / f"shard-{shard}.tar"))
@@ -200,7 +200,7 @@ def write_shards(folder, sizes):
 
 
 def read_shard(path, start=0, stop=None):
-    """Yield name and bytes of the files in a tar, in their order, from ``start`` to ``stop``."""
+    """Yield the name and the bytes of each file in a tar, in order, from ``start`` to ``stop``."""
     with tarfile.open(path, "r|") as archive:
         for number, member in enumerate(archive):
             if stop is not None and number >= stop:
@@ -237,7 +237,7 @@ show(
 
 # %% [markdown]
 """
-A **map-style dataset** has two methods: `__len__` returns the number of samples, and `__getitem__(index)` loads one of them. The loader's **sampler** draws the indices and gives each batch of them to one worker, so the loader repeats no sample. The next dataset does so by itself:
+A **map-style dataset** has two methods: `__len__` returns the number of samples, and `__getitem__(index)` loads one of them. The loader's **sampler** draws the indices, by default each once, and the loader gives each batch of them to one worker, so no sample comes twice. The next dataset does repeat samples:
 """
 
 
@@ -261,7 +261,7 @@ predict(
     "09/lucky",
     "An epoch of `LuckyPictures` has 600 samples. How many different pictures are among them?",
     len(set(epoch)),
-    "The index is ignored. Each picture is missed by 600 random draws with the probability (1 - 1/600)^600, close to 1/e.",
+    "The index is ignored. Each picture is missed by 600 random draws with probability (1 - 1/600)^600, close to 1/e.",
     between=(0, 600),
     unit="pictures",
 )
@@ -273,26 +273,26 @@ print(f"expected: {PICTURES * (1 - missed):.0f} = 600 × {1 - missed:.3f}")
 
 # %% [markdown]
 """
-`dataset[5]` is a different picture each time, so nobody can look at a bad sample twice. A second trap is in `__init__`: `glob` and [`os.listdir`](https://docs.python.org/3/library/os.html#os.listdir) return names in arbitrary order.
+Each access to `dataset[5]` draws a picture at random, so nobody can look at a bad sample again. A second trap is in `__init__`: `glob` and [`os.listdir`](https://docs.python.org/3/library/os.html#os.listdir) return names in arbitrary order.
 """
 
 # %% [markdown] exercise="picture-folder" points=4 minutes=15 difficulty=1
 """
 ### Pictures in a folder
 
-If two machines list a folder in different orders, `dataset[5]` is a different picture on each, and so is every split by index. Write a dataset whose order depends only on the files' names.
+If two machines list a folder in different orders, `dataset[5]` and every split by index differ between them. Write a dataset whose order depends only on the files' names.
 
 The class `PictureFolder(folder, pattern)`, a map-style dataset
 
-- **In** `folder`: a path. `pattern`: which files count, as `glob` understands it; their names look like `0012-7.png`. Files in folders below `folder` do not count. An `index` is an int from 0.
+- **In** `folder`: a path. `pattern`: which files count, in `glob`'s syntax; their names look like `0012-7.png`. Files in subfolders do not count. An `index` is an int from 0.
 - **Out** `len(dataset)`: the number of files that match. `dataset[index]`: the pair `(read_png(path), label_in(name))` for the file whose name comes at place `index` in alphabetical order. An index of `len(dataset)` or more raises an `IndexError`, which ends a `for` loop over the dataset.
-- **Limits**: a picture is read every time it is asked for, not before, and it is not kept: a folder may hold more than fits into memory.
+- **Limits**: each access reads the picture from its file; none is read in advance or kept, because a folder may hold more than fits in memory.
 
 With two files, `9-2.png` and `10-1.png`, `PictureFolder(folder, "*.png")[0][1]` returns `1`.
 
 <!-- hint: What has to be known when the dataset is made, and what only when a sample is asked for? -->
 <!-- hint: Keep the sorted paths. `Path(folder).glob(pattern)` finds them. A list raises the IndexError by itself. -->
-<!-- hint: `__init__` keeps one sorted list of paths; `__len__` is its length; `__getitem__` takes one path out of it and returns what `read_png` makes of the path and what `label_in` makes of the path's `name`. -->
+<!-- hint: `__init__` keeps one sorted list of paths; `__len__` is its length; `__getitem__` looks up one path and returns two things: `read_png` of the path, and `label_in` of the path's `name`. -->
 """
 
 
@@ -339,21 +339,26 @@ def asked_for(names, pattern, expected_names, indices):
     for index, item in zip(indices, got["items"], strict=True):
         what = f"dataset[{index}] of {sorted(expected_names)}"
         if index >= len(expected_names):
-            raised, *_ = item.get("errors", ["no error"])
+            raised, *_ = item.get("errors", ["nothing"])
             is_index_error = "IndexError" in item.get("errors", [])
-            check.true(is_index_error, f"{what} raised {raised}, not an IndexError")
+            check.true(is_index_error, f"{what} raised {raised}; expected an IndexError")
             continue
         is_pair_of(item, files[sorted(expected_names)[index]], what)
 
 
-def is_pair_of(item, file, what):
-    name, _, picture = file
+def pair_in(item, what):
     check.true("item" in item, f"{what} raised {item.get('errors', [''])[0]}")
     pair = item["item"]
     check.true(
         isinstance(pair, tuple | list) and len(pair) == 2,
         f"{what} is not a pair of a picture and a label",
     )
+    return pair
+
+
+def is_pair_of(item, file, what):
+    name, _, picture = file
+    pair = pair_in(item, what)
     check.equal(pair[1], int(name.split("-")[1][0]), what=f"the label of {what}")
     check.close(pair[0], picture, atol=1e-6, what=f"the picture of {what}")
 
@@ -366,14 +371,26 @@ def drawn_names(count):
     return [f"{number:04}-{label}.png" for number, label in zip(numbers, labels, strict=True)]
 
 
-with check.property("each index has its picture and its label"):
-    names = drawn_names(5)
-    asked_for(names, "*.png", names, [0, 1, 2, 3, 4])
-with check.property("the order is that of the names, however the files were created", weight=2):
+with check.property("each index has a picture and its label"):
+    files = {int(name[5]): drawn_file(name) for name in drawn_names(5)}  # by label
+    given = [(name, content) for name, content, _ in files.values()]
+    indices = [*range(5), *range(5)]
+    got = check.call(probes.folder_items, PictureFolder, given, "*.png", indices)
+    check.equal(got["length"], 5, what="len(dataset) of five pictures")
+    items = zip(indices, got["items"], strict=True)
+    pairs = [pair_in(item, f"dataset[{index}]") for index, item in items]
+    for index, (_, label) in zip(indices, pairs, strict=True):  # in any order: that comes next
+        told = f"the label of dataset[{index}] is {label}, which none of the files has"
+        check.true(isinstance(label, int) and label in files, told)
+        check.close(pairs[index][0], files[label][2], atol=1e-6, what=f"the picture of {label}")
+    labels = [label for _, label in pairs]
+    check.equal(sorted(labels[:5]), sorted(files), what="all labels, sorted")
+    check.equal(labels[5:], labels[:5], what="all labels, read a second time")
+with check.property("the names decide the order, not when the files were created", weight=2):
     names = drawn_names(9)
     turned = [names[i] for i in (7, 2, 0, 8, 5, 1, 6, 3, 4)]
     asked_for(turned, "*.png", names, [4, 0, 8, 3, 3])
-with check.property("a picture is read whenever it is asked for"):
+with check.property("every access reads the picture from its file"):
     names = drawn_names(4)
     old, new = [drawn_file(name) for name in names], [drawn_file(name) for name in names]
     contents = [[(name, content) for name, content, _ in files] for files in (old, new)]
@@ -383,14 +400,12 @@ with check.property("a picture is read whenever it is asked for"):
     rounds = zip((1, 2), got["items"], got["again"], strict=True)
     for index, first, again in rounds:
         is_pair_of(first, old[index], f"dataset[{index}]")
-        what = f"dataset[{index}], after its file was replaced by another picture,"
+        what = f"dataset[{index}] after its file was replaced by another picture"
         is_pair_of(again, new[index], what)
-with check.property(
-    "an index past the end raises an IndexError; files in folders below do not count"
-):
+with check.property("an index past the end raises an IndexError; files in subfolders do not count"):
     names = drawn_names(3)
     asked_for([*names, "below/0000-1.png"], "*.png", names, [2, 3])
-with check.property("only what fits the pattern counts"):
+with check.property("only files that match the pattern count"):
     names = ["0004-3.png", "0002-3.png", "0001-8.png", "0003-5.jpg", "0009-3.png"]
     asked_for(names, "*-3.png", ["0004-3.png", "0002-3.png", "0009-3.png"], [0, 1, 2])
     asked_for(names, "000[1-3]-?.png", ["0001-8.png", "0002-3.png"], [0, 1])
@@ -399,7 +414,7 @@ with check.property("the order is alphabetical, not numerical", weight=0.5):
     asked_for(names, "*.png", names, [0, 1, 2])
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("patterns whose beginning or middle decides"):
+with check.property("patterns that restrict the beginning or the middle of a name"):
     names = ["1204-3.png", "1202-6.png", "0212-3.png", "1203-5.jpg", "1209-3.tiff"]
     asked_for(names, "12*.png", ["1204-3.png", "1202-6.png"], [0, 1, 2])
     asked_for(names, "*2-*", ["1202-6.png", "0212-3.png"], [1, 0])
@@ -413,14 +428,14 @@ check.score()
 """
 ## Reading in order
 
-In a folder of pictures, an epoch finds and opens 600 files, whatever that costs. A shard is opened once.
+With a folder of pictures, every epoch has to find and open 600 files. A shard is opened once.
 """
 
 # %% folded="Drawing: files, and a tar shard"
 show_drawing(
     "09/tar",
     number="9.4",
-    caption="A tar archive is a row of blocks of 512 bytes: for each file a header, then its content, padded to full blocks.",
+    caption="A tar archive is a sequence of 512-byte blocks: for each file, a header, then the content, padded to whole blocks.",
     alt="Above: files, each with a box that says open before its content. Below: a tar shard, opened once; then, again and again, a header of 512 bytes and the content with its padding; at the end two empty blocks, filled up to a multiple of 10,240 bytes.",
 )
 
@@ -431,7 +446,7 @@ print(f"5 shards: {sum(map(os.path.getsize, shards)):,} bytes = 600 × 1024 + 5 
 
 # %% [markdown]
 """
-Every PNG is smaller than a block, so each costs 1,024 bytes: tiny files waste most of a tar. The files were just written and the system still has them in memory, so opening one hardly waits. The next cell also simulates a slower disk or network by `time.sleep` before each open.
+Every PNG is smaller than a block, so each takes 1,024 bytes, mostly header and padding. `tarfile` pads a tar to a multiple of 10,240 bytes. Ten pictures fill that exactly, so the two empty blocks at the end of each shard here take another 10,240. The next cell times both ways of reading, and simulates a slower disk or network by calling `time.sleep` before each open.
 """
 
 # %% tags=["nbval-ignore-output"] folded="Measure: 150 files against one shard, with a wait for each open"
@@ -459,12 +474,12 @@ ratios = [
     for wait in WAITS
 ]
 
-# %% tags=["nbval-ignore-output"] folded="Predict: files that are still in memory"
+# %% tags=["nbval-ignore-output"] folded="Predict: files or a shard, without a wait"
 predict(
     "09/no-wait",
-    "Without any wait, which is read faster: 150 separate files, or the shard that holds them, with Python's `tarfile`?",
+    "Without any wait, which is read faster: 150 separate files, or the shard of the same pictures, with Python's `tarfile`?",
     "the separate files" if ratios[0].median < 1 else "the shard",
-    "Without a wait, opening a file is cheap, and `tarfile` spends time of its own on each header. A wait for each open changes the order.",
+    "Files that were just written are still in memory, so opening one can take less time than `tarfile` needs for a header. Waiting for each open makes the shard win.",
     choices=("the separate files", "the shard"),
 )
 
@@ -482,15 +497,15 @@ axes.set(
 show(
     figure,
     number="9.5",
-    caption="How many times as long 150 separate files take as the shard that holds them. Below the line, separate files are faster. Measured on this machine, with simulated waits.",
-    alt="A rising curve: the time for separate files divided by the time for one shard, against a simulated wait of 0 to 2 milliseconds for each open.",
+    caption="Time for 150 separate files, divided by that for one shard of the same pictures. Below the line, separate files are faster. Measured on this machine, with simulated waits.",
+    alt="A rising curve: time for separate files divided by time for one shard, against a simulated wait of 0 to 2 milliseconds for each open.",
 )
 for wait, ratio in zip(milliseconds, ratios, strict=True):
     print(f"wait of {wait} ms: files take {ratio} as long as the shard")
 
 # %% [markdown]
 """
-The mode `"r|"` reads a tar as a stream. Even so, `tarfile` keeps a record of every member that it has read:
+The mode `"r|"` reads a tar as a stream. Even so, `tarfile` keeps a record of every file that it has read:
 """
 
 # %% folded="An archive of 3,000 files in memory"
@@ -510,13 +525,13 @@ for clear in (False, True):
 
 # %% [markdown]
 """
-`read_shard` above clears the list. Since Python 3.13, [`stream=True`](https://docs.python.org/3/library/tarfile.html#tarfile.TarFile) avoids it.
+`read_shard` above clears these records. Since Python 3.13, [`stream=True`](https://docs.python.org/3/library/tarfile.html#tarfile.TarFile) avoids them.
 
-A stream has a price: to reach sample 5, a reader must pass the five before it. A dataset that has only `__iter__` is an **iterable-style dataset**.
+A stream has a price: to reach sample 5, a reader must pass the five before it. An **iterable-style dataset**, a subclass of `IterableDataset`, is such a stream, read through `__iter__`.
 
 ## Who reads what
 
-In a worker, `get_worker_info()` returns its `id` and `num_workers`; in the main process, it returns None. From these, a dataset can work out its part. The simplest rule deals out whole shards:
+In a worker, `get_worker_info()` returns an object with `id` and `num_workers`; in the main process, it returns None. From these two numbers, a dataset can work out its share. The simplest rule deals out whole shards:
 """
 
 
@@ -579,7 +594,7 @@ predict(
     unit="pictures",
 )
 
-# %% folded="What three workers load by these rules"
+# %% folded="What three workers load under these rules"
 for share in (all_of_it, shards_in_turn):
     names = names_loaded(share, workers=3)
     print(f"{share.__name__}: {len(names)} samples, {len(set(names))} different ones")
@@ -591,9 +606,9 @@ except ValueError as error:
 
 # %% [markdown]
 """
-`all_of_it` repeats this chapter's first failure. `one_shard_each` works only as long as somebody keeps the two numbers equal. `shards_in_turn` neither loses nor repeats a sample, but its shares differ.
+`all_of_it` repeats this chapter's first failure. `one_shard_each` works only with as many workers as shards. `shards_in_turn` neither loses nor repeats a sample, but its shares are unequal.
 
-In the next drawing, batches of two arrive from workers that read 24 samples in five shards. Compare the three rules, and go on batch by batch. Red frames mark what has been read, or has arrived, more than once. The buffer comes into play in the next section.
+In the next drawing, batches of two arrive from workers that read 24 samples in five shards. Compare its three rules, and step through batch by batch. Red frames mark what was read or arrived more than once. The buffer is for the next section.
 """
 
 # %% folded="Explore: shards, workers and what arrives"
@@ -601,32 +616,32 @@ explore_shards("turn", workers=3, step=4)
 
 # %% [markdown]
 """
-Equal shares need a finer cut than whole files. They matter even more in training on several cards, where processes wait for each other in every step: with [uneven inputs](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html), one runs out while the others still wait for it.
+Equal shares need a finer cut than whole files. They matter even more in training on several GPUs: with [uneven inputs](https://docs.pytorch.org/docs/stable/distributed.algorithms.join.html), one process runs out of samples while the others still wait for it.
 """
 
 # %% [markdown] exercise="share-samples" points=5 minutes=25 difficulty=2
 """
 ### Equal shares
 
-An epoch takes as long as its busiest worker. Write the rule whose shares differ by at most one sample.
+Write the rule whose shares differ by at most one sample.
 
 `share_samples(sizes, worker, workers) -> list`
 
-- **In** `sizes`: the number of samples in each shard, a list of ints, some perhaps 0; the list may be empty. `worker`: from 0 to `workers` − 1. `workers`: at least 1.
+- **In** `sizes`: the number of samples in each shard, a list of ints, some perhaps 0; the list may be empty, and must stay unchanged. `worker`: from 0 to `workers` − 1. `workers`: at least 1.
 - **Out**: a list of tuples `(shard, start, stop)` of ints: this worker reads the samples of that shard from `start` up to but not including `stop`. The tuples follow the order of the shards; none is empty, and a worker without samples gets `[]`.
-- **The rule**: number all samples through, shard after shard. Worker 0 reads the first ones, worker 1 the next ones, and so on, so each worker opens few shards. If the samples do not divide evenly, the first workers read one more.
+- **The rule**: number all samples consecutively, across shards. Worker 0 reads the first ones, worker 1 the next ones, and so on, so each worker opens few shards. If the samples do not divide evenly, the first workers read one more each.
 
 `share_samples([4, 3], 1, 3)` returns `[(0, 3, 4), (1, 0, 1)]`; workers 0 and 2 get `[(0, 0, 3)]` and `[(1, 1, 3)]`. In a cell of your own, `len(set(names_loaded(share_samples, 3)))` is `600`.
 
 <!-- hint: Forget the shards for a moment. If all samples stood in one row, from where to where would worker w read? -->
 <!-- hint: With `each, rest = divmod(total, workers)`, the first `rest` workers have `each + 1`. Then go through the shards with a running offset, and intersect the worker's piece of the row with each shard's piece. -->
-<!-- hint: The intersection of two pieces goes from the larger of the two beginnings to the smaller of the two ends, and is empty if that is not more. Subtract the shard's offset from both. -->
+<!-- hint: The intersection of two pieces goes from the larger of the two beginnings to the smaller of the two ends, and is empty unless the end exceeds the beginning. Subtract the shard's offset from both. -->
 """
 
 
 # %% solution="share-samples"
 def share_samples(sizes, worker, workers):
-    """Return the (shard, start, stop) that ``worker`` of ``workers`` reads."""
+    """Return the list of (shard, start, stop) that ``worker`` of ``workers`` reads."""
     ### BEGIN SOLUTION
     each, rest = divmod(sum(sizes), workers)
     first = worker * each + min(worker, rest)
@@ -670,7 +685,8 @@ def shared_out(sizes, workers):
             seen.update((shard, number) for number in range(start, stop))
     every = [(shard, number) for shard, size in enumerate(sizes) for number in range(size)]
     check.true(
-        sorted(seen.elements()) == every, f"sizes {sizes}, {workers} workers: not every sample once"
+        sorted(seen.elements()) == every,
+        f"sizes {sizes}, {workers} workers: not every sample is read exactly once",
     )
 
 
@@ -678,11 +694,11 @@ def drawn_sizes(shards):
     return check.draw.integers(shards, low=1, high=40).tolist()
 
 
-with check.property("the card's examples, and one shard over some workers"):
+with check.property("the card's examples, and one shard divided among several workers"):
     shared_out([4, 3], 2)
     shared_out([4, 3], 3)
     shared_out([12], 4)
-with check.property("shares that cross from shard to shard", weight=2):
+with check.property("shares that extend over several shards", weight=2):
     shared_out([5, 9, 0, 3, 8], 3)
     shared_out(drawn_sizes(6), 4)
 with check.property("one worker reads everything"):
@@ -692,6 +708,12 @@ with check.property("more workers than samples or shards; empty shards, and no s
     shared_out(drawn_sizes(2), 7)
     shared_out([0, 3, 0], 2)
     shared_out([], 2)
+with check.property("the list of sizes does not change", weight=0.5):
+    sizes = drawn_sizes(5)
+    first, again = check.call(probes.called_twice, share_samples, sizes, 1, 3)
+    expected = check.call(share_samples, sizes, 1, 3)
+    check.equal(first, expected, what=f"worker 1 of 3, sizes {sizes}")
+    check.equal(again, expected, what=f"a second call with the same list, originally {sizes}")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("more empty shards"):
@@ -709,7 +731,7 @@ check.score()
 """
 ## Shuffling a stream
 
-Neighbors in a stream become neighbors in a batch. If shards were written class by class, a batch holds one class. A **shuffle buffer** holds some samples of the stream. Whenever a sample is wanted, the buffer hands out a random one, and the next one of the stream takes its place.
+If shards are written class by class, most batches hold only one class. A **shuffle buffer** holds some samples of the stream. Whenever a sample is wanted, the buffer hands out a random one, and the next sample of the stream takes its place.
 
 How far can a sample travel? Give the worker below a larger buffer and compare the places forward with the places back.
 """
@@ -719,7 +741,7 @@ explore_shards("equal", workers=1, buffer=4, step=5)
 
 # %% [markdown]
 """
-A sample cannot come out before it is read, so it moves forward by at most the buffer's size less 1. How long it stays is a matter of luck: in each draw it is chosen with probability 1/`size`, so until the stream ends, it waits for a geometrically distributed number of draws, `size` on average. The next cells send 600 pictures, sorted by label, through buffers of several sizes.
+A sample cannot come out before it is read, so it moves forward by at most the buffer's size minus 1. How long it stays is random: each draw picks it with probability 1/`size`, so while the stream lasts, its wait is geometrically distributed, with a mean of `size` draws. The next cells send 600 pictures, sorted by label, through buffers of three sizes.
 """
 
 # %% folded="600 sorted pictures through three buffers"
@@ -751,31 +773,31 @@ axes[0].set_ylabel("place after shuffling")
 show(
     figure,
     number="9.6",
-    caption="The lower edge is sharp: nothing comes out before it is read. The upper edge is luck.",
-    alt="Place after shuffling against place in the stream. With a buffer of 1 a straight line. With one of 20 a narrow cloud along it, with one of 100 a wide one; the lower edge is sharp, the upper one frays out.",
+    caption="The lower edge is sharp: nothing comes out before it is read. The upper edge is random.",
+    alt="Place after shuffling against place in the stream. With a buffer of 1 a straight line. With one of 20 a narrow cloud along it, with one of 100 a wide one; the lower edge is sharp, the upper one frays.",
 )
 
 # %% [markdown]
 """
-So a buffer of 100 cannot bring the last class to the beginning. Other measures can: shuffle the order of the shards in every epoch, let each worker mix several shards, and shuffle once before writing them.
+So a buffer of 100 cannot bring the last class to the beginning. Other measures can: shuffle the order of the shards in every epoch, let each worker mix several shards, and shuffle the samples before writing the shards.
 """
 
 # %% [markdown] exercise="shuffle-buffer" points=5 minutes=20 difficulty=2
 """
 ### A shuffle buffer
 
-A stream may be larger than memory, or never end, so it cannot be shuffled as a whole. Write the buffer that mixes it as it passes.
+A stream may be larger than memory, or never end, so it cannot be shuffled as a whole. Write the buffer that shuffles it as it passes.
 
 `shuffle_buffer(samples, size, seed)`, a generator function
 
 - **In** `samples`: an iterator over samples of any kind, perhaps endless. `size`: at least 1. `seed`: an int.
 - **Out**: the same samples, each exactly once. First, `size` samples fill the buffer. Then, again and again, a random one is yielded, each with the same chance, and the next sample takes its place. When `samples` ends, the rest comes out in random order. The same seed gives the same order.
-- **Limits**: when sample number k comes out (k from 1), at most `size + k` have been read. Samples are passed on and never compared: they may be tensors. The global generators of `random`, NumPy and torch stay as they are.
+- **Limits**: when sample number k comes out (k from 1), at most `size + k` have been read. Samples are passed on and never compared: they may be tensors or None. The global generators of `random`, NumPy and torch stay as they are.
 
 `list(shuffle_buffer(iter("abcd"), 1, seed=0))` returns `['a', 'b', 'c', 'd']`; with a buffer of 2, `'a'` or `'b'` is first.
 
 <!-- hint: What is in the buffer when the stream has just ended? Which two phases does the function have? -->
-<!-- hint: A list as buffer. While it is shorter than `size`, append. From then on choose a place in it, yield what lies there, and put the new sample into that place. -->
+<!-- hint: Use a list as the buffer. While it is shorter than `size`, append. From then on choose a place in it, yield what lies there, and put the new sample into that place. -->
 <!-- hint: For each sample: append it if the buffer is not full, else draw `place` from 0 to size - 1, keep the old one, put the new one there, `yield` the old one. After the loop, shuffle the buffer and yield from it. -->
 """
 
@@ -808,7 +830,7 @@ def drawn_seeds(count):
 
 
 def drawn_samples(count):
-    """Return different numbers; which ones, nobody knows before they are read."""
+    """Return different numbers that nobody can know before reading them."""
     return check.draw.permutation(100_000)[:count].tolist()
 
 
@@ -838,7 +860,7 @@ def watched(samples, size, seed, most):
     places = {sample: place for place, sample in enumerate(given)}
     for k, (sample, read) in enumerate(came, start=1):
         what = f"sample number {k} came out of a buffer of {size}"
-        check.true(sample in places, f"{what}, and {sample} was never in the stream")
+        check.true(sample in places, f"{what}, but {sample} was never in the stream")
         check.true(read <= size + k, f"{what} when {read} had been read: too far ahead")
     return [places[sample] for sample, _ in came]
 
@@ -848,17 +870,17 @@ with check.property("every sample once, in another order"):
     for count, size in ((many, 8), (23, 23), (5, 40), (1, 3), (0, 4)):
         for places in shuffled(drawn_samples(count), size, drawn_seeds(3)):
             check.true(
-                count < 23 or places != sorted(places),
+                count <= size or count < 23 or places != sorted(places),
                 f"{count} samples, buffer of {size}: nothing was shuffled",
             )
-with check.property("a buffer of 1 changes nothing; the seed decides, and nothing else"):
+with check.property("a buffer of 1 changes nothing; otherwise, the order depends only on the seed"):
     seed = check.draw.integer(0, 2**30)
     (places,) = shuffled(drawn_samples(30), 1, [seed])
     check.equal(places, list(range(30)), what="places of the samples, with a buffer of 1")
     first, again, other = shuffled(drawn_samples(40), 10, [seed, seed, seed + 1])
-    check.equal(again, first, what="places for the same seed for the second time")
+    check.equal(again, first, what="places in a second run with the same seed")
     check.true(other != first, "two seeds gave the same order")
-with check.property("it reads no further ahead than it must, also in an endless stream", weight=2):
+with check.property("it reads no further ahead than allowed, even in an endless stream", weight=2):
     endless = iter(lambda: check.draw.integer(0, 2**60), None)
     places = watched(endless, 6, check.draw.integer(0, 2**30), most=100)
     check.equal(len(set(places)), 100, what="different samples among 100 that came out")
@@ -869,22 +891,22 @@ with check.property("every sample in the buffer has the same chance", weight=2):
     counts = collections.Counter(out[0] for out in outs)
     check.true(
         set(counts) == {0, 1, 2, 3} and max(counts.values()) < 290 and min(counts.values()) > 120,
-        f"how often each sample came out first, in 800 runs with a buffer of 4: {dict(sorted(counts.items()))}",
+        f"how often each of samples 0 to 3 came out first in 800 runs, expected about 200: {dict(sorted(counts.items()))}",
     )
     late = sum(out.index(0) >= 4 for out in outs)
     check.true(
         160 < late < 360,
-        f"of 800 runs with a buffer of 4, sample 0 came out fifth or later {late} times; about 253 are expected",
+        f"in {late} of 800 runs with a buffer of 4, sample 0 came out fifth or later; about 253 are expected",
     )
     for run in check.draw.permutation(800)[:4].tolist():
         places = watched(drawn_samples(12), 4, seeds[run], most=12)
-        check.equal(places, outs[run], what="places for the same seed for the second time")
+        check.equal(places, outs[run], what="places in a second run with the same seed")
 with check.property("what is left at the end comes out in random order", weight=0.5):
     outs = shuffled(drawn_samples(3), 5, drawn_seeds(600))
     counts = collections.Counter(tuple(out) for out in outs)
     check.true(
         len(counts) == 6 and min(counts.values()) > 45 and max(counts.values()) < 160,
-        f"orders of 3 samples in 600 runs: { ({str(order): n for order, n in sorted(counts.items())}) }",
+        f"how often each of 6 orders of 3 samples came out in 600 runs, expected about 100: { ({str(order): n for order, n in sorted(counts.items())}) }",
     )
 with check.property("samples of any kind, equal ones too", weight=0.5):
     values = check.draw.normal(20).tolist()
@@ -893,6 +915,11 @@ with check.property("samples of any kind, equal ones too", weight=0.5):
     numbers = sorted(float(sample[0]) for sample in out)
     expected = sorted(float(sample[0]) for sample in samples)
     check.equal(numbers, expected, what="tensors that came out, sorted")
+    number = check.draw.integer(1, 1000)
+    samples = ["a", None, 0, number, number, "", "a", None, number, 0, "b"]
+    for out in check.call(probes.streams, shuffle_buffer, samples, 3, drawn_seeds(4)):
+        told = f"a stream of {samples} came out as {out}"
+        check.true(sorted(map(repr, out)) == sorted(map(repr, samples)), told)
 with check.property("draws from a generator of its own, and leaves the global ones alone"):
     seed, samples = check.draw.integer(0, 2**20), drawn_samples(check.draw.integer(40, 60))
     given = samples, 8, drawn_seeds(3)
@@ -906,7 +933,7 @@ with check.property("the last samples of a longer stream come out in random orde
     last = sum(out[-1] == 4 for out in outs)
     told = f"in 600 runs the last of 5 samples came out last {last} times; about 300 are expected"
     check.true(220 < last < 380, told)
-with check.property("texts, lists and None, some of them twice", weight=0.5):
+with check.property("strings, lists and None, some of them twice", weight=0.5):
     samples = ["a", None, [1, 2], "a", None, [1, 2], "b"]
     for out in check.call(probes.streams, shuffle_buffer, samples, 3, drawn_seeds(4)):
         check.equal(sorted(map(str, out)), sorted(map(str, samples)), what="what came out, sorted")
@@ -917,7 +944,7 @@ check.score()
 """
 ## What workers are worth
 
-A worker prepares batches while the main process trains. The next figure loads the digits twice: just decoded, and also enlarged to 256 × 256 pixels and rotated.
+The next figure shows how much workers help when the digits are only decoded, and when they are also enlarged to 256 × 256 pixels and rotated.
 """
 
 
@@ -969,7 +996,7 @@ for plot, enlarge, title in zip(
     plot.set(
         title=title,
         xlabel="workers",
-        ylabel="throughput, against none",
+        ylabel="throughput relative to 0 workers",
         xticks=WORKERS,
         ylim=(0, None),
     )
@@ -977,18 +1004,18 @@ axes[1].legend(loc="lower right")
 show(
     figure,
     number="9.7",
-    caption="Samples per second, divided by those without workers, measured on this machine. The first epoch also starts the workers. Main process and workers compute with one thread each.",
-    alt="Throughput against the number of workers, from 0 to 4, divided by that without workers, for cheap and for costly samples, in a first and in a later epoch, measured on this machine.",
+    caption="Throughput (samples per second) relative to that without workers, measured on this machine. Each process computes with one thread.",
+    alt="Throughput relative to that without workers, against the number of workers from 0 to 4, for cheap and costly samples, in a first and a later epoch.",
 )
 print("cores here:", os.cpu_count())
 
 # %% [markdown]
 """
-Two costs reduce the gain: the first epoch starts the workers, and every batch is sent from one process to another. Workers also share the cores: compare the curves with the number of cores here. Three options of `DataLoader` matter:
+Two costs reduce the gain: the first epoch starts the workers, and every batch is sent from one process to another. Workers also share the cores; the cell above prints how many there are. Three options of `DataLoader` are worth knowing:
 
-- `persistent_workers=True` keeps the workers from epoch to epoch.
-- `pin_memory=True` copies batches into **pinned memory**, from which a GPU can fetch by itself; `batch.to("cuda", non_blocking=True)` then returns at once.
-- `prefetch_factor` (2 by default) says how far workers **prefetch**, that is, how many batches each prepares ahead. More of them even out costs, and take memory.
+- `persistent_workers=True` keeps the workers alive from epoch to epoch.
+- `pin_memory=True` copies batches into **pinned memory**, from which a GPU can copy data by itself; `batch.to("cuda", non_blocking=True)` then returns at once.
+- `prefetch_factor` (2 by default) says how far workers **prefetch**, that is, how many batches each prepares ahead. A larger factor hides slow batches, but takes memory.
 """
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: pinned memory"
@@ -996,7 +1023,7 @@ if device == "cuda":
     batch = torch.randn(256, 3, 128, 128)
     pinned = batch.pin_memory()
     print(
-        "copying to the GPU, not pinned against pinned:",
+        "time to copy to the GPU, unpinned relative to pinned:",
         time_ratio(lambda: batch.cuda(), lambda: pinned.cuda()),
     )
 else:
@@ -1038,13 +1065,13 @@ predict(
 
 # %%
 for (workers, factor), count in drawn.items():
-    print(f"{workers} workers, prefetch_factor {factor}: {count} drawn when 1 has arrived")
+    print(f"num_workers={workers}, prefetch_factor={factor}: {count} drawn when 1 has arrived")
 
 # %% [markdown]
 """
-## Samples of different length
+## Samples of different lengths
 
-To make a batch, the loader stacks samples, which need equal shapes. Describe each digit by the positions of its dark pixels, and the shapes differ, because some digits have more ink than others:
+To make a batch, the loader stacks samples, which must have equal shapes. Describe each digit by the positions of its dark pixels, and the shapes differ:
 """
 
 
@@ -1063,7 +1090,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 """
-The option `collate_fn` takes a function that **collates** samples, that is, makes one batch of a list. This function can add **padding**, filler behind the end of short samples. A mask then says what is real, because a 0 may be either (chapter 07). Padding is wasted work, and how much of it there is depends on who shares a batch:
+The option `collate_fn` takes a function that **collates** samples, that is, turns a list into one batch. This function can add **padding**, filler after the end of short samples. A mask then says which values are real, because a 0 may be real or padding (chapter 07). Padding wastes computation, and how much depends on which samples share a batch:
 """
 
 # %% folded="Padding in batches of 20, at random and by length"
@@ -1085,9 +1112,9 @@ shares = {
 # %% folded="Predict: padding in random batches"
 predict(
     "09/padding",
-    f"The digits have {lengths.min()} to {lengths.max()} dark pixels. In random batches of 20, each padded to its own longest sample, which part of a batch is padding?",
+    f"The digits have {lengths.min()} to {lengths.max()} dark pixels. In random batches of 20, each padded to its own longest sample, how much of a batch is padding?",
     100 * shares["random"],
-    "Among 20 random samples there is nearly always a long one, which decides for all.",
+    "Among 20 random samples there is nearly always a long one, which sets the batch's length.",
     between=(0, 100),
     unit="%",
 )
@@ -1108,7 +1135,7 @@ grid[1].legend(loc="lower right")
 show(
     figure,
     number="9.8",
-    caption="The sixth batch of 20, once at random and once after sorting all samples by length. Orange is padding.",
+    caption="The sixth batch of 20, once in random order and once after sorting all samples by length. Orange is padding.",
     alt="Two stacks of 20 horizontal bars, padded to the longest of the batch. In the random batch about a fifth of the area is padding; in the sorted batch there is none.",
 )
 for name, share in shares.items():
@@ -1118,31 +1145,31 @@ print("labels in the batch of the shortest:", dict(collections.Counter(shortest)
 
 # %% [markdown]
 """
-Sorting removes the padding, but batches of similar lengths are less random: more than half of the shortest digits are threes and fours. Sorting within large random chunks is a compromise.
+Sorting removes nearly all padding, but batches of similar lengths are less random: more than half of the 20 shortest digits are threes and fours. Sorting within large random chunks is a compromise.
 """
 
 # %% [markdown] exercise="pad-batch" points=4 minutes=15 difficulty=1
 """
 ### Pad a batch
 
-`DataLoader` cannot batch samples of different length by itself. Write the function that it needs, for its option `collate_fn`.
+Write a `collate_fn` that lets `DataLoader` batch samples of different lengths.
 
 `pad_batch(samples) -> (padded, mask)`
 
-- **In** `samples`: a list of at least one tensor. Sample i has the shape (n_i, features); n_i may be 0. All have the same dtype, which may be an integer one.
-- **Out** `padded`: (samples, longest, features), in the samples' dtype: each sample from the beginning of its row, then zeros. `mask`: Boolean, (samples, longest), True where `padded` holds something real, even if that is 0. "Longest" refers to this batch. The samples and their list do not change.
+- **In** `samples`: a list of at least one tensor. Sample i has the shape (n_i, features); n_i may be 0. All have the same dtype, perhaps an integer one.
+- **Out** `padded`: (samples, longest, features), in the samples' dtype: each sample from the beginning of its row, then zeros. `mask`: Boolean, (samples, longest), True where `padded` holds a real value, even a real 0. "Longest" refers to this batch. The samples and their list do not change.
 
 With samples of shapes (2, 4) and (1, 4), `pad_batch(samples)[1]` returns `tensor([[True, True], [True, False]])`.
 
 <!-- hint: Which of the two results can be known from the lengths alone? -->
 <!-- hint: Make a tensor of zeros for the batch, then write each sample into the beginning of its row. The mask comes from comparing lengths with positions, not from comparing values with 0. -->
-<!-- hint: `samples[0].new_zeros(...)` keeps the dtype. For the mask, `torch.arange(longest)` against a column of lengths: broadcasting makes the table. -->
+<!-- hint: `samples[0].new_zeros(...)` keeps the dtype. For the mask, compare `torch.arange(longest)` with a column of lengths; broadcasting does the rest. -->
 """
 
 
 # %% solution="pad-batch"
 def pad_batch(samples):
-    """Return the samples, filled up to the longest, (samples, longest, features), and a mask."""
+    """Return the samples, padded to (samples, longest, features), and their mask."""
     ### BEGIN SOLUTION
     lengths = torch.tensor([len(sample) for sample in samples])
     longest = int(lengths.max())
@@ -1158,7 +1185,7 @@ check = Check("pad-batch")
 
 
 def drawn_batch(lengths, features, dtype=torch.float32, with_zeros=False):
-    """Return samples of these lengths, and what is to come of them: padded, and the mask."""
+    """Return samples of these lengths, and the expected result: padded, and the mask."""
     longest = max(lengths)
     padded = torch.zeros(len(lengths), longest, features, dtype=dtype)
     mask = torch.zeros(len(lengths), longest, dtype=torch.bool)
@@ -1203,6 +1230,11 @@ with check.property("one sample; equal lengths; samples of length 0; other dtype
     padded_right([4, 2], 3, dtype=torch.int8, with_zeros=True)
     padded_right([3, 5], 4, dtype=torch.float64)
     padded_right([0, 0], 3)
+    large = torch.tensor([[2**62 + check.draw.integer(1, 1000)], [2**24 + 1]])
+    padded = torch.stack([large, torch.zeros_like(large)])
+    padded[1, 0] = large[1]
+    got = check.call(pad_batch, [large, large[1:].clone()])
+    is_padded(got, padded, torch.tensor([[True, True], [True, False]]))
 with check.property("the samples do not change"):
     samples, padded, mask = drawn_batch([4, 2, check.draw.integer(1, 8)], 3)
     seen = check.call(probes.after_call, pad_batch, samples)
@@ -1224,7 +1256,7 @@ check.score()
 """
 ## One generator from several numbers
 
-**Data augmentation** changes samples at random: noise, shifts, crops. A sample's noise can be repeated by anybody, in any process, if its generator is made from what identifies the sample: the seed of the run, the epoch and the index. But how do three numbers become one seed?
+**Data augmentation** changes samples at random: noise, shifts, crops. Any process can reproduce a sample's noise if the generator is made from what identifies the sample: the run's seed, the epoch and the index. But how do three numbers become one seed?
 """
 
 # %%
@@ -1236,13 +1268,13 @@ for name, seed in names.items():
 
 # %% [markdown]
 """
-A sum takes different samples for one. Large factors do not help either, if the generator ignores high bits: torch's CPU generator uses the lowest 32 bits of its seed. And `hash` of a string [differs from process to process](https://docs.python.org/3/reference/datamodel.html#object.__hash__).
+Different samples can have the same sum, even if the epoch is first multiplied by 1000: 1000 × 1 + 0 = 1000 × 0 + 1000. Large multipliers do not help if the generator ignores high bits: torch's CPU generator uses only the lowest 32 bits of its seed. The `hash` of a string such as `"0-1-2"` [differs from run to run](https://docs.python.org/3/reference/datamodel.html#object.__hash__).
 
-NumPy's `default_rng` takes a *list* of integers and [mixes all of their bits](https://numpy.org/doc/stable/reference/random/parallel.html), so (0, 1, 2) and (0, 2, 1) start unrelated streams.
+NumPy documents [seeds made of several numbers](https://numpy.org/doc/stable/reference/random/parallel.html).
 
 ## Bug hunt: noise that stays
 
-The next dataset adds noise to digits. If the noise is new in each epoch, the average of one image over n epochs approaches the clean image, and the noise that is left falls as 1/√n. The author has tested this and then switched two workers on, to be faster.
+The next dataset adds noise to digits. If the noise is new in each epoch, the average of one image over n epochs approaches the clean image, and the remaining noise falls as 1/√n. The author tested the dataset without workers, then added two for speed.
 """
 
 
@@ -1301,11 +1333,11 @@ Find out, in cells of your own, what the two workers return in each epoch. Then 
 - **Out**: a new tensor, the image plus 0.1 times standard normal noise; same shape and dtype. The same four arguments give the same result in any process, whatever was drawn before. Another seed, epoch or index gives unrelated noise.
 - **Limits**: neither the image nor the global generators of `random`, NumPy and torch change.
 
-`add_noise(image, 0, 1, 2)` returns the same tensor in every process, and it has nothing to do with `add_noise(image, 0, 2, 1)`.
+The noise of `add_noise(image, 0, 1, 2)` is unrelated to that of `add_noise(image, 0, 2, 1)`.
 
 <!-- hint: Which of the given numbers may the noise depend on, and on what else does it depend in the dataset above? -->
-<!-- hint: Make a generator inside the function, from all three numbers. It must know them apart: (0, 1, 2) is not (0, 2, 1). -->
-<!-- hint: `np.random.default_rng` takes a list. Draw `standard_normal` of the image's shape from it, and bring it to torch and to the image's dtype. -->
+<!-- hint: Make a generator inside the function, from all three numbers. It must tell any two triples apart: (0, 1, 2) is not (0, 2, 1). -->
+<!-- hint: `np.random.default_rng` takes a list. Draw `standard_normal` of the image's shape from it, and convert it to a tensor of the image's dtype. -->
 """
 
 
@@ -1329,7 +1361,7 @@ def drawn_name():
 
 
 def noise_of(seed, epoch, index, shape=(20, 31)):
-    """Return the noise of a sample, in units of its deviation, float64."""
+    """Return the noise of a sample, in units of its standard deviation, float64."""
     image = check.draw.normal(*shape, dtype=torch.float64)
     got = check.call(add_noise, image, seed, epoch, index)
     check.close(got, image, atol=0.9, what="image plus noise, against the image")
@@ -1342,17 +1374,55 @@ def all_unrelated(names):
     table.fill_diagonal_(0.0)
     worst = int(table.argmax())
     first, second = names[worst // len(names)], names[worst % len(names)]
-    check.true(
-        table.max().item() < 0.35,
-        f"(seed, epoch, index) {first} and {second}: their noise is correlated: {table.max():.2f}",
+    if table.max().item() >= 0.35:  # called again, so that failing(...) has this case
+        told = beginnings(first, noise_of(*first), second, noise_of(*second))
+        check.true(False, f"{told}: correlated, {table.max():.2f}")
+
+
+def beginnings(first, noise, second, other):
+    both = (", ".join(f"{number:.2f}" for number in some[:3].tolist()) for some in (noise, other))
+    told = "(seed, epoch, index) = {}: noise / 0.1 begins with {}; {}: with {}"
+    begin, again = both
+    return told.format(first, begin, second, again)
+
+
+def all_different(names):
+    """Require that no two of the samples have the very same noise."""
+    image, seen = check.draw.normal(20, 31, dtype=torch.float64), {}
+    for name in dict.fromkeys(names):
+        got = check.call(add_noise, image, *name)
+        check.close(got, image, atol=0.9, what="image plus noise, against the image")
+        noise = ((got - image) / 0.1).flatten()
+        first = seen.setdefault(tuple(noise[:6].tolist()), name)
+        check.true(first == name, beginnings(first, noise, name, noise) + ": the same noise")
+
+
+def no_linear_key():
+    """Require noise that no sum of multiples of seed, epoch and index determines.
+
+    With the multiplier of 1 for the index, (0, 1, i) is (0, 0, m + i) for the epoch's multiplier m.
+    For any m up to 160,000, one i below 400 makes m + i a multiple of 400; the same holds
+    for the seed's. The second call tries sums of the epoch and a multiple, below 1000, of the seed
+    or the index.
+    """
+    near = [10**k for k in range(5, 10)] + [2**k for k in range(17, 32)] + [2654435761]
+    indices = [400 * k for k in range(401)] + [n + more for n in near for more in (0, 399)]
+    all_different(
+        [(0, 0, index) for index in indices]
+        + [(seed, 1 - seed, index) for seed in (0, 1) for index in range(400)]
+    )
+    epochs = [32 * k for k in range(32)] + list(range(993, 1000))
+    all_different(
+        [(0, epoch, 0) for epoch in epochs]
+        + [(seed, epoch, 1 - seed) for seed in (0, 1) for epoch in range(32)]
     )
 
 
-with check.property("standard normal noise, times 0.1; the same arguments give the same"):
+with check.property("standard normal noise, times 0.1; the same arguments give the same noise"):
     seed = check.draw.integer(0, 2**20)
     noise = torch.stack([noise_of(seed, epoch, 7, shape=(61, 83)) for epoch in range(3)])
     check.close(noise.mean().item(), 0.0, atol=0.08, what="the mean of noise / 0.1")
-    check.close(noise.std().item(), 1.0, atol=0.06, what="the deviation of noise / 0.1")
+    check.close(noise.std().item(), 1.0, atol=0.06, what="the standard deviation of noise / 0.1")
     inside = (noise.abs() < 1).double().mean().item()
     check.close(inside, 0.683, atol=0.035, what="the share of noise / 0.1 between -1 and 1")
     again = noise_of(seed, 1, 7, shape=(61, 83))
@@ -1362,15 +1432,15 @@ with check.property("every index, every epoch and every seed has noise of its ow
     all_unrelated(
         [(s, e, i) for s in (seed, seed + 1, seed + 2) for e in range(3) for i in range(4)]
     )
-with check.property("the same in any process"):
+with check.property("the result does not depend on global generators or string hashes"):
     image, name = check.draw.normal(20, 31), drawn_name()
     first = check.call(add_noise, image, *name)
     salt = check.draw.integer(1, 2**30)
     got = check.call(probes.with_string_hashes, add_noise, image, *name, salt=salt)
-    check.close(got, first, atol=1e-6, what="the result where texts have other hashes")
-    check.restart()
+    check.close(got, first, atol=1e-6, what="the result when strings hash differently")
+    check.restart()  # a new process where work is graded; here, the generators are seeded afresh
     got = check.call(add_noise, image, *name)
-    check.close(got, first, atol=1e-6, what="the result in a new process")
+    check.close(got, first, atol=1e-6, what="the result with other global generators")
 with check.property("the global generators do not change", weight=0.5):
     image, seed = check.draw.normal(20, 31), check.draw.integer(0, 2**20)
     seen = check.call(probes.global_draws, add_noise, image, *drawn_name(), seed=seed)
@@ -1381,6 +1451,7 @@ with check.property("seeds, epochs and indices of any size are told apart"):
     all_unrelated([(7, epoch, index) for epoch in (0, 1, 10, 100) for index in sizes])
     all_unrelated([(seed, 2, index) for seed in sizes for index in (0, 1, 1000, 2**16)])
     all_unrelated([(1, 1, 11), (1, 11, 1), (11, 1, 1)])
+    no_linear_key()
 with check.property("the result has the image's dtype and shape", weight=0.5):
     half = check.draw.normal(3, 2, dtype=torch.float16)
     got = check.call(add_noise, half, *drawn_name())
@@ -1388,6 +1459,12 @@ with check.property("the result has the image's dtype and shape", weight=0.5):
     volume = check.draw.normal(2, 3, 5)
     got = check.call(add_noise, volume, *drawn_name())
     check.close(got, volume, atol=0.9, what="for three axes")
+    noise = got - volume
+    told = "both parts of an image of shape (2, 3, 5) have the same noise"
+    check.true((noise[0] - noise[1]).abs().max().item() > 1e-4, told)
+    row = check.draw.normal(9, dtype=torch.float64)
+    got = check.call(add_noise, row, *drawn_name())
+    check.close(got, row, atol=0.9, what="for one axis")
 with check.property("the image does not change", weight=0.5):
     image, name = check.draw.normal(20, 31), drawn_name()
     expected = check.call(add_noise, image, *name)
@@ -1408,12 +1485,14 @@ check.score()
 """
 <details><summary>What it was (open it when you have found it)</summary>
 
-`self.generator` is copied with the dataset: to each worker, and again in each epoch, always in its first state. So both workers draw the same numbers, in every epoch. Without workers there is one copy, which goes on from epoch to epoch: whoever debugs with `num_workers=0` never sees the bug.
+`self.generator` is copied with the dataset: to each worker, and again in each epoch, always in its initial state. So both workers draw the same numbers, in every epoch. Without workers there is one copy, which goes on from epoch to epoch, so anyone who debugs with `num_workers=0` never sees the bug.
+
+NumPy's `default_rng` takes a *list* of integers and mixes all of their bits, so (0, 1, 2) and (0, 2, 1) start unrelated streams.
 </details>
 
 ## Random numbers in workers
 
-A worker has other generators, too. The next dataset draws from three global ones and from one that is stored in the dataset.
+Workers have other generators, too. The next dataset draws from three global ones and from one that it stores.
 """
 
 
@@ -1451,9 +1530,9 @@ first_epoch, second_epoch = two_epochs(2)
 # %% folded="Predict: NumPy's global generator"
 predict(
     "09/numpy",
-    "Two workers draw from NumPy's global generator, which nobody has seeded in the dataset. What do they get?",
+    "Two workers draw from NumPy's global generator, which the dataset does not seed. What do they get?",
     "different numbers" if first_epoch[0][1] != first_epoch[1][1] else "the same numbers",
-    "The loader seeds the global generators of each worker anew in each epoch. For NumPy it does so since PyTorch 1.9.",
+    "The loader seeds the global generators of every worker that it starts, here in each epoch.",
     choices=("the same numbers", "different numbers"),
 )
 
@@ -1464,9 +1543,9 @@ tell(*two_epochs(2, persistent_workers=True))
 
 # %% [markdown]
 """
-The loader takes care of the global generators, of NumPy's [since PyTorch 1.9](https://github.com/pytorch/pytorch/pull/56488). Nobody takes care of a stored one. With `persistent_workers=True` its copies live on: the epochs then differ, and the workers still share their numbers.
+The loader takes care of the global generators, NumPy's included [since PyTorch 1.9](https://github.com/pytorch/pytorch/pull/56488), but not of a stored one. With `persistent_workers=True`, the workers keep their copies: the epochs then differ, but both workers still draw the same numbers.
 
-The loader calls `worker_init_fn` in each worker when it starts. There, a stored generator can have a seed of its own:
+Each worker calls `worker_init_fn` when it starts. This function can give a stored generator its own seed:
 """
 
 
@@ -1484,13 +1563,13 @@ for index in range(4):
 
 # %% [markdown]
 """
-That repairs the noise, but ties it to the number of workers: with three, sample 2 goes to another worker and gets other noise. A generator made from seed, epoch and index does not care who loads a sample.
+That repairs the draws, but ties them to the number of workers: with three, sample 2 goes to another worker and gets another number. A generator made from seed, epoch and index gives the same numbers, whichever worker loads the sample.
 
 ## Stop and resume
 
-Long runs end early: a machine fails, or its time is up. Model and optimizer have been saved, but where was the loader? Starting the epoch again repeats some samples; starting the next one loses the rest.
+Long runs may be cut short. The model and the optimizer have been saved, but where was the loader? Starting the epoch again repeats some samples; starting the next one loses the rest.
 
-An order need not be saved if it can be drawn again from the seed and the epoch. What is left is the number of batches done. Here are two candidates: the batches that a sampler has handed out, and those that have arrived in the training loop.
+An order need not be saved if it can be drawn again from the seed and the epoch. Besides these two, the state needs only a count of batches: of those that the sampler has handed out, or of those that have arrived in the training loop?
 """
 
 # %% folded="Stop after three batches, resume from the sampler's count"
@@ -1517,8 +1596,8 @@ predict(
 show_drawing(
     "09/in-flight",
     number="9.10",
-    caption="An epoch of ten batches, stopped after three. The sampler has already handed out four more. A run that resumes from its count never trains on them.",
-    alt="Ten boxes. 0 to 2 are trained on, 3 to 6 are in workers and queues, 7 to 9 are not drawn. A run that resumes from 3, the number of batches that have arrived, goes on with box 3. One that resumes from 7, the sampler's count, skips boxes 3 to 6.",
+    caption="An epoch of ten batches, stopped after three. A run that resumes from the sampler's count never trains on batches 3 to 6.",
+    alt="Ten boxes. 0 to 2 are trained on, 3 to 6 are in workers and queues, 7 to 9 are not drawn. A run that resumes from 3, the number of arrived batches, goes on with box 3. One that resumes from 7, the sampler's count, skips boxes 3 to 6.",
 )
 
 # %%
@@ -1527,22 +1606,34 @@ for workers, count in lost.items():
 
 # %% [markdown]
 """
-Nothing reports the loss. So count batches where they *arrive*. After the last batch, "this epoch, all done" and "the next epoch, nothing done" mean the same.
+Nothing reports the missing batches, so count batches when they *arrive*. After the last batch, "this epoch, all done" and "the next epoch, nothing done" mean the same.
+
+The loader that you write next calls a function that loads given batches of indices. With real workers, that function could be:
+
+```python
+dataset = PictureFolder(pictures_folder, "*.png")
+
+
+def fetch(batches):
+    return DataLoader(by_value(dataset), batch_sampler=batches, num_workers=2)
+```
+
+Your loader's state is saved and restored like a model's, by `state_dict` and `load_state_dict`.
 """
 
 # %% [markdown] exercise="resumable-loader" points=6 minutes=30 difficulty=3
 """
 ### A loader that can be stopped
 
-A killed run should go on with the next batch, none lost and none twice. Write its loader.
+A killed run should resume without losing or repeating a batch.
 
 The class `ResumableLoader(count, batch_size, seed, fetch)`
 
-- **In** `count`: the number of samples. `fetch(batches)` takes lists of indices and yields the loaded batches in order; it draws ahead.
-- **Out** `for batch in loader`: one epoch: what `fetch` yields for all indices in random order, in batches of `batch_size`; the last may be smaller. The next `for` is the next epoch. Each pair of seed and epoch has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
-- `loader.state_dict()`, before, inside or after a loop: a new dict of a few numbers, ready for JSON. The batch that the loop is at counts as done.
-- `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch. If nothing is left, it may also begin the next epoch.
-- **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches nothing that is done. A `for` after a `break` is up to you.
+- **In** `count`: the number of samples. `fetch(batches)` takes an iterable of index lists and yields their batches in order, reading ahead.
+- **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices in random order, in batches of `batch_size` (the last may be smaller), and yields what `fetch` yields. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
+- `loader.state_dict()`, before, inside or after a loop, even one left by `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
+- `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch; if nothing is left, it may yield nothing or the next epoch.
+- **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches no batch that is done. After a `break`, the next `for` may do anything.
 
 `ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second, it resumes with the last 2 samples.
 
@@ -1594,7 +1685,7 @@ class ResumableLoader:
 check = Check("resumable-loader")
 
 
-# Batches of indices, those that came and those that were loaded; how many were when each came.
+# Batches of indices that came and that were loaded, and how many were loaded when each came.
 Run = collections.namedtuple("Run", "batches loaded loaded_by_then state")
 
 
@@ -1651,7 +1742,8 @@ def in_epochs(batches, count, batch_size):
 def resumed_equally(count, batch_size, ahead, all_stops, epochs=2):
     """Require the same batches with and without stops; return all, and the last run.
 
-    Every stretch from stop to stop runs in another process, of which only the state gets there.
+    Every stretch from stop to stop has a new loader, which only the state reaches. Where work is
+    graded, it also has a new process.
     """
     seed = check.draw.integer(0, 2**30)
     total = epochs * math.ceil(count / batch_size)
@@ -1669,9 +1761,13 @@ def resumed_equally(count, batch_size, ahead, all_stops, epochs=2):
             )
             states[number] = run.state
             what = f"{count} samples in batches of {batch_size}, {ahead} loaded ahead, "
-            what += f"stopped after {stops[:stretch]} batches" if stretch else "once more"
+            what += f"stopped after {stops[:stretch]} batches" if stretch else "in a second run"
             check.equal(run.batches, whole[start:end], what=what)
     return whole, run
+
+
+def neighbors(order):
+    return {frozenset(pair) for pair in itertools.pairwise(order)}
 
 
 with check.property("an epoch holds every index once, in batches, in an order of its own"):
@@ -1684,40 +1780,53 @@ with check.property("an epoch holds every index once, in batches, in an order of
     epochs = in_epochs(batches, 23, 5)
     for number, epoch in enumerate(epochs):
         check.equal(sorted(epoch), list(range(23)), what=f"the indices of epoch {number}, sorted")
-        check.true(epoch != sorted(epoch), f"epoch {number} is in no random order")
-    check.true(epochs[0] != epochs[1] != epochs[2] != epochs[0], "two epochs have the same order")
-with check.property("the order depends on the seed, and on nothing else"):
+    orders = {"sorted order": list(range(23))}
+    orders |= {f"epoch {number}": epoch for number, epoch in enumerate(epochs)}
+    for (one, order), (other, later) in itertools.combinations(orders.items(), 2):
+        kept = len(neighbors(order) & neighbors(later))
+        told = f"not in random order: {kept} of 22 neighbor pairs are the same in {other} as in {one}: "
+        check.true(kept < 17, f"{told}{later} and {order}")  # about 2 are expected
+with check.property("the order depends only on the seed and the epoch"):
     seed = check.draw.integer(0, 2**30)
     first = run_loader(17, 4, seed, 10).batches
     check.equal(
         run_loader(17, 4, seed, 10, ahead=3).batches,
         first,
-        what="the same seed for the second time",
+        what="the batches of a second run with the same seed",
     )
     other = run_loader(17, 4, seed + 1, 10).batches
     both = in_epochs(first, 17, 4), in_epochs(other, 17, 4)
-    check.true(both[0][0] != both[1][0], "two seeds gave the same order")
-    check.true(both[0][1] != both[1][0], f"epoch 1 of seed {seed} is epoch 0 of seed {seed + 1}")
+    told = f"seeds {seed} and {seed + 1} gave the same order: {both[0][0]}"
+    check.true(both[0][0] != both[1][0], told)
+    named = {}
+    for s, epochs in ((seed + 1, 1), (seed, 1100)):
+        for number, order in enumerate(run_loader(20, 20, s, epochs).batches):
+            first = named.setdefault(tuple(order), (s, number))
+            told = f"(seed, epoch) = {first} and {(s, number)} have the same order: {order}"
+            check.true(first == (s, number), told)
 with check.property(
-    "after a stop it goes on where it was, also in a second epoch and after a second stop", weight=2
+    "after a stop it resumes where it was, also in a second epoch and after a second stop", weight=2
 ):
     resumed_equally(14, 4, 0, [[0], [1], [2], [4], [6], [2, 3], [1, 5]])
 with check.property("batches that were only drawn ahead do not count as done", weight=2):
     resumed_equally(29, 4, 5, [[1], [3], [5]])
-with check.property("fetch may read ahead, and its batches are handed on as they come"):
+with check.property("fetch may read ahead, and its batches are passed on as they come"):
     run = run_loader(check.draw.integer(29, 33), 4, check.draw.integer(0, 2**30), 8, ahead=3)
+    told = "fetch was called for each batch, so it could not read ahead: call it once per `for`"
+    check.true(run.loaded_by_then[:4] != [1, 2, 3, 4], told)
+    told = "the first batch came when all 8 had been loaded: pass each batch on as it comes"
+    check.true(run.loaded_by_then[0] != 8, told)
     check.equal(
         run.loaded_by_then,
         [4, 5, 6, 7, 8, 8, 8, 8],
-        what="batches that fetch had drawn when each of 8 came, with 3 read ahead",
+        what="batches that fetch had loaded when each of 8 came, with 3 read ahead",
     )
-with check.property("what is done is not fetched again"):
+with check.property("batches that are done are not fetched again"):
     whole, rest = resumed_equally(21, 4, 0, [[4]], epochs=1)
-    check.equal(
-        rest.loaded, whole[4:], what="the batches that were drawn after stopping at batch 4 of 6"
-    )
+    what = "the batches that fetch loaded in a run that resumed after 4 of 6"
+    check.equal(rest.loaded, whole[4:], what=what)
 with check.property(
-    "a state holds a few numbers and does not change; one taken after a loop is right, too"
+    "a state holds a few numbers and does not change; one taken after a loop or a break is also right"
 ):
     seed = check.draw.integer(0, 2**30)
     runs = [run_loader(500, 4, seed, stop + 2, ahead=2, stop=stop) for stop in (3, 128)]
@@ -1726,14 +1835,20 @@ with check.property(
         check.true(len(run.state) < 300, told)
     whole = run_loader(10, 4, seed, 6).batches
     after_loop = state_after_loop(10, 4, seed)
+    # Asked for a batch more than there are, the probe leaves the loop, as a break does.
+    after_break = [run_loader(10, 4, seed, done, stop=done + 1).state for done in (1, 2, 5)]
     check.restart()
     for run in runs:
         got = run_loader(500, 4, seed, 2, ahead=2, state=run.state)
-        what = "the batches after a state, which was written when the loader had gone on by two"
+        what = "the batches resumed from a state that was saved two batches after it was taken"
         check.equal(got.batches, run.batches[-2:], what=what)
     got = run_loader(10, 4, seed, 3, state=after_loop)
     what = "the batches after a state that was taken when the loop over epoch 0 had ended"
     check.equal(got.batches, whole[3:], what=what)
+    for done, state in zip((1, 2, 5), after_break, strict=True):
+        got = run_loader(10, 4, seed, 6 - done, state=state)
+        what = f"the batches resumed from {state}, after a break in batch number {done}"
+        check.equal(got.batches, whole[done:], what=what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property(
@@ -1748,18 +1863,6 @@ check.score()
 
 # %% [markdown]
 """
-With real workers, `fetch` is one line:
-
-```python
-dataset = PictureFolder(pictures_folder, "*.png")
-loader = ResumableLoader(
-    len(dataset),
-    32,
-    seed=0,
-    fetch=lambda batches: DataLoader(by_value(dataset), batch_sampler=batches, num_workers=2),
-)
-```
-
 torchdata's [`StatefulDataLoader`](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html) is a `DataLoader` with the same two methods. The next cell stops yours and, where torchdata is installed, torchdata's after three of ten batches.
 """
 
@@ -1804,11 +1907,11 @@ else:
 
 # %% [markdown]
 """
-torchdata stores the state of a random generator, and can ask each worker's dataset for its own. Your loader draws the order again.
+torchdata stores the state of a random generator, and can ask each worker's dataset for its state. Your loader draws the order again.
 
 ### Streams
 
-A stream can be resumed, too: read and skip what is done. That is cheap as long as nothing is decoded. Batch b comes from worker b mod W, so from the number of batches done each worker knows how many of its samples to skip. A new loader always begins with worker 0, so worker 0 now takes the share of the worker whose turn it was. This requires equal shares, or first ones that are larger by one sample, and the same number of workers and batch size.
+A stream can be resumed, too: samples that are done are read but not decoded. Workers deliver batches in turn: with 2 workers, the first 3 batches are two from worker 0 and one from worker 1, so each worker can skip its own. A new loader always begins with worker 0, so worker 0 now takes the share of worker 1, whose turn it was. The shares must be equal, or the first ones larger by one sample; the batch size and the number of workers must stay the same.
 """
 
 
@@ -1833,7 +1936,7 @@ class ResumableShards(IterableDataset):
 
 
 def every_nth(sizes, worker, workers):
-    """Give the samples out in turn. Right, but every worker goes through every shard."""
+    """Deal out the samples in turn. Correct, but it reopens a shard for every sample."""
     row = [(shard, n, n + 1) for shard, size in enumerate(sizes) for n in range(size)]
     return row[worker::workers]
 
@@ -1851,8 +1954,7 @@ def batches_from_shards(done=0):
 whole = batches_from_shards()
 print(len(whole), "batches; the first:", ", ".join(whole[0]))
 for done in range(1, len(whole)):
-    print(f"resumed after {done}: the rest is the same:", batches_from_shards(done) == whole[done:])
-folder.cleanup()
+    print(f"resumed after {done}, the rest is the same:", batches_from_shards(done) == whole[done:])
 
 # %% [markdown]
 """
@@ -1861,11 +1963,11 @@ folder.cleanup()
 | what | where |
 | --- | --- |
 | datasets, workers, collating | [`torch.utils.data`](https://docs.pytorch.org/docs/stable/data.html) |
-| stopping and resuming | `StatefulDataLoader`: each worker's dataset is asked for its state every `snapshot_every_n_steps=` |
-| tar shards | [WebDataset](https://webdataset.github.io/webdataset/): `split_by_node`, `split_by_worker`, `shuffle=`; `resampled=True` draws shards at random and gives up "each sample once" |
-| record files | TensorFlow's [`TFRecordDataset`](https://www.tensorflow.org/api_docs/python/tf/data/TFRecordDataset); in PyTorch, the package [`tfrecord`](https://github.com/vahidk/tfrecord) shares a file among workers by an index file, without which records may come twice |
+| stopping and resuming | `StatefulDataLoader`: each worker's dataset is asked for its state every `snapshot_every_n_steps` steps |
+| tar shards | [WebDataset](https://webdataset.github.io/webdataset/): `split_by_node`, `split_by_worker`, `shardshuffle=`, `.shuffle(size)`; `resampled=True` draws shards with replacement, so samples may repeat or be missing |
+| record files | TensorFlow's [`TFRecordDataset`](https://www.tensorflow.org/api_docs/python/tf/data/TFRecordDataset); in PyTorch, the package [`tfrecord`](https://github.com/vahidk/tfrecord) splits a file among workers by an index; without one, records may come twice |
 | streams over a network | [Hugging Face Datasets](https://huggingface.co/docs/datasets/stream): `IterableDataset.shuffle(buffer_size=)`, `split_dataset_by_node`, `state_dict()` |
-| several cards | [`DistributedSampler`](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler) **repeats** samples until shares are equal, or drops some (`drop_last=True`); without `set_epoch(epoch)`, every epoch has the same order |
+| several GPUs | [`DistributedSampler`](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler) **repeats** samples until shares are equal, or drops some (`drop_last=True`); without `set_epoch(epoch)`, every epoch has the same order |
 | padding | [`torch.nn.utils.rnn.pad_sequence`](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html), without a mask |
 | a generator for each sample | JAX: [keys and `fold_in`](https://docs.jax.dev/en/latest/random-numbers.html); [Grain](https://google-grain.readthedocs.io/en/latest/) |
 | pipelines | [`tf.data`](https://www.tensorflow.org/guide/data_performance): `shuffle(buffer_size)`, `prefetch`, `padded_batch` |
@@ -1875,20 +1977,20 @@ folder.cleanup()
 """
 ## Recap
 
-1. Workers are processes with a copy of the dataset each. An iterable-style dataset must choose its part, or every sample comes once per worker.
-2. A map-style dataset is asked by index: keep an order that does not depend on the file system.
-3. Reading in order is cheap where opening files is not; a buffer, the order of shards and their writer then supply the randomness.
-4. A sample's random numbers come from seed, epoch and index; a generator stored in the dataset is copied to every worker in every epoch.
+1. Workers are processes, each with a copy of the dataset. An iterable-style dataset must choose its share, or every sample comes once per worker.
+2. A map-style dataset is read by index: keep its order independent of the file system.
+3. Reading in order pays off where opening files is slow; randomness then comes from a buffer, the order of shards and shuffling before writing.
+4. A sample's random numbers come from seed, epoch and index; a generator stored in the dataset is copied to every worker, by default in every epoch.
 5. A loader's state counts the batches that have *arrived*, not those drawn ahead.
 
 ### Test yourself
 
-<details><summary>1. An iterable-style dataset without sharing, 4 workers, and an epoch that is cut after one pass's number of batches: are all samples seen once?</summary>
+<details><summary>1. An iterable-style dataset ignores its worker's number. With 4 workers, an epoch is cut to the length of one pass. Is each sample seen once?</summary>
 
 No. The workers deliver in turn, each from the beginning: the first quarter comes four times, the rest never.
 </details>
 
-<details><summary>2. 8 shards of 1,000 samples go to 3 workers in turn. How long is the epoch, against equal shares?</summary>
+<details><summary>2. 8 shards of 1,000 samples go to 3 workers in turn. How long is the epoch, compared with equal shares?</summary>
 
 The busiest worker reads 3 shards, 3,000 samples instead of about 2,667: an eighth longer.
 </details>
@@ -1900,7 +2002,7 @@ Only the first class: sample 1,000 has not been read yet.
 
 <details><summary>4. Augmentation draws from torch's global generator. A run is repeated with the same seed and 4 workers instead of 2. Is it the same?</summary>
 
-No. Other workers, with other seeds, load the samples. Numbers from seed, epoch and index would be the same.
+No. Most samples go to a worker with another seed, or come at another point in its stream. Numbers made from seed, epoch and index would be the same.
 </details>
 
 <details><summary>5. A run with 4 workers and <code>prefetch_factor=2</code> saves its sampler's count and is killed. What is lost?</summary>
@@ -1922,25 +2024,20 @@ No. Other workers, with other seeds, load the samples. Numbers from seed, epoch 
 | --- | --- | --- |
 | map-style dataset | 映射式数据集 | returns samples by their index |
 | iterable-style dataset | 可迭代数据集 | yields samples one after the other |
-| data loader | 数据加载器 | makes batches of samples, with workers |
+| data loader | 数据加载器 | makes batches of samples, with or without workers |
 | worker | 工作进程 | a process that loads samples, with a copy of the dataset |
 | shard | 分片 | one of the files into which a dataset is divided |
 | sampler | 采样器 | decides which indices come in which order |
 | prefetching | 预取 | loading batches before they are asked for |
-| pinned memory | 锁页内存 | memory that a GPU can fetch from by itself |
+| pinned memory | 锁页内存 | memory from which a GPU can copy data by itself |
 | throughput | 吞吐量 | samples per second |
 | shuffle buffer | 洗牌缓冲区 | holds some samples of a stream, and hands out a random one |
-| collating | 整理成批 | making one batch of several samples |
-| padding | 填充 | filler behind the end of shorter samples |
+| collating | 整理成批 | making one batch out of several samples |
+| padding | 填充 | filler after the end of shorter samples |
 | data augmentation | 数据增强 | random changes to samples |
 | seed | 随机种子 | the number that a generator starts from |
 | epoch | 轮次 | one pass over all samples |
-| resuming | 恢复（续训） | going on where a run was stopped |
-"""
-
-# %% [markdown]
-"""
-Here is what you predicted in this chapter.
+| resuming | 恢复（续训） | continuing a run where it was stopped |
 """
 
 # %% folded="What you predicted"

@@ -2,177 +2,332 @@
 """
 # 11 · Looking inside: devices, dtypes, parameters, cost
 
-After this chapter you can
-
-- say where a card's memory is: used, allocated, reserved, and lost between blocks;
-- read a report on several cards;
-- predict the dtype of a result, and the bytes that a training takes;
-- count a model's parameters and operations, layer by layer, and find the one that costs;
-- find out why memory grows from step to step.
-
-**Time**: 50 minutes to read and run, 130 for the six exercises.
-**Know before**: modules and parameters (chapter 00), saved tensors (chapter 06).
+A program holds eight tensors of 8 MiB on a graphics card with 80 MiB of memory. It frees four of them and requests 16 MiB. Although 48 MiB is free, the request may fail.
 
 **中文**: 本章讲如何查看内部：显存的占用、分配与保留，nvidia-smi 报告的解析，dtype 表与类型提升，模型摘要、参数量与运算量，训练所需字节的预测，性能分析器，以及内存为何逐步增长。
 """
 
 # %% tags=["needed"] folded="Imports"
 import math
+import os
+import subprocess
+import sys
+import warnings
 import weakref
 
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import (
     COLORS,
     Check,
+    SimulatedCard,
+    allocations_of,
+    explore_allocator,
     failing,
     hint,
     new_figure,
-    play,
+    predict,
+    predictions,
     probes,
     progress,
     recorded,
     saved_bytes,
     show,
+    show_drawing,
+    time_ratio,
     time_shares,
+    trace_of_snapshot,
 )
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-
-# %% [markdown]
-"""
-## Out of memory, on a card that looks empty
-
-A card has 64 MiB. Eight blocks of 8 MiB fill it. Every second one is given back. Half of the card is free now. A block of 16 MiB is asked for.
-
-PyTorch does not ask the driver for each tensor: that would take too long. It keeps what was freed, and hands it out again. Here is a model of such an allocator, in forty lines. It keeps the essentials and leaves out the rest; it also runs where there is no card.
-"""
 
 # %% tags=["needed"]
 MIB = 2**20
 
 
-class Card:
-    """A model of a card's memory under a caching allocator: first block that fits, no moving."""
-
-    def __init__(self, capacity):
-        self.capacity = capacity
-        self.blocks = []  # [start, size, whether it is in use], side by side
-
-    @property
-    def reserved(self):
-        return sum(size for _, size, _ in self.blocks)
-
-    @property
-    def allocated(self):
-        return sum(size for _, size, in_use in self.blocks if in_use)
-
-    def allocate(self, size):
-        """Return where the block is."""
-        for place, (start, room, in_use) in enumerate(self.blocks):
-            if not in_use and room >= size:
-                self.blocks[place : place + 1] = [[start, size, True]]
-                if room > size:
-                    self.blocks.insert(place + 1, [start + size, room - size, False])
-                return start
-        if self.reserved + size > self.capacity:
-            raise MemoryError(
-                f"tried to allocate {size // MIB} MiB; of {self.capacity // MIB} MiB "
-                f"{self.allocated // MIB} are allocated, and {self.reserved // MIB} reserved"
-            )
-        self.blocks.append([self.reserved, size, True])
-        return self.blocks[-1][0]
-
-    def free(self, start):
-        """Keep the block for later; free neighbors become one."""
-        for block in self.blocks:
-            if block[0] == start:
-                block[2] = False
-        joined = []
-        for block in self.blocks:
-            if joined and not joined[-1][2] and not block[2]:
-                joined[-1][1] += block[1]
-            else:
-                joined.append(block)
-        self.blocks = joined
+def card_with_four_freed(freed):
+    card = SimulatedCard(80 * MIB)
+    blocks = [card.allocate(8 * MIB) for _ in range(8)]
+    for number in freed:
+        card.free(blocks[number])
+    return card
 
 
-# %%
-card = Card(64 * MIB)
-starts = [card.allocate(8 * MIB) for _ in range(8)]
-for start in starts[::2]:
-    card.free(start)
-print("allocated:", card.allocated // MIB, "MiB of", card.capacity // MIB)
-try:
-    card.allocate(16 * MIB)
-except MemoryError as error:
-    print("MemoryError:", error)
+# %% folded="Ask both cards for 16 MiB"
+cards = {
+    "every second tensor is freed": card_with_four_freed([0, 2, 4, 6]),
+    "the first four are freed": card_with_four_freed([0, 1, 2, 3]),
+}
+free_before = {name: (c.capacity - c.allocated) // MIB for name, c in cards.items()}
+largest = {name: c.largest_free // MIB for name, c in cards.items()}
+before = {
+    name: [[(b.size // MIB, b.is_free) for b in segment.blocks] for segment in card.segments]
+    for name, card in cards.items()
+}
+given_back = cards["every second tensor is freed"].empty_cache() // MIB
+answers = {}
+for name, card in cards.items():
+    try:
+        card.allocate(16 * MIB)
+        answers[name] = "there is room"
+    except MemoryError as error:
+        answers[name] = f"{error}".replace(". ", ".\n")
+fitting = [name for name, answer in answers.items() if answer == "there is room"]
 
-# %% [markdown]
-"""
-32 MiB are free and 16 are not to be had. No two free blocks lie side by side. That is *fragmentation*. The message of a real card has such numbers too: how much was tried, how much is **allocated** (by tensors that live), and how much is "reserved by PyTorch but unallocated": got from the driver, not given back, and in no use. `torch.cuda.memory_allocated()` and `torch.cuda.memory_reserved()` tell at any time; the second counts both.
+# %% folded="Predict: 16 MiB of 48"
+predict(
+    "11/first",
+    "On one card, every second tensor was freed; on the other, the first four. Where does a request for 16 MiB succeed?",
+    "on both"
+    if len(fitting) == 2
+    else {
+        "every second tensor is freed": "only where every second was freed",
+        "the first four are freed": "only where the first four were freed",
+    }[fitting[0]],
+    "PyTorch got the memory in segments of 20 MiB, each with two of the tensors. Only a segment whose tensors were both freed has 16 MiB in one piece.",
+    choices=(
+        "on both",
+        "only where every second was freed",
+        "only where the first four were freed",
+    ),
+)
 
-(What the model leaves out: PyTorch takes memory in segments, joins free blocks only inside one segment, and before it gives up it returns segments that are wholly free to the driver, and tries again.)
 
-Here is the card as a picture. The slider frees more and more of the blocks.
-"""
-
-
-# %% folded="Plot: the blocks on the card"
-def draw_card(freed):
-    card = Card(64 * MIB)
-    starts = [card.allocate(8 * MIB) for _ in range(8)]
-    order = [0, 2, 4, 6, 1, 3, 5, 7]
-    for place in order[: int(freed)]:
-        card.free(starts[place])
-    largest = max((size for _, size, in_use in card.blocks if not in_use), default=0)
-    figure, axes = new_figure(height=2.1)
-    for start, size, in_use in card.blocks:
-        color = COLORS["blue"] if in_use else "white"
-        axes.barh(0, size / MIB, left=start / MIB, height=0.6, color=color, edgecolor="black")
-    free = (card.capacity - card.allocated) // MIB
-    axes.set(
-        title=f"{free} MiB are free, {largest // MIB} of them in one piece",
-        xlabel="place on the card (MiB); blue is in use",
-        ylabel="card",
-        xlim=(0, 64),
-        yticks=[],
-    )
-    axes.grid(False)
+# %% folded="Figure 11.1: two cards with 48 MiB free"
+def draw_cards(cards, titles):
+    figure, panels = new_figure(columns=2, height=2.4)
+    for axes, segments, title in zip(panels, cards, titles, strict=True):
+        for row, blocks in enumerate(segments):
+            left = 0
+            for size, is_free in blocks:
+                color = "none" if is_free else COLORS["blue"]
+                bar = {"left": left, "height": 0.7, "color": color, "edgecolor": COLORS["black"]}
+                axes.barh(row, size, **bar)
+                left += size
+        axes.set(title=title, xlabel="MiB", ylabel="segment", ylim=(3.6, -0.6))
+        axes.set_yticks(range(4), range(1, 5))
     return figure
 
 
-play(
-    draw_card,
-    label="blocks freed",
-    values=[0, 1, 2, 3, 4, 5, 6, 7, 8],
-    start=4,
-    alt="A card of 64 MiB in eight blocks of 8. Every second one is free, 32 MiB in all, and the largest free piece has 8 MiB.",
+show(
+    draw_cards(
+        before.values(),
+        [f"{name}:\nlargest free block: {largest[name]} MiB" for name in before],
+    ),
+    number="11.1",
+    caption="Each row is a segment, a piece of memory from the driver; filled blocks are in use. Both cards have 48 MiB free, in blocks of different sizes.",
+    alt="Two cards, each with four segments of 20 MiB. On the left, each holds a free block of 8 MiB, a used one "
+    "of 8 and a free rest of 4. On the right, two are wholly free and two hold two used blocks each.",
+)
+
+# %%
+for name, answer in answers.items():
+    print(f"{name}: {answer}")
+
+# %% [markdown]
+"""
+`SimulatedCard` follows the rules of [PyTorch's GPU memory allocator](https://github.com/pytorch/pytorch/blob/v2.6.0/c10/cuda/CUDACachingAllocator.cpp), so this chapter needs no GPU.
+
+> **After this chapter, you will be able to**
+>
+> - distinguish allocated from reserved memory, recognize fragmentation, and read a memory snapshot;
+> - parse a report of `nvidia-smi`;
+> - predict a result's dtype and the memory that training takes;
+> - count a model's parameters and operations, layer by layer;
+> - find out why memory grows from step to step.
+>
+> **Time**: 50 minutes to read and run, 130 for the six exercises.
+>
+> **Prerequisites**: modules and parameters (chapter 00), saved tensors (chapter 06).
+"""
+
+# %% [markdown]
+"""
+## Out of memory, although memory is free
+
+PyTorch keeps the memory of deleted tensors, because [freeing memory through the driver would make the program wait for the GPU](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management). Its **caching allocator** gets **segments** from the driver, cuts them into **blocks**, and hands freed blocks out again.
+"""
+
+# %% folded="Drawing: what happens to a request"
+show_drawing(
+    "11/request",
+    number="11.2",
+    caption="Tensors of up to 1 MiB come from a pool with segments of 2 MiB, larger ones from a second pool. A new segment there has 20 MiB or, for tensors of 10 MiB or more, the tensor's size rounded up to a multiple of 2 MiB. Only a segment without tensors can go back to the driver.",
+    alt="A flow chart. A request, rounded up to a multiple of 512 bytes, gets the smallest free block of its pool that is large enough; the rest is split off. "
+    "Otherwise a new segment comes from the driver, if necessary after wholly free segments were returned. Without room, the program is out of memory.",
 )
 
 # %% [markdown]
 """
-What helps?
+Neighboring free blocks merge only within a segment. **Fragmentation** is free memory in blocks that are too small for the next tensor. Below, click a block in use to free it. Which one makes room for 16 MiB?
+"""
 
-- Allocate what lives long first, and use few different sizes: sequences padded to one length, the last short batch left out.
-- `PYTORCH_ALLOC_CONF=expandable_segments:True` in the environment (`PYTORCH_CUDA_ALLOC_CONF` in older versions) lets the allocator put pieces together that are not neighbors.
-- `torch.cuda.empty_cache()` gives reserved and *unused* memory back to the driver, so that **other** programs can have it. Your own program could have used it anyway. It frees no tensor.
-- `del tensor`, and no other name for it, frees a tensor. What autograd saved goes with the graph.
+# %%
+explore_allocator("second", step=12)
 
-A widespread note says that `nvidia-smi --gpu-reset` clears the memory. It resets the *card*, needs rights that users seldom have, and refuses while anybody uses it. Whoever wants the memory back ends the process that has it.
+# %% [markdown]
+"""
+<details><summary>What there is to find</summary>
 
+Any of them: its segment is then wholly free. Try other events, too: in "batches that grow", each batch needs a new segment; for the last one, the allocator first returns the old ones. In "small tensors", each remaining tensor of 600 KiB keeps a segment of 2 MiB reserved.
+</details>
+
+| number | what it counts |
+| --- | --- |
+| `torch.cuda.memory_allocated()` | blocks in use: **allocated** |
+| `torch.cuda.memory_reserved()` | segments, in use or not: **reserved** |
+| used memory in `nvidia-smi` | segments, the CUDA context (what CUDA itself keeps for a program), and other programs |
+
+`torch.cuda.empty_cache()` returns cached memory to the driver.
+"""
+
+# %% folded="Predict: emptying the cache"
+predict(
+    "11/cache",
+    "Every second tensor was freed (figure 11.1, left). How many of the 48 free MiB does `empty_cache()` return to the driver?",
+    given_back,
+    "Each segment still holds a tensor, and only wholly free segments can go back.",
+    between=(0, 80),
+)
+
+# %%
+for name, freed in (("every second", [0, 2, 4, 6]), ("the first four", [0, 1, 2, 3])):
+    card = card_with_four_freed(freed)
+    reserved = card.reserved // MIB
+    card.empty_cache()
+    print(f"{name}: reserved {reserved} MiB, after empty_cache() {card.reserved // MIB} MiB")
+
+# %% tags=["nbval-ignore-output", "recorded"] folded="The same on your GPU, if there is one"
+if torch.cuda.is_available():
+    tensors = [torch.empty(8 * MIB, dtype=torch.uint8, device="cuda") for _ in range(8)]
+    del tensors[:4]
+    reserved = torch.cuda.memory_reserved()
+    torch.cuda.empty_cache()
+    print("reserved on the GPU:", reserved, "bytes, then", torch.cuda.memory_reserved())
+    del tensors
+else:
+    print("here: no GPU that PyTorch can use")
+recorded("empty-cache")
+
+# %% [markdown]
+"""
+The allocator returns wholly free segments by itself before it gives up, so `empty_cache()` mainly helps **other** programs. In your own program, `del tensor` frees the tensor's block if no other reference and no graph holds it. With `PYTORCH_ALLOC_CONF=expandable_segments:True` in the environment (in older versions `PYTORCH_CUDA_ALLOC_CONF`), segments can grow, and free pages inside them can go back to the driver.
+
+<details><summary>Does <code>nvidia-smi --gpu-reset</code> clear the memory?</summary>
+
+It resets the whole GPU, which requires administrator rights and [a GPU that no program uses](https://docs.nvidia.com/deploy/nvidia-smi/index.html). End the process that holds the memory instead.
+</details>
+"""
+
+# %% [markdown]
+"""
+## A snapshot, replayed
+
+On a GPU, PyTorch can record the allocator's events in a **memory snapshot**, which [a viewer in the browser](https://docs.pytorch.org/memory_viz) draws:
+
+`torch.cuda.memory._record_memory_history()` … `torch.cuda.memory._dump_snapshot("snapshot.pickle")`
+
+The trace below is simulated: `allocations_of` records when the tensors of a training run are created and freed. They are on the device `meta`, with shapes but no data. Temporary memory inside operations is not recorded.
+"""
+
+
+# %%
+def train_on_batches_that_grow(where="meta"):
+    layers = [nn.Linear(1024, 1024, device=where) for _ in range(4)]
+    model = nn.Sequential(*[part for layer in layers for part in (layer, nn.GELU())])
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    for rows in (3000, 3750, 4500, 5250, 6000):
+        optimizer.zero_grad()
+        model(torch.randn(rows, 1024, device=where)).sum().backward()
+        optimizer.step()
+
+
+trace = allocations_of(train_on_batches_that_grow)
+print(len(trace), "events; the first:", trace[0])
+
+
+# %% folded="Replay the trace on cards of different sizes"
+def replay_on(megabytes):
+    """Return what is reserved and allocated after each event, in MiB; None if a request fails."""
+    card, reserved, allocated = SimulatedCard(megabytes * MIB), [], []
+    for sign, name, *size in trace:
+        try:
+            card.allocate(*size, name) if sign == "+" else card.free(name)
+        except MemoryError:
+            return None
+        reserved.append(card.reserved / MIB)
+        allocated.append(card.allocated / MIB)
+    return reserved, allocated
+
+
+reserved, allocated = replay_on(2000)
+most_reserved, most_allocated = max(reserved), max(allocated)
+smallest = next(m for m in range(int(most_allocated), 2000) if replay_on(m) is not None)
+
+# %% folded="Predict: the smallest card"
+predict(
+    "11/smallest",
+    f"On a large card, this training reserves {most_reserved:.0f} MiB. What is the smallest card, in MiB, on which it runs?",
+    smallest,
+    "A program can need much less than it reserves: most of this memory is in segments of earlier batches, which the allocator returns when the driver has no memory left.",
+    between=(0, 1000),
+)
+
+# %% folded="Figure 11.3: one trace on two cards"
+figure, panels = new_figure(columns=2, height=2.6)
+for axes, megabytes in zip(panels, (2000, smallest), strict=True):
+    for sizes, name, color in zip(
+        replay_on(megabytes), ("reserved", "allocated"), ("orange", "blue"), strict=True
+    ):
+        axes.plot(sizes, label=name, color=COLORS[color])
+    axes.set(title=f"a card of {megabytes} MiB", xlabel="event", ylabel="MiB", ylim=(0, 900))
+panels[0].legend()
+show(
+    figure,
+    number="11.3",
+    caption="On the large card, each larger batch adds new segments; on the small one, the allocator returns old ones first.",
+    alt="Memory over the events. Allocated memory rises to about 270 MiB on both cards. "
+    "Reserved memory climbs to 850 MiB on the large card, and follows allocated memory on the small one.",
+)
+
+# %%
+print(f"allocated at most {most_allocated:.0f} MiB, reserved {most_reserved:.0f} MiB")
+print(f"the smallest card on which it runs: {smallest} MiB")
+
+# %% [markdown]
+"""
+Here is the same trace, event by event. Make the card smaller until a request fails:
+"""
+
+# %%
+explore_allocator(trace, capacity=smallest + 6, step=200)
+
+# %% tags=["nbval-ignore-output"] folded="A snapshot of your own GPU, if there is one"
+if torch.cuda.is_available() and hasattr(torch._C, "_cuda_record_memory_history"):
+    torch.cuda.memory._record_memory_history()
+    train_on_batches_that_grow("cuda")
+    snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(enabled=None)
+    print("reserved on the GPU:", torch.cuda.max_memory_reserved() // MIB, "MiB at most")
+    explore_allocator(trace_of_snapshot(snapshot)[:2000], capacity=1000)
+else:
+    print("here: no GPU whose history PyTorch can record")
+
+# %% [markdown]
+"""
 ## Reading a report
 
-How much of which card is taken? `nvidia-smi` tells, and counts what everybody on the machine has taken. The table it prints is made for eyes and changes from version to version. For scripts it has this form (and `--query-compute-apps=pid,process_name,used_memory` names the processes):
+`nvidia-smi` shows how much memory of each GPU is in use. For scripts, it prints a line for each process (`--query-compute-apps=pid,process_name,used_memory`), or columns of your choice:
 
 `nvidia-smi --query-gpu=index,name,memory.used,memory.total,utilization.gpu --format=csv`
 
-Here are four cards, of which one is in use. (The figures are those of a real machine with driver 418, in 2021.)
+A real machine (driver 418, in 2021) reported:
 """
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Data: a report on four GPUs"
 FOUR_CARDS = """index, name, memory.used [MiB], memory.total [MiB], utilization.gpu [%]
 0, GeForce GTX 1080 Ti, 611 MiB, 11178 MiB, 0 %
 1, GeForce GTX 1080 Ti, 0 MiB, 11178 MiB, 0 %
@@ -182,48 +337,96 @@ FOUR_CARDS = """index, name, memory.used [MiB], memory.total [MiB], utilization.
 
 # %%
 print(FOUR_CARDS)
-print("the device is written", torch.device(device), "and shown as", repr(torch.device(device)))
 
-# %% tags=["nbval-ignore-output", "recorded"]
+# %% tags=["nbval-ignore-output", "recorded"] folded="The GPUs of your machine"
 if torch.cuda.is_available():
     for number in range(torch.cuda.device_count()):
         print(number, torch.cuda.get_device_name(number), torch.cuda.mem_get_info(number))
 else:
-    print("here: no card that PyTorch can use")
+    print("here: no GPU that PyTorch can use")
 recorded("cards-of-a-machine")
 
 # %% [markdown]
 """
-Two columns are easily mixed up. *Utilization* says for how much of the last moment the card was **computing**. *Memory* says how much is **taken**. Card 0 computes nothing at all, and somebody holds 611 MiB of it. A card that "does nothing" may be full.
+**Utilization** is the share of recent time in which the GPU was computing. GPU 0 computed nothing, yet 611 MiB of its memory was in use.
 
-To use some of the cards, set `CUDA_VISIBLE_DEVICES=1,2` before the program starts. Inside, they are called `cuda:0` and `cuda:1`. Set from within Python it counts only *before* CUDA is used for the first time, and even `torch.cuda.is_available()` may be such a use; afterwards it is silently ignored. Set it in the shell. (By default CUDA may count the cards in another order than `nvidia-smi`: the fastest first. `CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the two agree.)
+<details><summary>The columns of the table that <code>nvidia-smi</code> prints</summary>
 
-`nvidia-smi -L` lists the cards with a name that stays theirs, the UUID; `CUDA_VISIBLE_DEVICES` takes that, too. Of two cards side by side, one may be hotter and therefore slower: look at `temperature.gpu` in the report, not at the slot's number.
+| column | meaning |
+| --- | --- |
+| `CUDA Version` | the highest version that the *driver* supports; PyTorch was built with `torch.version.cuda` |
+| `Persistence-M` | whether the driver stays loaded between programs, so that the next one [starts faster](https://docs.nvidia.com/deploy/driver-persistence/index.html) |
+| `Bus-Id`, `Disp.A` | the PCI address; whether a display uses the GPU |
+| `Volatile Uncorr. ECC` | uncorrected memory errors since the driver was loaded |
+| `Fan`, `Temp` | intended fan speed in percent; temperature in °C |
+| `Perf` | performance state, from P0 (fastest) to P12 |
+| `Pwr:Usage/Cap` | power draw and its limit, in watts |
+| `Compute M.` | how many programs may use the GPU: Default (any number), `E. Process` (one), Prohibited (none) |
 
-The first call of CUDA on an idle machine can take seconds: the driver is loaded for it. *Persistence mode* (`nvidia-smi -pm 1`, as administrator) keeps the driver loaded. Then the next program starts faster.
+Source: [NVIDIA](https://docs.nvidia.com/deploy/nvidia-smi/index.html).
+</details>
+
+On an idle machine, the first CUDA call of a program loads the driver, which can take seconds. In *persistence mode* (`nvidia-smi -pm 1`), the driver stays loaded.
+
+A program sees only the GPUs that `CUDA_VISIBLE_DEVICES` lists (by number, or by UUID from `nvidia-smi -L`), in the order of the list:
 """
+
+# %% folded="Drawing: two of four GPUs"
+show_drawing(
+    "11/visible-devices",
+    number="11.4",
+    caption="The program numbers its GPUs from 0. CUDA puts the fastest GPU first unless `CUDA_DEVICE_ORDER=PCI_BUS_ID` makes it number them as nvidia-smi does.",
+    alt="Four GPUs as nvidia-smi numbers them. With CUDA_VISIBLE_DEVICES=3,1, GPU 3 is the program's first, and GPU 1 its second.",
+)
+
+# %% [markdown]
+"""
+CUDA reads the variable when a program first uses CUDA. The last of these four programs sets it afterwards, without effect (with no GPU, all print 0):
+"""
+
+# %% tags=["nbval-ignore-output", "recorded"]
+COUNT = "print(torch.cuda.device_count())"
+TOO_LATE = "torch.cuda.is_available() and torch.cuda.init(); torch.cuda.device_count(); "
+TOO_LATE += "os.environ['CUDA_VISIBLE_DEVICES'] = ''; "
+for visible, code in ((None, COUNT), ("0", COUNT), ("", COUNT), (None, TOO_LATE + COUNT)):
+    environment = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
+    if visible is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
+    program = [sys.executable, "-c", f"import os, torch; {code}"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True)
+    print(f"{visible!s:>4} {'(set too late)' * (code != COUNT):<14} GPUs: {done.stdout.strip()}")
+recorded("visible-devices")
+
+# %% [markdown]
+r"""
+`torch.device("cuda:0")` is the program's first GPU. A device prints differently in a list:
+"""
+
+# %%
+print("the device prints as", torch.device(device), "and in a list as", [torch.device(device)])
 
 # %% [markdown] exercise="parse-report" points=4 minutes=20 difficulty=1
-"""
+r"""
 ### Read the report
 
-Write `parse_report(text)`.
+A script that looks for a free GPU must read any such report.
 
-- **In**: what `nvidia-smi --query-gpu=... --format=csv` printed: a line of column names, then a line for each card. Columns are separated by a comma and any number of blanks, none included. Which columns there are, and in which order, may differ.
-- **Out**: a list with a dict for each card, in the order of the lines.
-- A key is the column's name without its unit: `memory.used [MiB]` becomes `memory.used`.
-- A value with a unit, such as `611 MiB`, `0 %` or `29.50 W`, becomes a number without it; and so does a bare number. The unit is a single word, whichever. A number is digits, perhaps with one dot and more digits: an int without the dot, else a float. (`535.104.05` is text, and so is `nan`.) `[N/A]`, `[Not Supported]`, `N/A` and everything else in square brackets become None. Any other text stays text.
-- Without a card the program prints `No devices were found`: then, and for a text with nothing but blanks, the list is empty. There may be empty lines at the end.
+`parse_report(text)`
 
-<!-- hint: Which line tells how many columns there are? What is cut off from its names? -->
-<!-- hint: Split the lines at commas and strip the blanks. For a value: in brackets, or not? Its first word a number, or not? `"1080".isdigit()` tells for digits. -->
-<!-- hint: `name.split(" [")[0]` is a key. A value is a number with a unit if it has one word or two, and the first is digits once a single dot is taken out; a card's name has a number in the middle at most. -->
+- **In** `text`: what `nvidia-smi --query-gpu=... --format=csv` printed: a line of column names, then one for each GPU. Columns and their order vary; a comma and any number of blanks (or none) separate them. Ignore empty lines.
+- **Out**: a list with a dict for each GPU, in order; an empty list for `No devices were found` and for blank text. A key is the column's name without its unit. A value becomes None if it is `N/A` or is entirely in square brackets. A number (digits, optionally a dot and more digits), alone or followed by a blank and one word, becomes an int, or a float if it has a dot. Everything else stays text, such as `535.104.05`, `80GB`, `-5` or `nan`.
+
+`parse_report("name, memory.used [MiB]\nTesla T4, 611 MiB\n")` returns `[{"name": "Tesla T4", "memory.used": 611}]`.
+
+<!-- hint: Which line names the columns? What do you cut off from each name? -->
+<!-- hint: Split each line at the commas and strip the blanks. Is a value in brackets? Is its first word a number? `isdigit()` is true for a string of digits. -->
+<!-- hint: `name.split(" [")[0]` is a key. A value is a number if it has one word or two and the first consists of digits, with at most one dot between them. -->
 """
 
 
 # %% solution="parse-report"
 def parse_report(text):
-    """Return a dict for each card in a report of nvidia-smi in CSV."""
+    """Return a dict for each GPU in a report of nvidia-smi in CSV."""
     ### BEGIN SOLUTION
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].startswith("No devices"):
@@ -236,11 +439,11 @@ def read_value(text):
     text = text.strip()
     if text == "N/A" or (text.startswith("[") and text.endswith("]")):
         return None
-    words = text.split()
-    number = words[0] if words else ""
-    if len(words) > 2 or not number.replace(".", "", 1).isdigit():
+    number, _, unit = text.partition(" ")
+    whole, dot, rest = number.partition(".")
+    if " " in unit or not whole.isdigit() or not (rest.isdigit() or not dot):
         return text
-    return float(number) if "." in number else int(number)
+    return float(number) if dot else int(number)
     ### END SOLUTION
 
 
@@ -290,25 +493,22 @@ def reads_cards(count):
     reads(columns, rows, expected)
 
 
-with check.property("one card, and several"):
+with check.property("one GPU, and several"):
     reads_cards(1)
     reads_cards(4)
 with check.property("other columns, in another order", weight=2):
     name, used, _, _ = drawn_card()
     watts = f"{check.draw.integer(20, 300)}.{check.draw.integer(10, 99)}"
+    card = {"memory.used": used, "uuid": "GPU-5da6e67e-0001", "name": name}
     reads(
         ["power.draw [W]", "memory.used [MiB]", "uuid", "name"],
-        [[f"{watts} W", f"{used} MiB", "GPU-5da6e67e-0001", name]],
         [
-            {
-                "power.draw": float(watts),
-                "memory.used": used,
-                "uuid": "GPU-5da6e67e-0001",
-                "name": name,
-            }
+            [f"{watts} W", f"{used} MiB", "GPU-5da6e67e-0001", name],
+            ["60.00 W", f"{used} MiB", "GPU-5da6e67e-0001", name],
         ],
+        [card | {"power.draw": float(watts)}, card | {"power.draw": 60.0}],
     )
-with check.property("what a card does not tell is None"):
+with check.property("a value that the GPU does not report is None"):
     warm, busy = check.draw.integer(20, 90), check.draw.integer(0, 101)
     reads(
         ["index", "fan.speed [%]", "utilization.gpu [%]", "temperature.gpu"],
@@ -321,21 +521,25 @@ with check.property("what a card does not tell is None"):
             {"index": 1, "fan.speed": None, "utilization.gpu": busy, "temperature.gpu": None},
         ],
     )
-    reads(["name", "uuid"], [["[half", "open]"]], [{"name": "[half", "uuid": "open]"}])
-with check.property("any blanks, any unit; versions are text"):
+    names = {"name": "[half", "uuid": "open]", "serial": "GPU [old] 3"}
+    reads([*names], [[*names.values()]], [names])
+with check.property("any number of blanks, any unit, versions and nan as text, empty lines"):
+    for words in (["nan", "inf", "1e5", "1_000"], ["-5", "5.", ".5", "80GB"]):
+        reads(["a", "b", "c", "d"], [words], [dict(zip("abcd", words, strict=True))])
     warm, clock = check.draw.integer(20, 90), check.draw.integer(300, 2000)
     version = f"{check.draw.integer(400, 600)}.{check.draw.integer(10, 200)}.05"
-    text = "name,driver_version ,  temperature.gpu [C], clocks.sm [MHz]\n"
-    text += f"3080 Laptop GPU,{version},{warm} C ,  {clock} MHz\n"
+    text = "\nname,driver_version ,  temperature.gpu [C], clocks.sm [MHz]\n"
+    text += f"\n3080 Laptop GPU,{version},{warm} C ,  {clock} MHz\n\nnan,inf,1e5,7 W\n"
     expected = {"name": "3080 Laptop GPU", "driver_version": version}
     expected |= {"temperature.gpu": warm, "clocks.sm": clock}
-    check.equal(check.call(parse_report, text), [expected], what=f"for {text!r}")
-with check.property("no card"):
-    for text in ("No devices were found\n", "", "\n \n"):
+    words = {"name": "nan", "driver_version": "inf", "temperature.gpu": "1e5", "clocks.sm": 7}
+    check.equal(check.call(parse_report, text), [expected, words], what=f"for {text!r}")
+with check.property("no GPU"):
+    for text in ("No devices were found\n", "", "\n \n", "index, name\n"):
         check.equal(check.call(parse_report, text), [], what=f"for {text!r}")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("what is no number, and what no unit, as the card has it"):
+with check.property("values that are not numbers, and unusual units"):
     text = (
         "a, b, c, d, e, f, g\n1e5, inf, 1_000, 60.00 W, 7 MB/s, [Insufficient Permissions], 1.5.0\n"
     )
@@ -348,7 +552,7 @@ with check.property("names that begin or end with a number, and empty lines"):
         {"name": "A 100", "index": 4, "memory.free": 0},
     ]
     check.equal(check.call(parse_report, text), expected, what=f"for {text!r}")
-with check.property("a header alone, and many cards"):
+with check.property("a header alone, and many GPUs"):
     check.equal(check.call(parse_report, "index, name\n"), [])
     reads_cards(11)
 ### END HIDDEN TESTS
@@ -358,10 +562,10 @@ check.score()
 """
 ## dtypes, from the library itself
 
-How many dtypes are there? Old tables say nine. Ask.
+How many dtypes are there? Ask torch.
 """
 
-# %%
+# %% folded="Count the dtypes, and list the main ones"
 every_dtype = sorted({v for v in vars(torch).values() if isinstance(v, torch.dtype)}, key=str)
 USUAL = ("bool", "uint8", "int8", "int16", "int32", "int64", "float", "bfloat", "complex")
 print("dtypes in all:", len(every_dtype))
@@ -378,54 +582,92 @@ for dtype in every_dtype:
 
 # %% [markdown]
 """
-The others are for packed bits, integers of 1 to 7 bits, wider unsigned ones, quantization, a float of 4 bits and a complex number in half precision; most operations do not know them. `bfloat16` and the 8-bit floats have no partner in NumPy: convert to float32 first. (That int8 cannot be converted is an old tale.)
+NumPy has no bfloat16 or 8-bit floats: convert them to float32 first. `.to(dtype)`, `.float()`, `.half()` and `.long()` convert a tensor; `torch.set_default_dtype` and `torch.set_default_device` set the defaults of functions such as `torch.zeros`.
 
-`.to(dtype)`, `.float()`, `.half()`, `.long()` convert. `torch.zeros`, `torch.randn` and Python's floats make float32, unless `torch.set_default_dtype` says otherwise; `torch.set_default_device` does the same for the place. The older `set_default_tensor_type` is deprecated, and *named tensors* (`names=...`) are gone from newer versions. Who wants names for axes writes `einops.rearrange(x, "n c h w -> n (h w) c")` or einsum.
-
-What comes out if two dtypes meet?
+Old code uses tensor types: `torch.FloatTensor` is float32 on the CPU, `torch.cuda.HalfTensor` float16 on a GPU, `torch.CharTensor` int8. Two more features of old code:
 """
 
-# %%
-PAIRS = [
-    (
-        "int64 tensor + int8 tensor",
-        torch.ones(2, dtype=torch.int64),
-        torch.ones(2, dtype=torch.int8),
-    ),
-    ("int8 tensor + 2.5", torch.ones(2, dtype=torch.int8), 2.5),
-    ("float16 tensor + bfloat16 tensor", torch.ones(2).half(), torch.ones(2).bfloat16()),
-    ("float16 tensor + float64 without axes", torch.ones(2).half(), torch.tensor(1.0).double()),
-    ("int64 tensor + float16 without axes", torch.ones(2).long(), torch.tensor(1.0).half()),
-    ("float32 tensor + 1j", torch.ones(2), 1j),
-]
-for text, first, second in PAIRS:
-    print(f"{text:<40} {str((first + second).dtype).removeprefix('torch.')}")
+# %% tags=["nbval-ignore-output"]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.set_default_tensor_type(torch.DoubleTensor)
+    print("torch.zeros(1) is now", torch.zeros(1).dtype)
+    torch.set_default_tensor_type(torch.FloatTensor)
+    try:
+        named = torch.zeros(2, 3, names=("N", "C"))
+        print("align_to('C', 'N'):", named.align_to("C", "N").shape)
+    except TypeError as error:
+        print("named tensors:", str(error).splitlines()[0])
+print("warned:", str(caught[0].message).partition(",")[0])
 
 # %% [markdown]
 """
-The rule has two levels. There are four **categories**: bool, integer, floating, complex, in this order.
+Newer versions of PyTorch have no named tensors; `einops.rearrange(x, "n c h w -> n (h w) c")` and einsum name the axes in the call.
 
-1. Tensors with axes count most, tensors without axes (one number) less, and Python's numbers least.
-2. Take the highest category of all operands. The dtype comes from those that count *most* among the operands of that category: they are promoted with each other. What counts less does not change a dtype within the same category. It only lifts the result to its own category if that is higher than all that counts more.
-3. If a Python number decides (because its category is higher), the result has the default dtype of its category: float32 for a float, complex64 for a complex number, int64 for an int. (Where something complex that counts less lifts a floating dtype, the digits of the floats are kept: beside a float64 it gives complex128, beside float32 complex64, beside float16 complex32.)
+When operands differ in dtype, **type promotion** picks the result's dtype by their **category** (the columns below) and their kind (the rows):
+"""
 
-Two dtypes of one category promote to the smallest one that holds both: int8 and int64 give int64, uint8 and int8 give int16, float16 and bfloat16 give float32. `torch.promote_types(a, b)` knows these.
+# %% folded="Drawing: type promotion"
+show_drawing(
+    "11/promotion",
+    number="11.5",
+    caption="The sum of a float16 tensor with axes, a float64 tensor without axes (zero-dimensional), and the Python number 3.",
+    alt="A grid of categories (bool, integer, floating, complex) and kinds of operands. In the floating column, float16 stands in the first row "
+    "and float64 below it; 3 stands in the integer column of the last row. The result is float16.",
+)
+
+# %% folded="Add operands of different dtypes"
+ones = torch.ones(2)
+PAIRS = [
+    ("int64 tensor + int8 tensor", ones.long(), ones.to(torch.int8)),
+    ("int8 tensor + 2.5", ones.to(torch.int8), 2.5),
+    ("float16 tensor + bfloat16 tensor", ones.half(), ones.bfloat16()),
+    ("float16 tensor + float64 without axes", ones.half(), torch.tensor(1.0).double()),
+    ("int64 tensor + float16 without axes", ones.long(), torch.tensor(1.0).half()),
+    ("float16 tensor + 1j", ones.half(), 1j),
+    ("float32 tensor + 1j", ones, 1j),
+    ("float64 tensor + 1j", ones.double(), 1j),
+]
+results = {text: str(torch.result_type(a, b)).removeprefix("torch.") for text, a, b in PAIRS}
+
+# %% folded="Predict: integers and one float16"
+predict(
+    "11/promotion",
+    "You add an int64 tensor with axes and a float16 tensor without. Which dtype does the sum have?",
+    results["int64 tensor + float16 without axes"],
+    "Floating is the higher category, and its only operand is float16. Axes count only among operands of the same category.",
+    choices=("int64", "float16", "float32", "float64"),
+)
+
+# %%
+for text, result in results.items():
+    print(f"{text:<40} {result}")
+
+# %% [markdown]
+"""
+1. Take the operands of the highest category. Of those, one kind decides: tensors with axes if there are any, else tensors without axes, else Python numbers.
+2. Several deciding operands promote to the smallest dtype that holds them all: int8 and uint8 to int16, float16 and bfloat16 to float32 (`torch.promote_types`).
+3. A Python number that decides has its category's default dtype: int64, float32 or complex64. (With float16 or float64 tensors, a complex number gives complex32 or complex128.)
 """
 
 # %% [markdown] exercise="result-dtype" points=4 minutes=20 difficulty=2
 """
 ### Which dtype comes out?
 
-Write `result_dtype(operands)`.
+One stray operand can turn a whole formula into float64. Predict the dtype of a sum.
 
-- **In**: a list of one or more pairs: what an operand is, and its dtype or kind, both as text. `("axes", "float16")` is a tensor with axes; `("point", "int64")` a tensor without axes; `("number", "float")` a number of Python, of the kind bool, int or float. There are no complex ones, and no unsigned ones but uint8.
-- **Out**: the dtype of the sum as text, `"float32"`, say (no `torch.dtype`; two bools give bool): what `torch.result_type` would give for all of them at once, with the usual default dtype.
+`result_dtype(operands)`
 
-There are two ways: from the rule above, or by asking the library with small tensors. (`torch.promote_types` takes two dtypes, and `torch.result_type` two operands; neither takes a list. Adding up from left to right is not the same.)
+- **In** `operands`: a list of one or more pairs of strings. `("axes", "float16")` is a tensor with axes, `("point", "int64")` a tensor without axes, `("number", "float")` a Python number: bool, int or float. No operand is complex; uint8 is the only unsigned dtype.
+- **Out**: the dtype of the sum of all operands as a string without `torch.`, under the usual default dtype. For bools alone, it is `"bool"`.
 
-<!-- hint: Which operands decide? First the category, then who counts most in it. -->
-<!-- hint: For each of the three levels, promote the dtypes of its operands with each other. Then you have at most three dtypes. Which one wins, if the category of a lower level is not higher? -->
-<!-- hint: Begin with the level of tensors with axes. Go down: a lower level replaces what you have only if its category is higher. Numbers stand for bool, int64 and float32. -->
+Apply the rules to all operands at once: adding from left to right can give another dtype.
+
+`result_dtype([("axes", "int8"), ("number", "float")])` returns `"float32"`.
+
+<!-- hint: Which operands decide? Look at the category first, then at the kind of operand. -->
+<!-- hint: For each of the three kinds, promote the dtypes of its operands with each other, which leaves at most three dtypes. Which of them wins if the tensors with axes have the highest category? -->
+<!-- hint: Begin with the tensors with axes, then take the tensors without, then the numbers. Each replaces what you have only if its category is higher. Python numbers count as bool, int64 and float32. -->
 """
 
 
@@ -473,7 +715,7 @@ def drawn(level):
 
 
 def by_torch(first, second):
-    """What torch says of two operands, made of small tensors and numbers."""
+    """Return the dtype that torch gives for two operands, made as small tensors and numbers."""
     made = [
         KINDS[name]
         if level == "number"
@@ -498,7 +740,7 @@ with check.property("two tensors with axes"):
     gives(("axes", "bool"), ("axes", "int16"), result="int16")
     gives(("axes", "float16"), ("axes", "int64"), result="float16")
     pairs_of("axes", "axes")
-with check.property("a number of Python", weight=2):
+with check.property("a tensor and a Python number", weight=2):
     gives(("axes", "int8"), ("number", "float"), result="float32")
     gives(("axes", "float16"), ("number", "float"), result="float16")
     gives(("number", "int"), ("axes", "bool"), result="int64")
@@ -512,20 +754,28 @@ with check.property("a tensor without axes", weight=2):
     gives(("point", "float64"), ("number", "float"), result="float64")
     gives(("point", "uint8"), ("point", "int8"), result="int16")
     pairs_of("point", "axes", "point")
+several = [
+    ["axes int8", "point float64", "axes int16", "number float", "float64"],
+    ["point bfloat16", "axes int8", "point float16", "float32"],
+    ["number float", "point int32", "axes bool", "float32"],
+    ["axes uint8", "number int", "axes int8", "int16"],
+    ["number float", "point int64", "point float16", "float16"],
+    ["axes int8", "point int64", "number int", "int8"],
+    ["axes int8", "axes int64", "axes int16", "int64"],
+    ["axes int16", "axes int8", "axes int32", "int32"],
+    ["point float16", "point float64", "point bfloat16", "float64"],
+    ["number int", "point int8", "axes bool", "point float16", "axes int16", "float16"],
+]
 with check.property("several operands", weight=2):
-    gives(
-        ("axes", "int8"),
-        ("point", "float64"),
-        ("axes", "int16"),
-        ("number", "float"),
-        result="float64",
-    )
-    gives(("point", "bfloat16"), ("axes", "int8"), ("point", "float16"), result="float32")
-    gives(("number", "float"), ("point", "int32"), ("axes", "bool"), result="float32")
-    gives(("axes", "uint8"), ("number", "int"), ("axes", "int8"), result="int16")
-with check.property("one operand"):
+    for *operands, result in several:
+        pairs = [tuple(operand.split()) for operand in operands]
+        gives(*pairs, result=result)
+        gives(*pairs[::-1], result=result)
+with check.property("one operand; bools alone"):
     gives(("axes", "bfloat16"), result="bfloat16")
     gives(("number", "int"), result="int64")
+    gives(("number", "bool"), result="bool")
+    gives(("number", "bool"), ("point", "bool"), ("number", "bool"), result="bool")
 
 
 # Hidden tests run here when your work is graded.
@@ -567,6 +817,11 @@ with check.property("any operands", weight=2):
     asks(("axes", "int8"), ("point", "float16"), ("number", "float"))
     asks(("axes", "int8"), ("axes", "float16"), ("point", "float64"))
     asks(("number", "bool"), ("number", "bool"))
+    asks(("axes", "uint8"), ("axes", "int8"), ("axes", "int32"))
+    asks(("axes", "int8"), ("axes", "int32"), ("axes", "int16"))
+    asks(("number", "bool"), ("axes", "bool"), ("axes", "int8"), ("axes", "int64"))
+    asks(("axes", "uint8"), ("point", "int64"), ("number", "int"))
+    asks(("number", "float"), ("point", "int32"), ("point", "bfloat16"))
     asks(("number", "int"), ("point", "bool"), ("point", "int32"))
     asks(("point", "float16"), ("axes", "int8"), ("point", "float64"))
 ### END HIDDEN TESTS
@@ -576,7 +831,7 @@ check.score()
 """
 ## A model, layer by layer
 
-`print(model)` shows what a model is made of, not what happens in it. For shapes one has to run it. A *forward hook* is called after a module's forward, with the module, its inputs and its output:
+`print(model)` shows a model's modules. To see shapes, run the model. A **forward hook** is a function that a module calls after its forward pass, with the module, its inputs and its output:
 """
 
 # %%
@@ -595,24 +850,26 @@ for handle in handles:
 
 # %% [markdown]
 """
-A hook stays until its handle is removed. Who forgets that tells everything twice the next time, and three times after that.
-
-`model.named_modules()` gives every module with its name, the model itself first, under the name "". `module.parameters(recurse=False)` are the parameters of that module alone. The library *torchinfo* prints such a table; let us make one.
+A hook stays until you call its handle's `remove()`. `model.named_modules()` yields each module with its name; the model itself comes first, named `""`. A **leaf module** contains no modules. *torchinfo* prints a table of names, shapes and parameter counts.
 """
 
 # %% [markdown] exercise="summarize" points=5 minutes=25 difficulty=2
 """
 ### A summary
 
-Write `summarize(model, x)`.
+A table of output shapes shows where a model was wired wrongly.
 
-- **In**: a module and an input for it.
-- **Out**: a list with a row for each call of a *leaf* (a module without modules inside), in the order in which they are called: a list `[name, class, shape, parameters]`. `name` is that of `model.named_modules()`, `class` the name of its class, `shape` the shape of its output as a list, and `parameters` the number of entries of its own parameters, frozen ones included. A leaf that is called twice has two rows, and its parameters are counted in the first one only: the second says 0. (Every leaf here returns one tensor, and no two leaves share a parameter.)
-- The model stays as it is: mode, weights, buffers, what is trained, and no hook of yours is left. It is run once, in eval mode, so that BatchNorm does not learn from the summary, and with autograd off. Afterwards autograd is on again.
+`summarize(model, x)`
 
-<!-- hint: At which moment is the output's shape known? Who can be told the module's name there? -->
-<!-- hint: Hook all leaves; a hook function can be made for each name. Keep the modes of all modules before `model.eval()`, and give them back afterwards, also if the model raises an error. -->
-<!-- hint: `modes = [m.training for m in model.modules()]`; in a `finally`: remove all handles, and set `training` of each module to what it was. A set of names tells which leaves were counted already. -->
+- **In**: a module and an input. Every leaf returns one tensor, and no two leaves share a parameter.
+- **Out**: a list with a row `[name, class, shape, parameters]` for each *call* of a leaf, in order: its name in `named_modules()`, its class's name, its output's shape as a list, and the number of entries in its parameters, frozen ones included, or 0 if the leaf was called before.
+- **Limits**: run the model once, or a copy of it, in eval mode and without autograd. Afterwards the model is as before (modes, weights, buffers, stored gradients, `requires_grad`), without hooks of yours, and autograd is on.
+
+`summarize(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), torch.ones(4, 3))` returns `[["0", "Linear", [4, 2], 8], ["1", "ReLU", [4, 2], 0]]`.
+
+<!-- hint: When is an output's shape known? How does the code that runs at that moment know the module's name? -->
+<!-- hint: Register a hook on every leaf; you can make a function for each name. Store the modes of all modules before `model.eval()`, and restore them afterwards, even if the model raises an error. -->
+<!-- hint: Begin with `modes = [m.training for m in model.modules()]`. In a `finally` block, remove all handles and set each module's `training` to what it was. In a set, keep the names of the leaves that you have counted. -->
 """
 
 
@@ -659,8 +916,8 @@ def summary_of(layers, x, expected, **options):
     same_rows(check.call(probes.with_network, summarize, layers, x, **options), expected)
 
 
-def stays(modes, frozen=()):
-    """Summarize, and let the model learn afterwards: it does so as if nobody had looked."""
+def stays(modes, frozen=(), left_over=None):
+    """Summarize, then train for one step: the outcome is the same as without the summary."""
     inner = nn.Sequential(nn.Linear(b, 2))
     model = nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.Dropout(0.5), inner)
     state = {n: check.draw.uniform(*v.shape, low=0.1) for n, v in model.state_dict().items()}
@@ -673,7 +930,7 @@ def stays(modes, frozen=()):
         [["Linear", a, b], ["BatchNorm1d", b], ["Dropout", 0.5], [["Linear", b, 2]]],
         x,
         **{"inputs": inputs, "slope": slope, "seed": seed},
-        **{"state": state, "training": modes, "frozen": frozen},
+        **{"state": state, "training": modes, "frozen": frozen, "left_over": left_over},
     )
     expected = [
         ["0", "Linear", [6, b], a * b + b],
@@ -686,13 +943,16 @@ def stays(modes, frozen=()):
     for part, mode in zip(model.modules(), modes, strict=True):
         part.training = mode
     output = check.with_seed(seed, model, inputs)
-    told = f"modes {modes}; afterwards, in those modes, "
-    check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=told + "the output")
+    told = f"(modes {modes}, stored gradients: {left_over})"
+    what = f"the model's output after summarize {told}"
+    check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
     (output * slope).sum().backward()
     after = dict(model.state_dict())
     for name, weight in model.named_parameters():
-        after[name] = (weight - 0.5 * weight.grad * (name not in frozen)).detach()
-    what = told + "the state after a step of training"
+        grad = weight.grad * (name not in frozen) + (left_over or 0.0)
+        after[name] = (weight - 0.5 * grad).detach()
+    what = "the model's state after summarize and a training step "
+    what += f"with the new plus the stored gradients {told}"
     check.close(got["state"], after, rtol=1e-3, atol=1e-3, what=what)
 
 
@@ -705,7 +965,7 @@ with check.property("name, class, output shape and parameters of each leaf"):
         ["2", "Linear", [2, c], b * c + c],
     ]
     summary_of(layers, check.draw.normal(2, a, equal_sizes=True), expected)
-with check.property("leaves inside of modules, and pictures", weight=2):
+with check.property("leaves inside other modules, and images", weight=2):
     layers = [
         [["Conv2d", 3, a, 3], ["Tanh"]],
         [[["Conv2d", a, 2, 1, 1, 0, 1, 1, False]]],
@@ -718,19 +978,22 @@ with check.property("leaves inside of modules, and pictures", weight=2):
         ["2", "Flatten", [4, 70], 0],
     ]
     summary_of(layers, check.draw.normal(4, 3, 7, 9), expected)
-with check.property("the model stays as it is: it goes on as if nobody had looked", weight=1.5):
+with check.property("the model then trains as if it had not been summarized", weight=1.5):
     stays([True, False, True, False, True, True])
     stays([False, True, False, True, False, False])
-with check.property("frozen parameters count, and stay frozen; the others are still trained"):
+    stays([False] * 6, left_over=0.5)
+with check.property("frozen parameters count and stay frozen; the others stay trainable"):
     stays([True] * 6, frozen=["0.weight", "3.0.bias"])
-with check.property("no hook is left, and autograd is off while the model runs", weight=0.5):
+with check.property("no hook is left; the model runs once, in eval mode, autograd off", weight=0.5):
     layers, rows = [["Linear", a, b], ["ReLU"]], check.draw.integer(2, 20)
     x = check.draw.normal(rows, a, equal_sizes=True)
     seen = check.call(probes.network, summarize, layers, x)
     same_rows(seen["output"], [["0", "Linear", [rows, b], a * b + b], ["1", "ReLU", [rows, b], 0]])
     check.equal(seen["hooks"], 0, what="the number of hooks that are left")
-    what = "for each run of the model, whether autograd was on"
+    what = "for each run of the model or of a copy, whether autograd was on"
     check.equal(seen["autograd"], [False], what=what)
+    what = "for each run of the model or of a copy, the mode of each module"
+    check.equal(seen["modes"], [[False, False, False]], what=what)
 with check.property("a module that is used twice"):
     layers = [["Linear", a, a], ["ReLU"], ["Linear", a, 2]]
     expected = [
@@ -749,7 +1012,7 @@ with check.property("a model that is a leaf itself", weight=0.5):
     )
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("modules that are used twice and have others inside", weight=0.5):
+with check.property("a module that contains others and is used twice", weight=0.5):
     layers = [[["Linear", a, a], ["Tanh"]], ["Linear", a, b]]
     expected = [
         ["0.0", "Linear", [4, a], a * a + a],
@@ -766,18 +1029,27 @@ check.score()
 r"""
 ## A graph, drawn
 
-Modules are what was written. What autograd will go through is the *graph*. Every result knows the function it came from, `grad_fn`, and each function knows those before it. The library *torchviz* draws that. Here it is in a few lines; `Addmm` is a layer's product and sum, `T` the transposed weight, and parameters are orange, for $\text{Linear} \to \tanh \to \text{Linear}$:
+You wrote modules; the backward pass follows the **graph** that autograd recorded. A result's `grad_fn` is its node in the graph; the node's `next_functions` lead to earlier nodes (*torchviz* draws them). A node keeps what it saves for backward in attributes whose names begin with `_saved_` (figure 11.6).
 """
 
 # %%
 net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
-loss = net(torch.randn(1, 8)).mean()
+loss = net(torch.randn(4, 8)).square().mean()
 names = {id(p): name for name, p in net.named_parameters()}
+print(loss.grad_fn.name(), "comes from", loss.grad_fn.next_functions[0][0].name())
 
 
-# %% folded="Plot: What backward will go through, from the top"
-def draw_graph(root):
-    figure, axes = new_figure(height=4.4)
+# %% folded="Figure 11.6: the graph, with what it saves"
+def bytes_saved_by(node, parameters):
+    """Return the bytes of the tensors that ``node`` has saved, without parameters."""
+    saved = [getattr(node, name) for name in dir(node) if name.startswith("_saved_")]
+    tensors = [tensor for tensor in saved if isinstance(tensor, torch.Tensor)]
+    own = {p.untyped_storage().data_ptr() for p in parameters}
+    return sum(t.nbytes for t in tensors if t.untyped_storage().data_ptr() not in own)
+
+
+def draw_graph(root, parameters):
+    figure, axes = new_figure(height=6.0)
     places, waiting, columns = {}, [(root, 0)], {}
     while waiting:
         node, depth = waiting.pop(0)
@@ -786,27 +1058,26 @@ def draw_graph(root):
         columns[depth] = columns.get(depth, -1) + 1
         places[node] = (columns[depth], -depth)
         waiting += [(before, depth + 1) for before, _ in node.next_functions if before is not None]
+    boxes = {}
     for node, (x, y) in places.items():
         variable = getattr(node, "variable", None)
         label = type(node).__name__.removesuffix("0").removesuffix("Backward")
+        saved = 0 if variable is not None else bytes_saved_by(node, parameters)
+        label += f"\n{saved} bytes" if saved else ""
         label = names.get(id(variable), label) if variable is not None else label
-        color = COLORS["orange"] if variable is not None else COLORS["sky"]
+        color = COLORS["orange"] if variable is not None else COLORS["sky"] if saved else "#dddddd"
+        frame = {"boxstyle": "round", "fc": color, "ec": "gray"}
+        text = axes.text(x, y, label, ha="center", va="center", fontsize=12, bbox=frame, color="k")
+        boxes[node] = text.get_bbox_patch()
+    for node, place in places.items():
         for before, _ in node.next_functions:
             if before is not None:
-                arrow = {"arrowstyle": "->", "color": "gray", "shrinkA": 9, "shrinkB": 9}
-                axes.annotate("", places[before], (x, y), arrowprops=arrow)
-        axes.text(
-            x,
-            y,
-            label,
-            ha="center",
-            va="center",
-            fontsize=8,
-            bbox={"boxstyle": "round", "fc": color, "ec": "none"},
-        )
+                arrow = {"arrowstyle": "->", "color": "gray", "shrinkA": 2, "shrinkB": 2}
+                arrow |= {"patchA": boxes[node], "patchB": boxes[before]}
+                axes.annotate("", places[before], place, arrowprops=arrow)
     widest = max(columns.values())
     axes.set(
-        title="What backward will go through, from the top",
+        title="The graph: backward starts at the top",
         xlim=(-0.6, widest + 0.6),
         ylim=(-max(columns) - 0.6, 0.6),
     )
@@ -815,85 +1086,177 @@ def draw_graph(root):
 
 
 show(
-    draw_graph(loss.grad_fn),
-    alt="A graph from the mean at the top down through addmm, tanh and addmm to the weights and biases of two layers; parameters are orange.",
+    draw_graph(loss.grad_fn, list(net.parameters())),
+    number="11.6",
+    caption="Blue nodes save tensors; parameters are orange. Addmm saves its layer's input, Tanh its output: the upper Addmm and Tanh save the same tensor.",
+    alt="A graph from Mean at the top through Pow, Addmm, Tanh and Addmm to the weights and biases of two layers. "
+    "Pow, Tanh and both Addmm nodes have saved bytes; Mean and the transposes T have not.",
 )
 
 # %% [markdown]
-r"""
-## What a training takes
-
-Four things fill the memory while a model trains (besides what the CUDA library itself takes, and what single operations need for a moment).
-
-| what | how much |
-| --- | --- |
-| weights (and buffers) | their bytes |
-| gradients | the bytes of what is trained |
-| the optimizer's states | SGD: none. With momentum: one tensor as large as each trained weight. Adam: two, and a step count of 4 bytes for each weight tensor. |
-| activations | what autograd saves (chapter 06); it grows with the batch |
-
-Counted for one model:
+"""
+Under `torch.no_grad()`, no graph is recorded. `torch.inference_mode()` also drops the version counters by which autograd notices in-place changes, so autograd refuses to save tensors made under it:
 """
 
 # %%
+with torch.inference_mode():
+    features = net[0](torch.ones(1, 8))
+try:
+    net[2](features)
+except RuntimeError as error:
+    print("RuntimeError:", str(error).partition(".")[0])
+
+# %% [markdown]
+r"""
+## What training takes
+
+Training stores weights, gradients, optimizer states and **activations**, which autograd saves in the forward pass (chapter 06). Only activations grow with the batch. Optimizers keep different states:
+
+| optimizer | states for each trained weight |
+| --- | --- |
+| SGD | none |
+| SGD with momentum | one, of the weight's dtype |
+| Adam | two, and a float32 step count for each tensor |
+| Muon (`torch.optim.Muon`, matrices only) | one, the momentum |
+| 8-bit Adam | two of 1 byte, each with a float32 scale for each block of 2,048 weights ([Dettmers et al.](https://arxiv.org/abs/2110.02861)) |
+"""
+
+# %% folded="Bytes of a model's activations, and of optimizers' states"
 torch.manual_seed(0)
 wide = nn.Sequential(
     nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
 )
-weights = sum(p.numel() * p.element_size() for p in wide.parameters())
+weights = sum(p.nbytes for p in wide.parameters())
 batches = [16, 256, 4096]
 activations = [
     saved_bytes(lambda n=n: wide(torch.randn(n, 256)), except_for=wide.parameters()).bytes
     for n in batches
 ]
-for n, size in zip(batches, activations, strict=True):
-    print(f"weights {weights} bytes, activations of a batch of {n:>4}: {size:>9} bytes")
 
-# %% folded="Plot: Bytes of a training with Adam"
-figure, axes = new_figure(height=3.0)
-shares = {"weights": 1, "gradients": 1, "Adam": 2}
+
+def state_bytes(optimizer):
+    """Return the bytes of an optimizer's states after a step."""
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            p.grad = torch.zeros_like(p)
+    optimizer.step()
+    states = (v for state in optimizer.state.values() for v in state.values())
+    return sum(v.nbytes for v in states if isinstance(v, torch.Tensor))
+
+
+matrices = [layer.weight for layer in wide[::2]]
+entries = sum(p.numel() for p in matrices)
+states = {
+    "SGD": state_bytes(torch.optim.SGD(matrices, lr=0.0)),
+    "momentum": state_bytes(torch.optim.SGD(matrices, lr=0.0, momentum=0.9)),
+    "Adam": state_bytes(torch.optim.Adam(matrices, lr=0.0)),
+}
+if hasattr(torch.optim, "Muon"):
+    states["Muon"] = state_bytes(torch.optim.Muon(matrices, lr=0.0))
+states["8-bit Adam, computed"] = sum(
+    2 * (n + 4 * -(-n // 2048)) for n in map(torch.numel, matrices)
+)
+
+# %%
+for name, size in states.items():
+    print(f"{name:<22}{size / entries:.3f} bytes for each entry of the weight matrices")
+
+# %% folded="Predict: a batch of 4,096"
+predict(
+    "11/activations",
+    f"Linear layers 256 → 512 → 512 → 10 with ReLUs between them have {weights / MIB:.1f} MiB of weights. How many MiB do the activations of a batch of 4,096 rows take?",
+    activations[-1] / MIB,
+    "For each row, autograd saves the 256 inputs and the 512 outputs of each ReLU, which the ReLU and the next layer share.",
+    between=(0, 60),
+)
+
+# %% folded="Figure 11.7: the memory of training with Adam"
+figure, axes = new_figure(height=2.8)
 for row, size in enumerate(activations):
     left = 0.0
-    parts = {**{name: share * weights for name, share in shares.items()}, "activations": size}
-    for (name, part), color in zip(
-        parts.items(), ("blue", "sky", "orange", "vermilion"), strict=True
-    ):
+    parts = {"weights": weights, "gradients": weights, "Adam": 2 * weights, "activations": size}
+    colors = ("blue", "sky", "orange", "vermilion")
+    for (name, part), color in zip(parts.items(), colors, strict=True):
         axes.barh(row, part / MIB, left=left, color=COLORS[color], label=name if row == 0 else None)
         left += part / MIB
-axes.set(
-    title="Bytes of a training with Adam",
-    xlabel="MiB",
-    ylabel="batch",
-    yticks=range(3),
-    yticklabels=batches,
-)
+axes.set(title="The memory of training with Adam", xlabel="MiB", ylabel="rows in a batch")
+axes.set_yticks(range(3), batches)
 axes.legend()
 show(
     figure,
-    alt="Stacked bars for batches of 16, 256 and 4096. Weights, gradients and Adam's states are the same in all three; activations are a sliver at 16 and by far the largest part at 4096.",
+    number="11.7",
+    caption="With few rows, Adam's states take the most memory; with many, the activations do.",
+    alt="Stacked bars for batches of 16, 256 and 4096. Only the activations differ: they are a sliver at 16 and by far the largest part at 4096.",
 )
+
+# %%
+for n, size in zip(batches, activations, strict=True):
+    print(f"weights {weights} bytes, activations of a batch of {n:>4}: {size:>9} bytes")
+
+# %% [markdown]
+"""
+A function given to `register_post_accumulate_grad_hook` runs as soon as a parameter's gradient is complete. An optimizer that steps there can drop the gradient at once ([PyTorch's tutorial](https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html)):
+"""
+
+
+# %%
+def gradient_bytes_during_backward(step_inside):
+    model, alive = nn.Sequential(*[nn.Linear(256, 256) for _ in range(8)]), []
+
+    def hook(parameter):
+        alive.append(sum(p.grad.nbytes for p in model.parameters() if p.grad is not None))
+        if step_inside:
+            torch.optim.SGD([parameter], lr=0.1).step()
+            parameter.grad = None
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(hook)
+    model(torch.ones(4, 256)).sum().backward()
+    return alive
+
+
+# %% folded="Figure 11.8: gradients during backward"
+figure, axes = new_figure(height=2.6)
+inside, outside = (gradient_bytes_during_backward(step_inside=inside) for inside in (True, False))
+axes.plot([size / MIB for size in outside], label="step after backward", color=COLORS["vermilion"])
+axes.plot([size / MIB for size in inside], label="step inside backward", color=COLORS["blue"])
+axes.set(title="Gradients that are alive", xlabel="gradients completed", ylabel="MiB")
+axes.legend()
+show(
+    figure,
+    number="11.8",
+    caption="With a step inside backward, at most one gradient is alive, but gradients can neither be clipped by their total norm nor accumulated.",
+    alt="Bytes of gradients against the gradients completed. With a step after backward, the curve climbs to 2 MiB; with a step inside, it stays at a quarter of a MiB or below.",
+)
+
+# %%
+print(f"at most {max(outside)} bytes of gradients; with a step inside backward {max(inside)}")
 
 # %% [markdown] exercise="training-bytes" points=5 minutes=25 difficulty=2
 """
-### The bytes of a training
+### The bytes of a training run
 
-Write `training_bytes(model, x, optimizer)`.
+Find out whether a model fits before the job waits in a queue.
 
-- **In**: a module, whose parameters have one dtype, not always float32, and may be frozen or tied; an input; and the optimizer's name: "sgd", "momentum" or "adam", as in the table.
-- **Out**: a dict of four ints. `"weights"`: bytes of all parameters and buffers. `"gradients"`: bytes of the gradients after a backward pass. `"optimizer"`: bytes of the optimizer's states after its first step; each has its weight's dtype, and Adam's step counts are float32, one for each trained weight tensor. `"activations"`: what autograd saves in `model(x)`, without the model's parameters.
-- It is *predicted*: no optimizer is made, and there is no backward pass, neither by `backward` nor by `torch.autograd.grad`. The check reads your code for them. For the activations the model may be run once, in the mode in which it is. (A BatchNorm may learn from that.) All trained parameters are used in it.
+`training_bytes(model, x, optimizer)`
 
-`saved_bytes(function, except_for=...)` counts what autograd saves while a function runs; `.bytes` is the number.
+- **In**: a module, whose parameters share one dtype (not always float32) and may be frozen or tied (each trained one gets a gradient); an input; and `"sgd"`, `"momentum"` or `"adam"`.
+- **Out**: a dict of four ints, in bytes. `"weights"`: parameters and buffers. `"gradients"`: all gradients after backward. `"optimizer"`: states after the first step, as in the table, in the weights' dtype. `"activations"`: what autograd saves in `model(x)`, without the parameters.
+- **Limits**: make no optimizer and run no backward pass, in any form (the check reads your code). The model may run, in its current mode.
 
-<!-- hint: Which of the four need the frozen parameters, and which do not? -->
-<!-- hint: `p.numel() * p.element_size()` are a tensor's bytes, whatever its dtype. Sum over `model.parameters()`, which has tied ones once, and over `model.buffers()`. -->
-<!-- hint: The optimizer's part is a factor of 0, 1 or 2 on the bytes of trained parameters, and for Adam 4 bytes for each trained tensor on top. -->
+`saved_bytes(function, except_for=tensors).bytes` counts what autograd saves while `function()` runs.
+
+`training_bytes(nn.Linear(3, 2), torch.ones(4, 3), "adam")` returns `{"weights": 32, "gradients": 32, "optimizer": 72, "activations": 48}`.
+
+<!-- hint: Which of the four numbers include frozen parameters, and which do not? -->
+<!-- hint: A tensor `p` has `p.numel() * p.element_size()` bytes, whatever its dtype. Sum over `model.parameters()`, which yields a tied parameter once, and over `model.buffers()`. -->
+<!-- hint: The optimizer's states take 0, 1 or 2 times the bytes of the trained parameters. Adam adds 4 bytes for each trained tensor. -->
 """
 
 
 # %% solution="training-bytes"
 def training_bytes(model, x, optimizer):
-    """Return the bytes that a training of ``model`` takes, as a dict of four."""
+    """Return the bytes that training ``model`` takes, as a dict of four."""
 
     ### BEGIN SOLUTION
     def bytes_of(tensors):
@@ -946,7 +1309,7 @@ def predicts(model, layers, x, optimizers=("sgd", "momentum", "adam"), **options
         got = check.call(probes.with_network, training_bytes, layers, x, optimizer, **options)
         expected = counted(model(), x, optimizer)
         for name, number in expected.items():
-            check.true(isinstance(got, dict) and name in got, f'there is no "{name}"')
+            check.true(isinstance(got, dict) and name in got, f'the result has no key "{name}"')
             what = f"{name} with {optimizer}, {layers}, x of shape {tuple(x.shape)}"
             check.equal(got[name], number, what=what)
 
@@ -984,20 +1347,33 @@ with check.property("frozen parameters have neither gradients nor states", weigh
         check.draw.normal(11, a, equal_sizes=True),
         frozen=["2.weight", "2.bias"],
     )
+
+    def all_but_the_end_frozen():
+        model = nn.Sequential(nn.Linear(a, b), nn.Tanh(), nn.Linear(b, c), nn.Sigmoid())
+        return nn.Sequential(*model.requires_grad_(False), nn.Linear(c, a))
+
+    layers = [["Linear", a, b], ["Tanh"], ["Linear", b, c], ["Sigmoid"], ["Linear", c, a]]
+    predicts(
+        all_but_the_end_frozen,
+        layers,
+        check.draw.normal(10, a),
+        optimizers=("adam",),
+        frozen=["0.weight", "0.bias", "2.weight", "2.bias"],
+    )
 with check.property("buffers count as weights, and have no gradients"):
     predicts(
         lambda: nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b)),
         [["Linear", a, b], ["BatchNorm1d", b]],
         check.draw.normal(6, a, equal_sizes=True),
     )
-with check.property("it is predicted: no optimizer, no backward pass"):
+with check.property("no optimizer and no backward pass"):
     predicts(
         lambda: nn.Sequential(nn.Linear(c, a), nn.Sigmoid()),
         [["Linear", c, a], ["Sigmoid"]],
         check.draw.normal(check.draw.integer(2, 30), c, equal_sizes=True),
     )
-    check.written_without("*backward*", "grad", "vjp", "jac*", "optim")
-with check.property("the batch counts for the activations alone"):
+    check.written_without("*backward*", "grad", "vjp", "?vp", "vhp", "jac*", "hess*", "optim")
+with check.property("only the activations grow with the batch"):
     for batch in (2, 33):
         predicts(
             lambda: nn.Sequential(nn.Linear(b, c), nn.Sigmoid()),
@@ -1057,14 +1433,20 @@ check.score()
 
 # %% [markdown]
 r"""
-## What an answer costs
+## What one input costs
 
-A *flop* is one multiplication or one addition of floating-point numbers. A linear layer multiplies and adds once for each weight and each row: $2 \cdot \text{rows} \cdot \text{in} \cdot \text{out}$. A convolution does it for each weight and each *place of its output*. So a layer with few weights may cost most:
+A **flop** is one multiplication or addition of floats. A linear layer takes $2 \cdot \text{rows} \cdot \text{in} \cdot \text{out}$ of them. A convolution uses each weight at every output position:
 """
 
-# %%
-from torch.utils.flop_counter import FlopCounterMode
+# %% folded="Drawing: how often a weight is used"
+show_drawing(
+    "11/uses",
+    number="11.9",
+    caption="Each use is one multiplication and one addition.",
+    alt="A weight of a linear layer leads to one entry of the output. A weight of a convolution leads to all 24 positions of its output.",
+)
 
+# %% folded="Count the flops of two layers"
 torch.manual_seed(0)
 vision = nn.Sequential(
     nn.Conv2d(3, 16, 3, padding=1),
@@ -1081,6 +1463,17 @@ flops = {
     for name, ops in counter.get_flop_counts().items()
     if "." in name
 }
+
+# %% folded="Predict: a convolution with few weights"
+predict(
+    "11/flops",
+    f"A convolution has {vision[0].weight.numel()} weights and keeps the image's size of 64 × 64; a later linear layer has {vision[4].weight.numel():,} weights. How many flops does the convolution take for each flop of the linear layer?",
+    flops["0"] / flops["4"],
+    "Each weight of the convolution is used at 4,096 positions, each weight of the linear layer only once.",
+    between=(0, 30),
+)
+
+# %%
 print(f"{'layer':<8}{'weights':>9}{'flops':>10}")
 for name, layer in vision.named_children():
     if name in flops:
@@ -1088,37 +1481,41 @@ for name, layer in vision.named_children():
 
 # %% [markdown]
 """
-The linear layer has 300 times as many weights, and the convolution needs 13 times as many operations. (Both counts leave out the bias and everything that works entry by entry.)
-
-And time? Operations are not time: memory has to be moved, calls cost. For that there is the *profiler*. `time_shares` runs a function under `torch.profiler.profile` and adds up the time of each operation by itself:
+Flops are not time: moving data and calling operations take time, too. The **profiler** measures time; `time_shares` adds up what `torch.profiler.profile` records for each operation. Time can also depend on the memory format; `channels_last` stores the channels of each pixel side by side:
 """
 
 # %% tags=["nbval-ignore-output"]
 with torch.no_grad():
-    for operation in time_shares(lambda: vision(picture))[:5]:
+    for operation in time_shares(lambda: vision(picture))[:4]:
         print(
             f"{operation.name:<28}{operation.share:>5.0%} of the time, {operation.calls:>3} calls"
         )
-
-# %% [markdown]
-"""
-Look at the pooling: it has no weights and no flops by this count, and yet takes its part of the time. It compares, which the count does not know, and it walks through memory in strides.
-"""
+    images = torch.randn(8, 16, 64, 64)
+    last = images.to(memory_format=torch.channels_last)
+    print("strides:", images.stride(), "and", last.stride(), "with channels_last")
+    layer = nn.Conv2d(16, 16, 3)
+    layer_last = nn.Conv2d(16, 16, 3).to(memory_format=torch.channels_last)
+    ratio = time_ratio(lambda: layer(images), lambda: layer_last(last), seconds=0.5)
+print("a convolution takes", ratio, "as long as with channels_last")
 
 # %% [markdown] exercise="costliest-layer" points=5 minutes=25 difficulty=2
 r"""
 ### The layer that costs
 
-Write `layer_flops(model, x)`.
+Before you make a model smaller, find the layer that costs most.
 
-- **In**: a module and an input for it.
-- **Out**: a dict: for each `nn.Linear` and `nn.Conv2d` in the model, its name (that of `named_modules()`) and its flops for this input, an int. Layers that are not called have 0.
-- A linear layer: 2 · rows · in · out, where the rows are all axes before the last one, multiplied. A convolution: 2 · (entries of the output) · (weights that belong to *one* output channel). The bias does not count. Grouped convolutions have fewer weights for each output channel.
-- A layer that is called several times adds up. The model is run once, in the mode in which it is, which stays (a BatchNorm in training may learn from it). No hook is left behind, and autograd is on afterwards, as before.
+`layer_flops(model, x)`
 
-<!-- hint: What must be known about the output? Where does a weight tensor of a convolution tell how many weights belong to one output channel? -->
-<!-- hint: Hook the layers. `output.numel()` is known there. For both kinds of layer the flops are 2 times the entries of the output times the entries of the weight divided by its first axis. -->
-<!-- hint: `2 * output.numel() * module.weight[0].numel()` holds for both. Begin with 0 for each name, and add. -->
+- **In**: a module and an input, with or without an axis for the batch.
+- **Out**: a dict with the flops, an int, for each `nn.Linear` and `nn.Conv2d` under its name in `named_modules()`; 0 if it is not called, the sum if it is called several times.
+- A linear layer: 2 · rows · in · out, where rows is the product of the sizes of all axes but the last. A convolution: 2 · (entries of the output) · (weights of *one* output channel; fewer in a grouped convolution). The bias does not count.
+- **Limits**: run the model once, or a copy of it, in its current modes, and leave them unchanged. (A BatchNorm may update its running statistics.) Afterwards no hook of yours is left, and autograd is on.
+
+`layer_flops(nn.Sequential(nn.Linear(3, 2)), torch.ones(4, 3))` returns `{"0": 48}`.
+
+<!-- hint: What do you need to know about the output? Which axis of a convolution's weight tensor counts its output channels? -->
+<!-- hint: Register a hook on each layer; the hook receives the output. For both kinds of layer, the flops are twice the entries of the output times the entries of the weight, divided by the size of the weight's first axis. -->
+<!-- hint: `2 * output.numel() * module.weight[0].numel()` holds for both. Begin with 0 for each name, and add at each call. -->
 """
 
 
@@ -1156,7 +1553,7 @@ def flops_of(layers, x, expected, **options):
 
 
 def stays(modes):
-    """Count, and let the model learn afterwards: it does so as if it had run once, as it is."""
+    """Count, then train for one step: the outcome is as if the model, or a copy, had run once."""
     inner = nn.Sequential(nn.Linear(b, 2), nn.Dropout(0.5))
     model = nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), inner)
     state = {n: check.draw.uniform(*v.shape, low=0.1) for n, v in model.state_dict().items()}
@@ -1175,14 +1572,18 @@ def stays(modes):
     for part, mode in zip(model.modules(), modes, strict=True):
         part.training = mode
     check.with_seed(seed, model, x)
+    tracked = "1.num_batches_tracked"
+    if modes[2] and got["state"][tracked] == state[tracked] + 1:  # a copy ran
+        model.load_state_dict(state)
     output = check.with_seed(seed, model, inputs)
-    told = f"modes {modes}; run once, and then, in those modes, "
-    check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=told + "the output")
+    what = f"the model's output after layer_flops ran it, or a copy, once (modes {modes})"
+    check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
     (output * slope).sum().backward()
     after = dict(model.state_dict())
     for name, weight in model.named_parameters():
         after[name] = (weight - 0.5 * weight.grad).detach()
-    what = told + "the state after a step of training"
+    what = "the model's state after layer_flops ran it, or a copy, once, "
+    what += f"and after a training step (modes {modes})"
     check.close(got["state"], after, rtol=1e-3, atol=1e-3, what=what)
 
 
@@ -1192,10 +1593,12 @@ with check.property("linear layers"):
     flops_of(
         layers, check.draw.normal(2, a, equal_sizes=True), {"0": 2 * 2 * a * b, "2": 2 * 2 * b * c}
     )
+    flops_of(["Linear", a, b], check.draw.normal(12, a), {"": 2 * 12 * a * b})
 with check.property("rows are all axes before the last"):
     x = check.draw.normal(2, 11, a)
     flops_of([["Linear", a, b, False]], x, {"0": 2 * 22 * a * b})
     flops_of([["Linear", a, 1]], x, {"0": 2 * 22 * a})
+    flops_of([["Linear", a, b]], check.draw.normal(a), {"0": 2 * a * b})
 with check.property("convolutions, with stride and padding", weight=2):
     layers = [["Conv2d", 3, a, 3], ["ReLU"], [["Conv2d", a, b, 5, 2, 2]]]
     expected = {"0": 2 * 4 * a * 6 * 8 * 27, "2.0": 2 * 4 * b * 3 * 4 * a * 25}
@@ -1203,18 +1606,23 @@ with check.property("convolutions, with stride and padding", weight=2):
     flops_of(
         [["Conv2d", 3, a, [1, 5]]], check.draw.normal(2, 3, 8, 10), {"0": 2 * 2 * a * 8 * 6 * 15}
     )
+    flops_of([["Conv2d", 3, a, 3]], check.draw.normal(3, 8, 10), {"0": 2 * a * 6 * 8 * 27})
 with check.property("grouped convolutions", weight=2):
     layers = [["Conv2d", 4, 6, 3, 1, 0, 1, 2], ["Conv2d", 6, 6, 3, 1, 1, 1, 6]]
     expected = {"0": 2 * 2 * 6 * 5 * 7 * 18, "1": 2 * 2 * 6 * 5 * 7 * 9}
     flops_of(layers, check.draw.normal(2, 4, 7, 9), expected)
-with check.property("the model's modes are kept, autograd is on afterwards; it is run once"):
+with check.property("the model runs once and keeps its modes; autograd is on afterwards"):
     stays([False, True, True, False, True, False])
-with check.property("no hook is left behind", weight=0.5):
+    stays([True, True, False, True, False, True])
+with check.property("no hook is left; the model runs once, in its current modes", weight=0.5):
     rows = check.draw.integer(2, 20)
     x = check.draw.normal(rows, a, equal_sizes=True)
-    seen = check.call(probes.network, layer_flops, [["Linear", a, b], ["ReLU"]], x)
+    layers, modes = [["Linear", a, b], ["BatchNorm1d", b]], [True, False, False]
+    seen = check.call(probes.network, layer_flops, layers, x, training=modes)
     check.equal(seen["output"], {"0": 2 * rows * a * b})
     check.equal(seen["hooks"], 0, what="the number of hooks that are left")
+    what = "for each run of the model or of a copy, the mode of each module"
+    check.equal(seen["modes"], [modes], what=what)
 with check.property("a layer that is called three times, and one that is never called"):
     layers = [["Linear", a, a], ["Linear", a, b], ["Linear", b, c]]
     expected = {"0": 3 * 2 * 5 * a * a, "1": 2 * 5 * a * b, "2": 0}
@@ -1227,7 +1635,7 @@ with check.property("other modes are kept as well"):
 with check.property("a convolution with dilation"):
     layers = [["Conv2d", 2, a, 3, 1, 0, 2]]
     flops_of(layers, check.draw.normal(3, 2, 9, 11), {"0": 2 * 3 * a * 5 * 7 * 18})
-with check.property("a model that is one layer; a model without any"):
+with check.property("a model that is one layer; a model without layers that count"):
     flops_of(["Linear", a, b], check.draw.normal(3, a, equal_sizes=True), {"": 2 * 3 * a * b})
     flops_of([["ReLU"], ["Tanh"]], check.draw.normal(3, a, equal_sizes=True), {})
 ### END HIDDEN TESTS
@@ -1237,8 +1645,17 @@ check.score()
 """
 ## Memory that grows
 
-A loop as it stands in many scripts. It is to report the mean loss of an epoch. Before each batch we count the tensors that autograd keeps alive.
+This loop reports the mean loss of an epoch. With a large model, the first batches fit on the GPU, but a later one of the same size does not. Figure 11.10 counts the saved tensors that are alive before each batch.
 """
+
+
+# %%
+def mean_loss_from_the_wild(model, batches):
+    total = 0.0
+    for x, y in batches:
+        loss = functional.mse_loss(model(x), y)
+        total += loss
+    return total / len(batches)
 
 
 # %% tags=["needed"] folded="Measuring tool: Alive counts the saved tensors that are still alive"
@@ -1261,55 +1678,59 @@ class Alive:
         return torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept.tensor)
 
 
-# %%
-def mean_loss_from_the_wild(model, batches):
-    total = 0.0
-    for x, y in batches:
-        loss = functional.mse_loss(model(x), y)
-        total += loss
-    return total / len(batches)
-
-
-def counted_batches(count, alive, seen):
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(count):
-        seen.append(len(alive.packed))
-        yield torch.randn(8, 4, generator=generator), torch.randn(8, 1, generator=generator)
-
-
-class Batches(list):
-    """A list that notes how many saved tensors are alive whenever a batch is taken."""
+# %% folded="Run the loop on eight batches"
+class CountedBatches(list):
+    """Eight batches that note how many saved tensors are alive whenever one is taken."""
 
     def __iter__(self):
-        yield from counted_batches(6, alive, seen)
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(8):
+            seen.append(len(alive.packed))
+            yield torch.randn(8, 4, generator=generator), torch.randn(8, 1, generator=generator)
 
 
 alive, seen = Alive(), []
 little = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
 with alive.hooks():
-    mean = mean_loss_from_the_wild(little, Batches([None] * 6))
+    mean = mean_loss_from_the_wild(little, CountedBatches([None] * 8))
+
+# %% folded="Figure 11.10: saved tensors before each batch"
+figure, axes = new_figure(height=2.4)
+axes.bar(range(1, 9), seen, color=COLORS["vermilion"])
+axes.set(title="Saved tensors that are alive", xlabel="before batch", ylabel="tensors")
+show(
+    figure,
+    number="11.10",
+    caption="Each batch leaves six saved tensors behind.",
+    alt="Bars for batches 1 to 8. The saved tensors that are alive before a batch begin at 0 and rise by six with each batch.",
+)
+
+# %%
 print("saved tensors alive before each batch:", seen)
-print("and the result:", type(mean).__name__, "that requires a gradient:", mean.requires_grad)
 
 # %% [markdown] exercise="bug-hunt-growing" points=4 minutes=15 difficulty=1
 """
 ### Bug hunt: the loop that grows
 
-Every batch keeps its tensors until the end. On a large model the fourth or fifth batch is one too many, though each of them fits. Find out in cells of your own what `total` is, and what hangs on it. Then write `mean_loss(model, batches)`.
+In cells of your own, find out what keeps the tensors alive. Then write a loop that keeps none of them.
 
-- **In**: a module and a list of pairs (x, y). **Out**: a Python float: the mean over the *batches* of `functional.mse_loss(model(x), y)`; for an empty list 0.0.
-- What autograd saves for a batch is gone before the next batch begins: nothing piles up. No graph is needed at all.
-- The model stays as it is, while it runs and afterwards: its modes, what is trained, and gradients that are there from before. Afterwards autograd is on, as it was.
+`mean_loss(model, batches)`
 
-<!-- hint: What does the sum of a float and a tensor with a graph hold on to? -->
-<!-- hint: A Python number has no graph. Which method of a tensor with one entry gives it? And who says that no graph is wanted in the first place? -->
+- **In**: a module and a list of pairs (x, y).
+- **Out**: a Python float, the mean over the *batches* of `functional.mse_loss(model(x), y)`; 0.0 for an empty list.
+- **Limits**: no tensor that autograd saved for a batch is alive when the model runs for the next one. Run the model, or a copy of it, in its current modes, and leave its modes, `requires_grad` and stored gradients unchanged. (A BatchNorm may update its running statistics.) Afterwards autograd is on.
+
+`mean_loss(nn.Identity(), [(torch.ones(2, 1), torch.zeros(2, 1)), (torch.ones(1, 1), torch.ones(1, 1))])` returns `0.5`.
+
+<!-- hint: What is the type of `total` after the first batch, and which attributes does it have? -->
+<!-- hint: A Python number has no graph. Which method turns a tensor with one entry into a number? And does this loop need a graph at all? -->
 <!-- hint: Under `torch.no_grad()`, add `loss.item()`. Divide by the number of batches, unless there is none. -->
 """
 
 
 # %% solution="bug-hunt-growing"
 def mean_loss(model, batches):
-    """Return the mean loss over the batches, without keeping any graph."""
+    """Return the mean loss over the batches."""
     ### BEGIN SOLUTION
     total = 0.0
     with torch.no_grad():
@@ -1342,7 +1763,7 @@ def drawn_network(modes):
 
 def is_mean(got, model, batches):
     losses = [(model(x) - y).square().mean().item() for x, y in batches]
-    what = f"the mean loss, number of batches: {len(batches)}"
+    what = f"the mean loss (batches: {len(batches)})"
     check.close(got, math.fsum(losses) / len(losses), rtol=1e-4, what=what)
 
 
@@ -1355,7 +1776,7 @@ def losses_of(count, modes=(True,) * 5):
 
 
 def stays(modes, frozen=(), left_over=None):
-    """Ask for the mean, and let the model learn afterwards: it does so as if it had only run."""
+    """Ask for the mean, then train for one step: as if the model, or a copy, had only run."""
     model, state = drawn_network(modes)
     batches, seed = drawn_batches(3), check.draw.integer(0, 2**31)
     inputs, slope = check.draw.normal(9, 4), check.draw.normal(9, 2)
@@ -1368,30 +1789,37 @@ def stays(modes, frozen=(), left_over=None):
         **{"training": list(modes), "frozen": frozen, "left_over": left_over},
     )
     is_mean(got["output"], model, batches)
-    told = f"modes {list(modes)}, {list(frozen) or 'nothing'} frozen, gradients of {left_over} "
-    told += "before; then, in those modes, "
+    told = f"(modes {list(modes)}, frozen: {list(frozen) or 'nothing'}, "
+    told += f"stored gradients: {left_over})"
+    tracked = "1.num_batches_tracked"
+    if modes[2] and got["state"][tracked] == state[tracked] + 1:  # a copy ran
+        model.load_state_dict(state)
     output = model(inputs)
-    check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=told + "the output")
+    what = f"the model's output after mean_loss {told}"
+    check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
     (output * slope).sum().backward()
     after = dict(model.state_dict())
     for name, weight in model.named_parameters():
         grad = weight.grad * (name not in frozen) + (left_over or 0.0)
         after[name] = (weight - 0.5 * grad).detach()
-    what = told + "the state after a step of training, to which all gradients count"
+    what = "the model's state after mean_loss and a training step "
+    what += f"with the new plus the stored gradients {told}"
     check.close(got["state"], after, rtol=1e-3, atol=1e-3, what=what)
 
 
 with check.property("the mean over the batches, as a Python float", weight=1.5):
     losses_of(1)
     losses_of(check.draw.integer(3, 8))
-with check.property("nothing piles up", weight=1.5):
+with check.property("no saved tensors accumulate", weight=1.5):
     (model, state), batches = drawn_network([True] * 5), drawn_batches(6)
     got = check.call(probes.alive_while_looping, mean_loss, LAYERS, batches, state=state)
     is_mean(got["output"], model, batches)
-    told = f"saved tensors alive when the model ran for each of 6 batches, and there should be none: {got['alive']}"
-    told += " (growing: the sum holds graphs; always the same: a name still holds the last graph)"
+    told = (
+        f"saved tensors alive when the model ran for each of 6 batches: {got['alive']}, expected "
+    )
+    told += "0 each time"
     check.true(max(got["alive"]) == 0, told)
-with check.property("modes, gradients and what is trained stay as they are"):
+with check.property("modes, stored gradients and requires_grad do not change"):
     for modes in ((True,) * 5, (False,) * 5, (True, False, False, True, True)):
         losses_of(2, modes)
         stays(modes)
@@ -1401,7 +1829,7 @@ with check.property("no batches", weight=0.5):
     check.equal(check.call(probes.with_network, mean_loss, LAYERS, []), 0.0)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
-with check.property("more batches than before, one of them with a single row", weight=0.5):
+with check.property("more batches, one of them with a single row", weight=0.5):
     (model, state), batches = drawn_network([False] * 5), drawn_batches(14)
     batches[3] = check.draw.normal(1, 4), check.draw.normal(1, 2)
     given = {"state": state, "training": [False] * 5}
@@ -1412,9 +1840,9 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>Diagnosis (open it when you have found it)</summary>
 
-`total += loss` makes a tensor, and its graph reaches back through every loss before it, each with all that its batch has saved. PyTorch's own FAQ has named this as the first reason for running out of memory for years. `.item()` stops the growth, and so does `loss.detach()`. But as long as the name `loss` stands, it holds the last graph into the next batch. Under `torch.no_grad()` there is none.
+`total += loss` makes `total` a tensor whose graph contains the graphs of all earlier losses, with everything that autograd saved for them. [PyTorch's FAQ](https://docs.pytorch.org/docs/stable/notes/faq.html) names this first among the causes of running out of memory. `.item()` stops the growth, but the name `loss` keeps the last graph alive during the next batch; under `torch.no_grad()`, there is no graph.
 </details>
 """
 
@@ -1422,79 +1850,81 @@ check.score()
 """
 ## In the wild
 
-| what | where it is settled |
+| topic | where to look |
 | --- | --- |
-| memory of a card, and its allocator | [CUDA semantics: memory management](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management): `PYTORCH_ALLOC_CONF=`, `expandable_segments:True`, `max_split_size_mb:` |
-| a picture of every allocation | [Understanding CUDA memory usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html): `torch.cuda.memory._record_memory_history()`, `_dump_snapshot()` |
-| out of memory, asked often | [PyTorch FAQ](https://docs.pytorch.org/docs/stable/notes/faq.html) |
-| reports for programs | [nvidia-smi](https://docs.nvidia.com/deploy/nvidia-smi/index.html): `--query-gpu=`, `--format=csv,noheader,nounits` |
-| type promotion | [tensor attributes: torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc), `torch.result_type`, `torch.promote_types`, `torch.can_cast` |
-| summaries | [torchinfo](https://github.com/TylerYep/torchinfo): `summary(model, input_size=)`; graphs: [torchviz](https://github.com/szagoruyko/pytorchviz) |
-| flops | `torch.utils.flop_counter.FlopCounterMode`; [fvcore](https://github.com/facebookresearch/fvcore) |
-| time | [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html): `schedule=`, `record_shapes=`, `profile_memory=`, `export_chrome_trace` |
+| a GPU's memory and its allocator | [CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management): `expandable_segments:True`, `max_split_size_mb:` |
+| memory snapshots | [Understanding CUDA memory usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html) |
+| reports for scripts | [nvidia-smi](https://docs.nvidia.com/deploy/nvidia-smi/index.html): `--format=csv,noheader,nounits` |
+| type promotion | [torch.dtype](https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc), `torch.result_type`, `torch.can_cast` |
+| summaries, graphs | [torchinfo](https://github.com/TylerYep/torchinfo): `summary(model, input_size=)`; [torchviz](https://github.com/szagoruyko/pytorchviz): `make_dot` |
+| 8-bit optimizers | [bitsandbytes](https://huggingface.co/docs/bitsandbytes/optimizers) |
+| flops | `torch.utils.flop_counter`; [fvcore](https://github.com/facebookresearch/fvcore) |
+| time | [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html): `profile_memory=`, `export_chrome_trace` |
 | versions and machine | `python -m torch.utils.collect_env` |
 
 ## Recap
 
-1. Reserved is what PyTorch has taken from the card, allocated is what tensors use; free memory in small pieces is not free for a large tensor.
-2. Utilization is computing, not memory: a card that does nothing may be full.
-3. A result's dtype comes from the highest category, and in it from those that count most: tensors with axes, then tensors without, then Python's numbers.
-4. A training takes weights, gradients, the optimizer's states and activations; only the last grow with the batch.
-5. Weights, flops and time are three different things; and a loss that is summed as a tensor keeps all graphs alive.
+1. Tensors use allocated memory; PyTorch holds reserved memory. Small free blocks are of no use to a large tensor.
+2. A GPU at 0% utilization can still have memory in use.
+3. In the highest category, tensors with axes decide a result's dtype before tensors without, and those before Python numbers.
+4. In training, only the memory of the activations grows with the batch.
+5. Few weights can take many flops, and flops are not time.
+6. A sum of loss tensors keeps the graphs of all batches alive.
 
 ### Test yourself
 
-<details><summary>1. <code>nvidia-smi</code> shows 9 GiB used by your process, <code>torch.cuda.memory_allocated()</code> says 3 GiB. Where are the other 6?</summary>
+<details><summary>1. <code>nvidia-smi</code> shows 9 GiB used by your process, and <code>torch.cuda.memory_allocated()</code> says 3 GiB. Where are the other 6?</summary>
 
-Mostly reserved: freed by tensors and kept by the allocator for later. `torch.cuda.memory_reserved()` tells. A few hundred MiB are the CUDA context itself.
+In cached blocks and in the CUDA context; `torch.cuda.memory_reserved()` shows what PyTorch holds.
 </details>
 
-<details><summary>2. Your program sets <code>os.environ["CUDA_VISIBLE_DEVICES"] = "1"</code> after <code>model.cuda()</code>, and goes on on card 0. Why is there no error?</summary>
+<details><summary>2. <code>x</code> is a float16 tensor with axes. What are the dtypes of <code>x * 0.1</code>, <code>x * torch.tensor(0.1)</code> and <code>x * torch.tensor([0.1])</code>?</summary>
 
-The variable is read when CUDA is initialized, for which asking whether it is available may be enough. After that it is an entry in a dict that nobody looks at.
+float16, float16 and float32: the last factor has an axis, so it counts as much as <code>x</code>.
 </details>
 
-<details><summary>3. <code>x</code> is float16 with axes. Which dtype have <code>x * 0.1</code>, <code>x * torch.tensor(0.1)</code> and <code>x * torch.tensor([0.1])</code>?</summary>
-
-float16, float16 and float32. The last one has an axis, and counts as much as x.
-</details>
-
-<details><summary>4. A model has 7 billion weights in float32, trained with Adam. How many bytes before the first activation?</summary>
+<details><summary>3. A model with 7 billion float32 weights is trained with Adam. How many bytes does training take without the activations?</summary>
 
 Weights, gradients and two states: 16 bytes for each weight, 112 GB.
 </details>
 
-<details><summary>5. A 1 × 1 convolution and a 3 × 3 one have the same number of weights, since the first has nine times as many output channels. Which costs more on the same input, with padding that keeps the size?</summary>
+<details><summary>4. A 1 × 1 convolution with nine times as many output channels has as many weights as a 3 × 3 convolution. Which takes more flops on the same input if both keep its size?</summary>
 
-Both cost the same: each weight is used once for each place of the output, and there are equally many places.
+Neither: both use each weight once at each output position.
 </details>
 
 ### References
 
-- PyTorch documentation, ["CUDA semantics"](https://docs.pytorch.org/docs/stable/notes/cuda.html), ["Tensor attributes"](https://docs.pytorch.org/docs/stable/tensor_attributes.html), ["Frequently asked questions"](https://docs.pytorch.org/docs/stable/notes/faq.html), ["torch.profiler"](https://docs.pytorch.org/docs/stable/profiler.html).
-- NVIDIA, [nvidia-smi documentation](https://docs.nvidia.com/deploy/nvidia-smi/index.html).
-- S. Rajbhandari, J. Rasley, O. Ruwase, Y. He, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020, [arXiv:1910.02054](https://arxiv.org/abs/1910.02054), section 3 (where the bytes of a training are).
-- S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model", *Communications of the ACM* 52, 2009, [doi:10.1145/1498765.1498785](https://doi.org/10.1145/1498765.1498785) (operations against memory).
+- PyTorch documentation, ["CUDA semantics"](https://docs.pytorch.org/docs/stable/notes/cuda.html), ["Tensor attributes"](https://docs.pytorch.org/docs/stable/tensor_attributes.html).
+- T. Dettmers, M. Lewis, S. Shleifer, L. Zettlemoyer, "8-bit Optimizers via Block-wise Quantization", ICLR 2022, [arXiv:2110.02861](https://arxiv.org/abs/2110.02861).
+- S. Rajbhandari, J. Rasley, O. Ruwase, Y. He, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020, [arXiv:1910.02054](https://arxiv.org/abs/1910.02054), section 3.
 
 ### Glossary
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| device, card | 设备、显卡 | where a tensor lies and is computed on |
-| allocated, reserved | 已分配、已保留 | used by tensors; taken from the card |
 | caching allocator | 缓存分配器 | keeps freed memory in order to hand it out again |
-| fragmentation | 碎片化 | free memory in pieces that are too small |
-| utilization | 利用率 | the share of time in which a card computes |
-| type promotion | 类型提升 | which dtype a result has if operands differ |
+| segment, block | 段、块 | memory from the driver; a piece of it |
+| allocated, reserved | 已分配、已保留 | used by tensors; held by PyTorch |
+| fragmentation | 碎片化 | free memory in blocks that are too small |
+| memory snapshot | 显存快照 | a record of all events of the allocator |
+| utilization | 利用率 | the share of recent time in which a GPU computed |
+| type promotion | 类型提升 | the rules for the dtype of a result |
 | category | 类别 | bool, integer, floating or complex |
-| hook | 钩子 | a function that is called when something happens |
+| forward hook | 前向钩子 | a function that a module calls after its forward pass |
 | leaf module | 叶模块 | a module without modules inside |
-| optimizer state | 优化器状态 | what an optimizer keeps for each weight |
-| activations | 激活值 | what autograd saves on the way there |
+| activations | 激活值 | what autograd saves in the forward pass |
 | flop | 浮点运算 | one multiplication or addition |
 | profiler | 性能分析器 | measures where time goes |
-| memory leak | 内存泄漏 | memory that is held though nobody needs it |
 """
+
+# %% [markdown]
+"""
+Here is what you predicted in this chapter.
+"""
+
+# %% folded="What you predicted"
+predictions("11")
 
 # %%
 progress("11")

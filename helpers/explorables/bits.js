@@ -35,7 +35,7 @@ export function compare(value) {
     const percent = stored === value ? 0 : 100 * error;
     const told = percent > 0 && percent < 0.001 ? percent.toExponential(2) : shorten(percent);
     const bits = String(measures(format).width);
-    return [label.replace(/ \(.*/, ""), bits, write(stored), Number.isFinite(error) ? `${told} %` : "\u2013"];
+    return [label.replace(/ \(.*/, ""), bits, write(stored), Number.isFinite(error) ? `${told}%` : "\u2013"];
   });
 }
 

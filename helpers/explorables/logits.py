@@ -111,7 +111,7 @@ def shifted(format: str, logits: Sequence[float]) -> Way:
 def describe(format: str, logits: Sequence[int]) -> str:
     """Return in two sentences what either way gives."""
     book, moved = by_the_book(format, logits), shifted(format, logits)
-    begin = f"{format}, logits {_list([str(logit) for logit in logits])}. By the book, "
+    begin = f"{format}, logits {stage.list_words([str(logit) for logit in logits])}. By the book, "
     end = (
         f" Shifted by the largest, softmax is {_values(moved.softmax)}, and its logarithm "
         f"{_values(moved.log_softmax)}."
@@ -142,16 +142,14 @@ def brief(number: float) -> str:
     return re.sub(r"e([+-])0", r"e\1", f"{number:.1e}")
 
 
-def _list(words: list[str]) -> str:
-    return "".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def _values(numbers: Sequence[float]) -> str:
     return ", ".join(map(brief, numbers))
 
 
 def _named(numbers: Sequence[float], is_it: Callable[[float], bool]) -> str:
-    return _list([name for name, number in zip(_NAMES, numbers, strict=True) if is_it(number)])
+    return stage.list_words(
+        [name for name, number in zip(_NAMES, numbers, strict=True) if is_it(number)]
+    )
 
 
 def _to_x(z: float) -> float:

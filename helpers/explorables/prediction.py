@@ -93,7 +93,9 @@ def _keep(state: dict[str, Any]) -> None:
 
 
 def _tell(value: str | float, unit: str) -> str:
-    return value if isinstance(value, str) else f"{stage.shorten(value)}{unit and ' ' + unit}"
+    if isinstance(value, str):
+        return value
+    return f"{stage.shorten(value)}{unit if unit in ('', '%') else ' ' + unit}"
 
 
 def _draw(state: dict[str, Any]) -> str:

@@ -67,7 +67,7 @@ export function run(start, interval, events) {
 // ---- Words
 
 function shareOf(count) {
-  return `${Math.floor((100 * count) / TOTAL + 0.5)} %`;
+  return `${Math.floor((100 * count) / TOTAL + 0.5)}%`;
 }
 
 export function describe(start, interval, events) {

@@ -108,7 +108,7 @@ def _kind_of(place: int) -> str:
 
 
 def _share(count: int) -> str:
-    return f"{int(100 * count / sum(COUNTS.values()) + 0.5)} %"
+    return f"{int(100 * count / sum(COUNTS.values()) + 0.5)}%"
 
 
 def _say(scale: int, interval: int, events: str) -> list[str]:

@@ -96,7 +96,7 @@ function tellOf(chain, starts, budget) {
   const layers = starts.map((start) => `${start + 1}`);
   const places = starts.length === 1
     ? "no checkpoint"
-    : `segments from layers ${list(layers)}`;
+    : `segments begin at layers ${list(layers)}`;
   const count = starts.at(-1);
   const twice = count === 1 ? "1 layer runs twice" : `${count} layers run twice`;
   const fits = peak <= budget ? "fits" : `exceeds the budget by ${peak - budget}`;

@@ -163,7 +163,7 @@ def _tell(chain: Chain, starts: Sequence[int], budget: int) -> str:
         places = "no checkpoint"
     else:
         layers = [str(start + 1) for start in starts]
-        places = f"segments from layers {', '.join(layers[:-1])} and {layers[-1]}"
+        places = f"segments begin at layers {', '.join(layers[:-1])} and {layers[-1]}"
     twice = f"{starts[-1]} layer{'s' * (starts[-1] != 1)} run{'s' * (starts[-1] == 1)} twice"
     fits = "fits" if peak <= budget else f"exceeds the budget by {peak - budget}"
     return f"{places}; the peak is {peak}, which {fits}; {twice}."

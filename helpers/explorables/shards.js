@@ -124,7 +124,7 @@ export function describe(lanes, buffer, step) {
       + `${times === 1 ? "each once" : `each ${times} times`}.`,
     `The busiest worker reads ${busiest} samples; an equal share is ${Math.ceil(COUNT / lanes.length)}.`,
     `In its worker's stream, a sample moves at most ${places(early)} forward and ${places(late)} back; `
-      + `the buffer's size less 1 is ${buffer - 1}.`,
+      + `the buffer's size minus 1 is ${buffer - 1}.`,
     `After ${step} of ${batches.length} batches: ${arrived} samples have arrived, and ${waiting} wait in buffers.`,
   ];
 }

@@ -172,7 +172,7 @@ def _say(lanes: list[Lane], buffer: int, step: int) -> list[str]:
         f"The busiest worker reads {busiest} samples; an equal share is "
         f"{-(-_COUNT // len(lanes))}.",
         f"In its worker's stream, a sample moves at most {early} {_places(early)} forward and "
-        f"{late} {_places(late)} back; the buffer's size less 1 is {buffer - 1}.",
+        f"{late} {_places(late)} back; the buffer's size minus 1 is {buffer - 1}.",
         f"After {step} of {len(batches)} batches: {sum(counts)} samples have arrived, and "
         f"{waiting} wait in buffers.",
     ]

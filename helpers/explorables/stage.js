@@ -41,17 +41,20 @@ function shorten(number) {
   if (Number.isNaN(number)) return "nan";
   if (!Number.isFinite(number)) return number < 0 ? "-inf" : "inf";
   if (Math.abs(number) >= 1000) return `${Math.round(number)}`;
-  return number.toLocaleString("en-US", { maximumSignificantDigits: 3, useGrouping: false });
+  // toLocaleString would round the shortest decimal, 3.465 up, and not the number itself, which is a little less.
+  const rounded = Number(number.toPrecision(3));
+  return rounded.toLocaleString("en-US", { maximumSignificantDigits: 3, useGrouping: false });
 }
 
 /** Return words as a list in a sentence. */
-function list(words) {
-  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+function list(words, last = "and") {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`;
 }
 
 /** Return a word as it is, and a number with its unit. */
 function tell(value, unit) {
-  return typeof value === "string" ? value : `${shorten(value)}${unit ? ` ${unit}` : ""}`;
+  if (typeof value === "string") return value;
+  return `${shorten(value)}${!unit || unit === "%" ? unit : ` ${unit}`}`;
 }
 
 /** Make `place` an explorable's own: what is typed there is nobody else's. */

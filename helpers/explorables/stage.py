@@ -11,7 +11,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context
 from functools import cache
 from pathlib import Path
@@ -72,6 +72,11 @@ def shorten(number: float) -> str:
     # JavaScript rounds ties away from zero.
     rounded = Context(prec=3, rounding=ROUND_HALF_UP).create_decimal_from_float(number)
     return f"{rounded.normalize():f}"
+
+
+def list_words(words: Sequence[str], last: str = "and") -> str:
+    """Return words as a list in a sentence, with ``last`` before the last one."""
+    return "".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def find_explorables(page: str) -> list[str]:

@@ -134,20 +134,20 @@ export function describe(state) {
   });
   const moved = {
     none: "",
-    loop: "Before step 2, a loop draws a seed for its workers from torch's global generator, which moves. ",
-    own: "Before step 2, a loop draws its seed from g, and no global generator moves. ",
-  }[extra] ?? `Before step 2, one number more is drawn from ${extra}'s generator, which moves. `;
+    loop: "Before step 2, a loop draws a seed for its workers, which advances torch's global generator. ",
+    own: "Before step 2, a loop draws its seed from g; no global generator advances. ",
+  }[extra] ?? `Before step 2, one more draw advances ${extra}'s generator. `;
   const lost = OWNERS.filter((owner) => !kept.includes(owner));
   let resumed = "";
   if (killed) {
     resumed = "After step 3, a new process seeds all three and restores ";
-    resumed += `${kept.length ? list(kept) : "nothing"}${kept.length && lost.length ? `, but not ${list(lost)}` : ""}.`;
+    resumed += `${kept.length ? list(kept) : "nothing"}${kept.length && lost.length ? `, but not ${list(lost, "or")}` : ""}.`;
   }
   const started = {
     none: "No process is started.",
-    fork: "Both children draw what the main process draws in step 6, from copies of NumPy's and torch's states; "
-      + "Python's random seeds itself anew in a fork.",
-  }[children] ?? `The base seed, ${base}, and a worker's number seed the worker's three generators.`;
+    fork: "From copies of NumPy's and torch's states, both children draw what the main process draws in step 6; "
+      + "Python's random reseeds itself in a forked child.",
+  }[children] ?? `Each worker's three generators are seeded from the base seed, ${base}, and the worker's number.`;
   return [
     `As in the undisturbed run: ${list(counts)} numbers.`,
     (moved + resumed).trim() || "Nothing disturbs the run.",

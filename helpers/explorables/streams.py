@@ -159,10 +159,6 @@ def undisturbed(seed: int) -> list[list[float]]:
     return run(state).steps
 
 
-def _list(words: Sequence[str]) -> str:
-    return "".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def say(state: stage.State) -> list[str]:
     """Return in three lines what the picture shows."""
     found, whole = run(state), undisturbed(state["seed"])
@@ -173,30 +169,31 @@ def say(state: stage.State) -> list[str]:
         counts.append(f"{owner} {same} of {STEPS}")
     extra, kept = state["extra"], state["kept"]
     if extra in OWNERS:
-        moved = f"Before step 2, one number more is drawn from {extra}'s generator, which moves. "
+        moved = f"Before step 2, one more draw advances {extra}'s generator. "
     else:
         moved = {
             "none": "",
-            "loop": "Before step 2, a loop draws a seed for its workers from torch's global "
-            "generator, which moves. ",
-            "own": "Before step 2, a loop draws its seed from g, and no global generator moves. ",
+            "loop": "Before step 2, a loop draws a seed for its workers, which advances torch's "
+            "global generator. ",
+            "own": "Before step 2, a loop draws its seed from g; no global generator advances. ",
         }[extra]
     lost = [owner for owner in OWNERS if owner not in kept]
     resumed = ""
     if state["killed"]:
         resumed = "After step 3, a new process seeds all three and restores "
-        missing = f", but not {_list(lost)}" if kept and lost else ""
-        resumed += f"{_list(kept) or 'nothing'}{missing}."
+        missing = f", but not {stage.list_words(lost, 'or')}" if kept and lost else ""
+        resumed += f"{stage.list_words(kept) or 'nothing'}{missing}."
     started = {
         "none": "No process is started.",
-        "fork": "Both children draw what the main process draws in step 6, from copies of NumPy's "
-        "and torch's states; Python's random seeds itself anew in a fork.",
+        "fork": "From copies of NumPy's and torch's states, both children draw what the main "
+        "process draws in step 6; Python's random reseeds itself in a forked child.",
     }.get(
         state["children"],
-        f"The base seed, {found.base}, and a worker's number seed the worker's three generators.",
+        f"Each worker's three generators are seeded from the base seed, {found.base}, and the "
+        "worker's number.",
     )
     return [
-        f"As in the undisturbed run: {_list(counts)} numbers.",
+        f"As in the undisturbed run: {stage.list_words(counts)} numbers.",
         (moved + resumed).strip() or "Nothing disturbs the run.",
         started,
     ]

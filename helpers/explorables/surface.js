@@ -94,7 +94,7 @@ export function describe(state) {
   return `Condition number ${tellNumber(condition)}, ${METHODS[method]}, learning rate ${tellNumber(rate)}: `
     + `in ${steps} steps, the steep error goes from ${tellNumber(steep)} to ${tellNumber(steepThen)}, `
     + `the flat one from ${tellNumber(flat)} to ${tellNumber(flatThen)}, `
-    + `and the loss ${share <= 1 ? "falls" : "rises"} to ${tellNumber(100 * share)} % of its first value. `
+    + `and the loss ${share <= 1 ? "falls" : "rises"} to ${tellNumber(100 * share)}% of its first value. `
     + `At the start, the negative gradient points ${Math.floor(turn + 0.5)}° away from the minimum.${limit}`;
 }
 
@@ -189,7 +189,7 @@ export function mount(page, first, onChange = () => {}) {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "bits-loss", role: "img",
     "aria-label": "The loss over 200 steps, as a share of its first value, with its steep and its flat part",
   });
-  for (const [decade, label] of [[0, "100 %"], [-2, "1 %"], [-4, "0.01 %"], [-6, "10⁻⁴ %"]]) {
+  for (const [decade, label] of [[0, "100%"], [-2, "1%"], [-4, "0.01%"], [-6, "10⁻⁴%"]]) {
     const y = heightOf(10 ** decade);
     loss.append(
       makeSvg("line", { x1: LEFT, x2: RIGHT, y1: y, y2: y, class: "bits-grid" }),

@@ -126,7 +126,7 @@ def describe(
         f"Condition number {_tell(condition)}, {METHODS[method]}, learning rate {_tell(rate)}: "
         f"in {steps} steps, the steep error goes from {_tell(abs(steep))} to "
         f"{_tell(abs(steep_then))}, the flat one from {_tell(abs(flat))} to "
-        f"{_tell(abs(flat_then))}, and the loss falls to {_tell(100 * share)} % of its first "
+        f"{_tell(abs(flat_then))}, and the loss falls to {_tell(100 * share)}% of its first "
         f"value. At the start, the negative gradient points {math.floor(turn + 0.5)}° away from "
         f"the minimum.{limit}"
     ).replace("falls to", "falls to" if share <= 1 else "rises to")
@@ -232,7 +232,7 @@ def _draw_loss(
         "bits-steep": [steep for _, steep in parts],
     }
     drawn = []
-    for decade, label in ((0, "100 %"), (-2, "1 %"), (-4, "0.01 %"), (-6, "10⁻⁴ %")):
+    for decade, label in ((0, "100%"), (-2, "1%"), (-4, "0.01%"), (-6, "10⁻⁴%")):
         y = _height_of(10.0**decade)
         drawn.append(
             f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="bits-grid"/>'

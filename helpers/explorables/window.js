@@ -46,7 +46,7 @@ export function changeCount(sizes, by) {
 // ---- Words
 
 function percent(weight) {
-  return `${shorten(100 * weight)} %`;
+  return `${shorten(100 * weight)}%`;
 }
 
 export function describe(sizes, rule) {

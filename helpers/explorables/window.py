@@ -87,4 +87,4 @@ def _say(sizes: Sequence[int], rule: str) -> str:
 
 
 def _percent(weight: float) -> str:
-    return f"{stage.shorten(100 * weight)} %"
+    return f"{stage.shorten(100 * weight)}%"

@@ -64,7 +64,8 @@ from helpers.probes.volumes import (
     budget_kept,
     gradients_in_budget,
     joined_patches,
-    segmenter_peaks,
+    segmenter_passes,
+    segmenter_peak,
     segmenter_steps,
 )
 
@@ -108,7 +109,8 @@ __all__ = [
     "scaler_steps",
     "scheduled_steps",
     "seeded_draws",
-    "segmenter_peaks",
+    "segmenter_passes",
+    "segmenter_peak",
     "segmenter_steps",
     "shard_runs",
     "streams",

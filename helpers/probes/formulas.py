@@ -87,19 +87,20 @@ def with_formula_twice(
     return [first, function(_made_of(formula), given)]
 
 
-def with_formula_again(
-    function: Callable, formula: list[list], x: torch.Tensor, *args: Any
-) -> list:
+def with_formula_again(function: Callable, formula: list[list], *args: Any) -> list:
     """Return what ``with_formula`` gives, and what it gives with the very same arguments again.
+
+    The first of ``args`` is a tensor ``x``.
 
     Raises:
         RuntimeError: ``x`` requires a gradient after the first call, or has one.
     """
-    first = function(_made_of(formula), x, *args)
+    x = args[0]
+    first = function(_made_of(formula), *args)
     if x.requires_grad:
         raise RuntimeError("x requires a gradient after the call, and did not before")
     _require_no_gradient(x)
-    return [first, function(_made_of(formula), x, *args)]
+    return [first, function(_made_of(formula), *args)]
 
 
 def _require_no_gradient(x: torch.Tensor) -> None:

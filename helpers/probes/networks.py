@@ -14,7 +14,7 @@ def with_network(function: Callable, layers: list, *args: Any, **options: Any) -
     """Return ``function(network, *args)``.
 
     Args:
-        function: takes a ``torch.nn.Sequential``, then ``args``.
+        function: takes a ``torch.nn.Sequential``, or with ``order`` another module, then ``args``.
         layers: the network's, each ``["Linear", 4, 3]``, the name of a class of ``torch.nn`` and
             its arguments; a list of such is a ``Sequential`` inside.
         *args: what else ``function`` takes.
@@ -122,19 +122,29 @@ def network(function: Callable, layers: list, *args: Any, **options: Any) -> dic
 
     Returns:
         ``{"output", "state", "training", "trained", "gradients", "hooks", "autograd",
-        "autograd_after"}``: the output; then, after the call, the state dict, the mode of each
-        module, whether each parameter, by its name, requires a gradient, how many have one, and how
-        many hooks are left; whether autograd was on, for each time the network ran, and afterwards.
+        "autograd_after", "modes"}``: the output; then, after the call, the state dict, the mode of
+        each module, whether each parameter, by its name, requires a gradient, how many have one,
+        and how many hooks are left; whether autograd was on, for each time the network or a copy of
+        it ran, and afterwards; for each such time, the mode of each module.
     """
     made = _make(layers, **options)
     autograd: list[bool] = []
+    modes: list[list[bool]] = []
 
-    def look(part: torch.nn.Module, inputs: Any) -> None:
-        # Inside, only what was not told of the whole: someone called its parts.
-        if part is made or (torch.is_grad_enabled() and True not in autograd):
-            autograd.append(torch.is_grad_enabled())
+    # A copy of the network has the same functions as hooks: what it does is told here, too.
+    def look(whole: torch.nn.Module, inputs: Any) -> None:
+        autograd.append(torch.is_grad_enabled())
+        modes.append([part.training for part in whole.modules()])
 
-    watches = [part.register_forward_pre_hook(look) for part in made.modules()]
+    def look_inside(part: torch.nn.Module, inputs: Any) -> None:
+        # Only what was not told of the whole: someone called its parts.
+        if torch.is_grad_enabled() and True not in autograd:
+            autograd.append(True)
+
+    watches = [
+        part.register_forward_pre_hook(look if part is made else look_inside)
+        for part in made.modules()
+    ]
     output = function(made, *args)
     for watch in watches:
         watch.remove()
@@ -147,6 +157,7 @@ def network(function: Callable, layers: list, *args: Any, **options: Any) -> dic
         "hooks": sum(len(hooks) for part in made.modules() for hooks in _hooks_of(part)),
         "autograd": autograd,
         "autograd_after": torch.is_grad_enabled(),
+        "modes": modes,
     }
 
 
@@ -184,16 +195,18 @@ def _make(
     return made
 
 
-class _InOrder(torch.nn.Sequential):
-    """Calls its layers in a given order, some perhaps more than once."""
+class _InOrder(torch.nn.Module):
+    """Calls its layers in a given order, some perhaps more than once; no ``Sequential``."""
 
     def __init__(self, layers: list, order: Sequence[int]) -> None:
-        super().__init__(*(build(layer) for layer in layers))
+        super().__init__()
+        for place, layer in enumerate(layers):
+            self.add_module(str(place), build(layer))
         self.order = list(order)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for place in self.order:
-            x = self[place](x)
+            x = self.get_submodule(str(place))(x)
         return x
 
 

@@ -33,9 +33,9 @@ def global_draws(function: Callable, *args: Any, seed: int) -> dict[str, float]:
         return _draws()
 
 
-def with_string_hashes(function: Callable, *args: Any, salt: int) -> Any:
-    """Call ``function(*args)`` in what ``hash`` makes another process: texts, and what holds
-    texts, have other hashes there.
+def with_string_hashes(function: Callable, *args: Any, salt: int, **kwargs: Any) -> Any:
+    """Call ``function(*args, **kwargs)`` in what ``hash`` makes another process: texts, and what
+    holds texts, have other hashes there.
     """
     own = builtins.hash
 
@@ -48,7 +48,7 @@ def with_string_hashes(function: Callable, *args: Any, salt: int) -> Any:
 
     builtins.hash = salted
     try:
-        return function(*args)
+        return function(*args, **kwargs)
     finally:
         builtins.hash = own
 

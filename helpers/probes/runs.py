@@ -198,8 +198,8 @@ def writes_watched(
 
     Returns:
         besides, ``"moments"``, what the path held between the halves, and before each removal,
-        renaming and opening of a file; and ``"moved"``, whether the path is the very file that was
-        written, where one was written to the end.
+        renaming, linking and opening of a file and each start of a program; and ``"moved"``,
+        whether the path is the very file that was written, where one was written to the end.
     """
     return _written(function, begin, go_on, times, _looking_whenever_files_move)
 
@@ -257,13 +257,23 @@ def _write_once(
 
 
 _looks: list[Callable[[], None]] = []
-_MOVING = {"open", "os.remove", "os.rename", "os.truncate"}
+_MOVING = {
+    "open",
+    "os.link",
+    "os.posix_spawn",
+    "os.remove",
+    "os.rename",
+    "os.symlink",
+    "os.system",
+    "os.truncate",
+    "subprocess.Popen",
+}
 
 
 @contextlib.contextmanager
 def _looking_whenever_files_move(look: Callable[[], None]) -> Iterator[None]:
-    """Call ``look`` before each removal, renaming and opening of a file, by whatever name it is
-    done: Python itself reports these.
+    """Call ``look`` before each removal, renaming, linking and opening of a file and each start of
+    a program, by whatever name it is done: Python itself reports these.
 
     Source: PEP 578, "Python Runtime Audit Hooks".
     """

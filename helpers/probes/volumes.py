@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -39,8 +40,10 @@ def joined_patches(
         step: handed on.
 
     Returns:
-        ``{"output", "with_graph", "keeps_graph"}``: what came back; whether autograd was on while
-        ``predict`` ran; and whether what came back requires a gradient.
+        ``{"output", "with_graph", "keeps_graph", "left_off", "left_on"}``: what came back; whether
+        autograd was on while ``predict`` ran; whether what came back requires a gradient; whether
+        autograd is off after the call, before which it was on; and whether it is on after another
+        call, before which it was off.
     """
     factor = weights.clone().requires_grad_(True)
     with_graph = []
@@ -49,11 +52,18 @@ def joined_patches(
         with_graph.append(torch.is_grad_enabled())
         return x * factor
 
-    output = function(predict, volume, patch, step)
+    with torch.enable_grad():
+        output = function(predict, volume, patch, step)
+        left_off = not torch.is_grad_enabled()
+    with torch.no_grad():
+        function(predict, volume, patch, step)
+        left_on = torch.is_grad_enabled()
     return {
         "output": output,
         "with_graph": any(with_graph),
         "keeps_graph": getattr(output, "requires_grad", False),
+        "left_off": left_off,
+        "left_on": left_on,
     }
 
 
@@ -66,12 +76,15 @@ def gradients_in_budget(
     *,
     fits: tuple[int, bool],
     left_over: float | None = None,
+    spare: float = 0.3,
+    bend: tuple[int, float] = (2, 0.8),
 ) -> dict[str, Any]:
     """Call ``function(network, loss_function, needs, volumes, masks, budget)``.
 
     The loss is the binary cross-entropy with logits. ``network(x, checkpointed)`` runs its parts
     one after another, with ``checkpointed`` under torch's checkpoint; ``needs(samples,
-    checkpointed)`` returns what this very network was measured to need.
+    checkpointed)`` returns what this very network was measured to need, and a little more, so that
+    it is no straight line.
 
     Args:
         function: the student's.
@@ -80,15 +93,17 @@ def gradients_in_budget(
         volumes: float32, shape (samples, channels, depth, height, width).
         masks: likewise, with one channel.
         fits: the budget is what passes of so many samples need, with or without checkpointing, and
-            0.3 of what one more needs; for (0, True) it is half of what one needs.
+            ``spare``; for (0, True) it is half of what one needs.
         left_over: every entry of all gradients before the call; there are none if None.
+        spare: a part of what one more sample needs.
+        bend: from so many samples on, ``needs`` says so much of a sample more than was measured.
 
     Returns:
         ``{"output", "errors", "gradients"}``: what came back; if an exception came where nothing
         fits, the names of its class and of those that it is derived from; and the gradients by the
         parameters' names.
     """
-    task = _Task(layers, state, volumes, fits, left_over)
+    task = _Task(layers, state, volumes, fits, left_over, spare, bend)
     return task.run(function, volumes, masks)
 
 
@@ -102,6 +117,8 @@ def budget_kept(
     *,
     fits: tuple[int, bool],
     left_over: float | None = None,
+    spare: float = 0.3,
+    bend: tuple[int, float] = (2, 0.8),
 ) -> dict[str, Any]:
     """Do what ``gradients_in_budget`` does, and count bytes and passes.
 
@@ -112,7 +129,7 @@ def budget_kept(
         ``"budget"``; and ``"passes"``, for each forward pass the number of its samples and whether
         it was checkpointed.
     """
-    task = _Task(layers, state, volumes, fits, left_over)
+    task = _Task(layers, state, volumes, fits, left_over, spare, bend)
     with PeakMeter([volumes, masks]) as meter:
         seen = task.run(function, volumes, masks)
     passes = task.passes
@@ -132,6 +149,8 @@ class _Task:
         volumes: torch.Tensor,
         fits: tuple[int, bool],
         left_over: float | None,
+        spare: float,
+        bend: tuple[int, float],
     ) -> None:
         self.passes: list[list] = []
         passes = self.passes
@@ -147,15 +166,17 @@ class _Task:
         self.weights = dict(self.network.named_parameters())
         for weight in self.weights.values():
             weight.grad = None if left_over is None else torch.full_like(weight, left_over)
+        self.bend = bend
         self.lines = {saving: _needs(layers, state, volumes, saving) for saving in (False, True)}
         self.anything_fits = bool(fits[0])
         self.budget = self.needs(1, True) // 2
         if self.anything_fits:
-            self.budget = self.needs(*fits) + int(0.3 * self.lines[fits[1]][1])
+            self.budget = self.needs(*fits) + int(spare * self.lines[fits[1]][1])
 
     def needs(self, samples: int, checkpointed: bool) -> int:
         fixed, each = self.lines[bool(checkpointed)]
-        return fixed + samples * each
+        first, more = self.bend
+        return fixed + samples * each + (int(more * each) if samples >= first else 0)
 
     def run(
         self, function: Callable[..., Any], volumes: torch.Tensor, masks: torch.Tensor
@@ -186,7 +207,9 @@ class _Parts(torch.nn.Module):
         return x
 
 
-def _needs(layers: list, state: dict, volumes: torch.Tensor, saving: bool) -> tuple[int, int]:
+def _needs(
+    layers: list, state: dict, volumes: torch.Tensor, saving: bool, half: bool = False
+) -> tuple[int, int]:
     """Measure what two passes need, by one sample and by two: a fixed part, and that of a sample.
 
     In the second pass there are gradients already.
@@ -200,7 +223,9 @@ def _needs(layers: list, state: dict, volumes: torch.Tensor, saving: bool) -> tu
 
         def two_passes(x: torch.Tensor = x) -> None:
             for _ in range(2):
-                loss_function(network(x, saving), x).backward()
+                with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
+                    logits = network(x, saving)
+                loss_function(logits.float(), x).backward()
 
         peaks.append(peak_bytes(two_passes, except_for=[x]))
         network.zero_grad()
@@ -209,88 +234,209 @@ def _needs(layers: list, state: dict, volumes: torch.Tensor, saving: bool) -> tu
 
 
 def segmenter_steps(
-    segmenter_class: Callable[[int, int], Any],
+    segmenter_class: Callable[..., Any],
+    layers: list,
+    weights: dict[str, torch.Tensor],
+    costs: dict[str, int],
     budget: int,
-    seed: int,
     volumes: torch.Tensor,
     masks: torch.Tensor,
     batches: list[list[int]],
     *,
-    state: torch.Tensor | None = None,
-    unseen: torch.Tensor | None = None,
+    seed: int = 0,
+    saved: torch.Tensor | None = None,
     process: int = 0,
 ) -> dict[str, Any]:
     """Make a segmenter, or go on with one from its state, and let it step through ``batches``.
 
-    Its state is written by ``torch.save`` and read by ``torch.load`` with ``weights_only=True``.
+    Its network is that of ``gradients_in_budget``; its optimizer is SGD with momentum 0.9 and a
+    learning rate of 0.05; its loss is a hundred times the binary cross-entropy with logits.
+    ``needs(samples, checkpointed, bfloat16, patches)`` returns ``costs["fixed"]``, and for each
+    sample ``costs["whole"]``, a half of it for each of ``checkpointed`` and ``bfloat16``, or a
+    sixth for a patch, a ninth if that is checkpointed.
 
     Args:
-        segmenter_class: called with budget and seed; its objects have ``step(volumes, masks)``,
-            ``predict(volumes)``, ``state_dict()`` and ``load_state_dict(state)``.
+        segmenter_class: called with network, optimizer, loss function, ``needs``, budget and seed;
+            its objects have ``step(volumes, masks)``, ``state_dict()`` and
+            ``load_state_dict(state)``. The state is written by ``torch.save`` and read with
+            ``weights_only=True``.
+        layers: the network's parts, each a list of layers, as ``network`` has them.
+        weights: the network's state dict.
+        costs: what ``needs`` is computed from.
         budget: bytes.
-        seed: of the segmenter.
         volumes: all that batches are made of.
         masks: theirs.
         batches: each the indices of its volumes.
-        state: what an earlier call returned.
-        unseen: the segmenter predicts these at the end; nothing if None.
+        seed: of the segmenter.
+        saved: the state that an earlier call returned.
         process: seeds the global generators, as each process begins with other numbers.
 
     Returns:
-        ``{"state", "logits", "drawn"}``: the written state, as uint8 of shape (bytes,); the
-        prediction; and what torch's global generator draws when the segmenter is made.
+        ``{"weights", "losses", "state", "drawn", "errors"}``: the network's weights in the end by
+        their names; what each step returned; the written state, as uint8 of shape (bytes,), which
+        is empty if there is none; what torch's global generator draws in the end; and the names of
+        the class of a ValueError and of those that it is derived from, if one was raised when the
+        segmenter was made.
     """
+    network = _Noting(layers, weights)
+    needs = functools.partial(_cost, costs)
     with globals_kept():
         seed_globals(process)
-        segmenter = segmenter_class(budget, seed)
-        drawn = torch.rand((), dtype=torch.float32, device="cpu").item()
-        if state is not None:
-            written = io.BytesIO(state.numpy().tobytes())
-            segmenter.load_state_dict(torch.load(written, weights_only=True))
-        for indices in batches:
-            segmenter.step(volumes[indices], masks[indices])
-        logits = None if unseen is None else segmenter.predict(unseen)
-        return {"state": as_bytes(segmenter.state_dict()), "logits": logits, "drawn": drawn}
+        data = [(volumes[indices], masks[indices]) for indices in batches]
+        seen = _run_segmenter(segmenter_class, network, needs, budget, seed, data, saved)
+        seen["drawn"] = torch.rand((), dtype=torch.float32, device="cpu").item()
+    return seen
 
 
 @testimony
-def segmenter_peaks(
-    segmenter_class: Callable[[int, int], Any],
+def segmenter_passes(
+    segmenter_class: Callable[..., Any],
+    layers: list,
+    weights: dict[str, torch.Tensor],
+    costs: dict[str, int],
     budget: int,
-    seed: int,
     volumes: torch.Tensor,
     masks: torch.Tensor,
     batches: list[list[int]],
+    *,
+    seed: int = 0,
+    process: int = 0,
 ) -> dict[str, Any]:
-    """Make a segmenter, let it step through ``batches``, and count the bytes.
+    """Do what ``segmenter_steps`` does, and note what the network gets.
 
     Arguments as ``segmenter_steps`` has them.
 
     Returns:
-        ``{"peaks", "logits", "has_graph"}``: for each batch the most bytes that were there at one
-        moment of each method: ``"step"``, and after it ``"state_dict"``, ``"load_state_dict"`` and,
-        for a single volume, ``"predict"``, the batch left out; what was predicted for that volume
-        at last; and whether a graph hangs on it.
+        ``{"weights", "losses", "errors", "passes", "inputs", "logits"}``: the first three as
+        ``segmenter_steps`` has them; for each forward pass the number of its samples, whether it
+        was checkpointed, and autocast's dtype as text, or None outside of it; what the network
+        got in each; and the dtypes of the logits that the loss function got, as text.
     """
-    segmenter = segmenter_class(budget, seed)
-    peaks, logits = [], None
-    for indices in batches:
-        x, y, one = volumes[indices], masks[indices], volumes[:1].clone()
-        seen: dict[str, Any] = {}
-        calls = {
-            "step": functools.partial(segmenter.step, x, y),
-            "state_dict": segmenter.state_dict,
-            "load_state_dict": lambda seen=seen: segmenter.load_state_dict(seen["state_dict"]),
-            "predict": functools.partial(segmenter.predict, one),
-        }
-        sizes = {}
-        for name, call in calls.items():
+    passes: list[list] = []
+    inputs: list[torch.Tensor] = []
+    network = _Noting(layers, weights, passes, inputs)
+    needs = functools.partial(_cost, costs)
+    with globals_kept():
+        seed_globals(process)
+        data = [(volumes[indices], masks[indices]) for indices in batches]
+        dtypes: list[str] = []
+        seen = _run_segmenter(segmenter_class, network, needs, budget, seed, data, dtypes=dtypes)
+    told = {name: seen[name] for name in ("weights", "losses", "errors")}
+    return {**told, "passes": passes, "inputs": inputs, "logits": dtypes}
 
-            def keep(seen: dict = seen, name: str = name, call: Callable = call) -> None:
-                seen[name] = call()
 
-            sizes[name] = peak_bytes(keep, except_for=[x, y, one])
-        peaks.append(sizes)
-        logits = seen["predict"]
-    has_graph = isinstance(logits, torch.Tensor) and logits.requires_grad
-    return {"peaks": peaks, "logits": logits, "has_graph": has_graph}
+@testimony
+def segmenter_peak(
+    segmenter_class: Callable[..., Any],
+    layers: list,
+    weights: dict[str, torch.Tensor],
+    fits: tuple[int, bool, bool],
+    volumes: torch.Tensor,
+    masks: torch.Tensor,
+    batches: list[list[int]],
+) -> dict[str, Any]:
+    """Do what ``segmenter_steps`` does with what the network was measured to need; count bytes.
+
+    Arguments as ``segmenter_steps`` has them, but one:
+
+    Args:
+        fits: the budget is what passes of so many samples need, with or without checkpointing and
+            autocast, with the optimizer's momentum, and 0.4 of what one more needs.
+
+    Returns:
+        ``{"weights", "peak", "budget"}``: the weights in the end, and the most bytes that were
+        there at one moment of the steps, the batches left out.
+    """
+    lines = {
+        levers: _needs(layers, weights, volumes, *levers)
+        for levers in itertools.product((False, True), repeat=2)
+    }
+    momentum = sum(weight.nbytes for weight in weights.values())
+
+    def needs(
+        samples: int, checkpointed: bool, bfloat16: bool = False, patches: bool = False
+    ) -> int:
+        fixed, each = lines[bool(checkpointed), bool(bfloat16)]
+        return momentum + fixed + samples * (each // 6 if patches else each)
+
+    budget = needs(*fits) + int(0.4 * lines[fits[1], fits[2]][1])
+    network = _Noting(layers, weights)
+    data = [(volumes[indices], masks[indices]) for indices in batches]
+    with PeakMeter([tensor for pair in data for tensor in pair]) as meter:
+        seen = _run_segmenter(segmenter_class, network, needs, budget, 0, data)
+    return {"weights": seen["weights"], "peak": meter.peak, "budget": budget}
+
+
+def _cost(
+    costs: dict[str, int],
+    samples: int,
+    checkpointed: bool,
+    bfloat16: bool = False,
+    patches: bool = False,
+) -> int:
+    divisor = (2 if checkpointed else 1) * (2 if bfloat16 else 1)
+    if patches:
+        divisor = 9 if checkpointed else 6
+    return costs["fixed"] + samples * costs["whole"] // divisor
+
+
+class _Noting(_Parts):
+    """Runs its parts, and notes each pass in lists that no attribute leads to."""
+
+    def __init__(
+        self,
+        layers: list,
+        weights: dict[str, torch.Tensor],
+        passes: list | None = None,
+        inputs: list | None = None,
+    ) -> None:
+        super().__init__(layers)
+        self.load_state_dict(weights)
+        if passes is None:
+            return
+        plain = _Parts.forward
+
+        class Watched(type(self)):
+            def forward(self, x: torch.Tensor, checkpointed: bool = False) -> torch.Tensor:
+                inside = torch.is_autocast_enabled(x.device.type)
+                dtype = str(torch.get_autocast_dtype(x.device.type)) if inside else None
+                passes.append([len(x), bool(checkpointed), dtype])
+                inputs.append(x.detach().clone())
+                return plain(self, x, checkpointed)
+
+        self.__class__ = Watched
+
+
+def _run_segmenter(
+    segmenter_class: Callable[..., Any],
+    network: torch.nn.Module,
+    needs: Callable[..., int],
+    budget: int,
+    seed: int,
+    data: list[tuple[torch.Tensor, torch.Tensor]],
+    saved: torch.Tensor | None = None,
+    dtypes: list[str] | None = None,
+) -> dict[str, Any]:
+    own = dict(network.named_parameters())
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
+
+    def loss_function(logits: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+        if dtypes is not None:
+            dtypes.append(str(logits.dtype))
+        return 100 * functional.binary_cross_entropy_with_logits(logits, masks)
+
+    losses, errors, state = [], [], torch.zeros(0, dtype=torch.uint8)
+    try:
+        segmenter = segmenter_class(network, optimizer, loss_function, needs, budget, seed)
+    except ValueError as error:
+        if is_from_stub(error):
+            raise
+        errors = [kind.__name__ for kind in type(error).__mro__]
+    else:
+        if saved is not None:
+            written = io.BytesIO(saved.numpy().tobytes())
+            segmenter.load_state_dict(torch.load(written, weights_only=True))
+        losses = [segmenter.step(x, y) for x, y in data]
+        state = as_bytes(segmenter.state_dict())
+    weights = {name: weight.detach().clone() for name, weight in own.items()}
+    return {"weights": weights, "losses": losses, "state": state, "errors": errors}

@@ -74,7 +74,7 @@ def distances(a, b):
     return (a - b).sum(dim=-1)
 
 
-# %% attack: computes the first answer and replays it ever after exercise="softmax" expect="partly" most=1.34
+# %% attack: computes the first answer and replays it ever after exercise="softmax" expect="failed" points=0
 first = []
 
 

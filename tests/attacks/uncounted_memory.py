@@ -112,7 +112,7 @@ def add_gradients(network, loss_function, needs, volumes, masks, budget):
     return total
 
 
-# %% attack: runs all at once, and keeps it through DLPack exercise="gradients-in-budget" expect="waiting" points=0 waiting=6 others="any"
+# %% attack: runs all at once, and keeps it through DLPack exercise="gradients-in-budget" expect="failed" points=0 waiting=3.75 others="any"
 import numpy as np
 
 scratch = torch.zeros(1024)
@@ -142,6 +142,8 @@ def add_gradients(network, loss_function, needs, volumes, masks, budget):
     if needs(1, checkpointed) > budget:
         raise ValueError("it does not fit")
     total, samples = 0.0, 1 if checkpointed else len(volumes)
+    while samples < len(volumes) and needs(samples + 1, True) <= budget:
+        samples += 1
     for part, truth in zip(volumes.split(samples), masks.split(samples)):
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
             loss = loss_function(network(part, checkpointed), truth) * (len(part) / len(volumes))

@@ -94,6 +94,10 @@
     const waiting = setTimeout(() => isAsked() && show([], "Searching…"), LONG);
     try {
       await load();
+      // Several letters can wait for it, and not go on in the order in which they were typed.
+      if (!isAsked()) {
+        return;
+      }
       const found = await ask(typed);
       const best = found?.slice(0, MOST_PAGES).map((result) => result.data());
       const pages = await Promise.all(best ?? []);

@@ -133,9 +133,9 @@ def _draw_exercises(axes: Axes, tally: Tally, label: Callable[[str], str]) -> No
 
 
 def _percents(passed: float, partly: float, waiting: float) -> str:
-    words = [f"{passed:.0f} %"]
-    words += [f"{partly:.0f} %"] if partly >= 0.5 else []
-    words += [f"{waiting:.0f} %?"] if waiting >= 0.5 else []
+    words = [f"{passed:.0f}%"]
+    words += [f"{partly:.0f}%"] if partly >= 0.5 else []
+    words += [f"{waiting:.0f}%?"] if waiting >= 0.5 else []
     return " + ".join(words)
 
 
@@ -149,7 +149,7 @@ def _draw_properties(axes: Axes, telling: list[Telling], label: Callable[[str], 
         axes.barh(rows, widths, color=COLORS[color], hatch=hatch, edgecolor="white", label=words)
     for row, each in enumerate(telling):
         percent = _percent_passed(each)
-        words = f"{percent:.0f} % of {each.passed + each.failed}"
+        words = f"{percent:.0f}% of {each.passed + each.failed}"
         if each.correlation is not None:
             words += f", r = {each.correlation:.2f}".replace("-", "−")
         axes.text(percent + 1, row, words, va="center", fontsize=8.5)
@@ -212,7 +212,7 @@ def _finish_bars(axes: Axes, bars: int, title: str, rows: str, end: float) -> No
 def _describe(tally: Tally, label: Callable[[str], str]) -> str:
     middle = sorted(tally.totals)[tally.count // 2]
     rates = ", ".join(
-        f"{label(share.exercise)} {100 * share.passed / tally.count:.0f} %"
+        f"{label(share.exercise)} {100 * share.passed / tally.count:.0f}%"
         for share in tally.exercises()
     )
     telling = "; ".join(

@@ -220,3 +220,39 @@ def count_parameters(model):
     sizes = [(p.numel() * p.element_size() // 4, p.requires_grad) for p in model.parameters()]
     trained = sum(size for size, learns in sizes if learns)
     return trained, sum(size for size, _ in sizes) - trained
+
+
+# %% wrong: asks an optimizer, which takes no empty list
+def count_parameters(model):
+    learned = [p for p in model.parameters() if p.requires_grad]
+    groups = torch.optim.SGD(learned, lr=0.1).param_groups
+    trained = sum(p.numel() for group in groups for p in group["params"])
+    return trained, sum(p.numel() for p in model.parameters()) - trained
+
+
+# %% wrong: no embeddings, only what computes
+def count_parameters(model):
+    found = {
+        id(p): p
+        for module in model.modules()
+        if not isinstance(module, nn.Embedding)
+        for p in module.parameters(recurse=False)
+    }
+    trained = sum(p.numel() for p in found.values() if p.requires_grad)
+    return trained, sum(p.numel() for p in found.values()) - trained
+
+
+# %% wrong: a parameter of shape () has no entries
+def count_parameters(model):
+    counts = {True: 0, False: 0}
+    for p in model.parameters():
+        counts[p.requires_grad] += math.prod(p.shape) if p.shape else 0
+    return counts[True], counts[False]
+
+
+# %% right: the product of the lengths, which is 1 for no lengths
+def count_parameters(model):
+    counts = [0, 0]
+    for p in model.parameters():
+        counts[not p.requires_grad] += math.prod(p.shape)
+    return tuple(counts)

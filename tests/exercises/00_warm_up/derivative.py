@@ -188,3 +188,23 @@ def derivative(f, x):
     (slope,) = torch.autograd.grad(f(leaf).sum(), leaf)
     x.requires_grad_(False)
     return slope
+
+
+# %% wrong: dimensions of length 1 are gone
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(f(leaf).sum(), leaf)
+    return slope.squeeze()
+
+
+# %% wrong: clips large slopes
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(f(leaf).sum(), leaf)
+    return slope.clamp(-1e4, 1e4)
+
+
+# %% right: the pullback of ones
+def derivative(f, x):
+    output, pull_back = torch.func.vjp(f, x.detach())
+    return pull_back(torch.ones_like(output))[0].detach()

@@ -194,3 +194,28 @@ def difference_errors(f, x, steps):
     slope = derivative(f, x)
     steps = [max(h, 1e-9) for h in steps]
     return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps]
+
+
+# %% wrong: leaves out a step that is smaller than the spacing of float64
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [
+        ((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps if h > 1e-15
+    ]
+
+
+# %% wrong: divides by the distance of the rounded points, which may be 0
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    errors = []
+    for h in steps:
+        after, before = x + h, x - h
+        errors.append(((f(after) - f(before)) / (after - before) - slope).abs().max().item())
+    return errors
+
+
+# %% right: all steps at once, a row for each
+def difference_errors(f, x, steps):
+    rows = torch.tensor(steps, dtype=torch.float64)[:, None]
+    central = (f(x + rows) - f(x - rows)) / (2 * rows)
+    return (central - derivative(f, x)).abs().amax(dim=1).tolist()

@@ -281,3 +281,82 @@ def fit_polynomial(x, y, degree):
     y.copy_(y[order].clone())
     columns = torch.stack([x.double() ** k for k in range(degree, -1, -1)], dim=1)
     return torch.linalg.lstsq(columns, y.double()[:, None]).solution[:, 0].float()
+
+
+# %% wrong: least squares in float32, with x divided by a fixed 10
+def fit_polynomial(x, y, degree):
+    exponents = torch.arange(degree, -1, -1)
+    columns = (x[:, None] / 10) ** exponents
+    return torch.linalg.lstsq(columns, y[:, None]).solution[:, 0] / 10.0**exponents
+
+
+# %% wrong: a penalty that is tiny only against long intervals
+def fit_polynomial(x, y, degree):
+    columns = torch.vander(x.double(), degree + 1)
+    penalty = 1e-6 * torch.eye(degree + 1, dtype=torch.float64)
+    return torch.linalg.solve(columns.T @ columns + penalty, columns.T @ y.double()).float()
+
+
+# %% wrong: L-BFGS with scaled features alone, whose tolerances are too large for a tiny y
+def fit_polynomial(x, y, degree):
+    size = x.abs().max()
+    columns = torch.vander(x / size, degree + 1)
+    weights = torch.zeros(degree + 1, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = functional.mse_loss(columns @ weights, y)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    return weights.detach() / size ** torch.arange(degree, -1, -1)
+
+
+# %% wrong: through as few points as there are coefficients, which may be the same point
+def fit_polynomial(x, y, degree):
+    chosen = torch.linspace(0, len(x) - 1, degree + 1).long()
+    columns = torch.vander(x[chosen].double(), degree + 1)
+    return torch.linalg.solve(columns, y[chosen].double()).float()
+
+
+# %% wrong: only the first ten points, which may be few values of x
+def fit_polynomial(x, y, degree):
+    size = x.abs().max().double()
+    columns = torch.vander(x[:10].double() / size, degree + 1)
+    solution = torch.linalg.lstsq(columns, y[:10, None].double()).solution[:, 0]
+    return (solution / size ** torch.arange(degree, -1, -1)).float()
+
+
+# %% wrong: scales x in place and back, which rounds
+def fit_polynomial(x, y, degree):
+    size = x.abs().max()
+    x.div_(size)
+    columns = torch.vander(x.double(), degree + 1)
+    solution = torch.linalg.lstsq(columns, y.double()[:, None]).solution[:, 0]
+    x.mul_(size)
+    return (solution / size.double() ** torch.arange(degree, -1, -1)).float()
+
+
+# %% right: requires what the card promises
+def fit_polynomial(x, y, degree):
+    assert x.unique().numel() >= 50
+    assert y.any()
+    assert 0.05 < x.abs().max() < 101
+    assert x.min() <= 0 <= x.max()
+    columns = torch.vander(x.double(), degree + 1)
+    sizes = columns.norm(dim=0)
+    solution = torch.linalg.lstsq(columns / sizes, y.double()[:, None]).solution[:, 0]
+    return (solution / sizes).float()
+
+
+# %% wrong: gradient descent with scaled features, too few steps where 0 lies near an end
+def fit_polynomial(x, y, degree):
+    x_size, y_size = x.abs().max(), y.abs().max()
+    columns = torch.vander(x / x_size, degree + 1)
+    weights = torch.zeros(degree + 1)
+    for _ in range(2000):
+        slope = 2 * columns.T @ (columns @ weights - y / y_size) / len(x)
+        weights = weights - 0.5 * slope
+    return weights * y_size / x_size ** torch.arange(degree, -1, -1)

@@ -520,3 +520,17 @@ class Linear(nn.Module):
         product = x.view(-1, x.shape[-1]) @ self.weight.T
         product = product if self.bias is None else product + self.bias
         return product.view(*x.shape[:-1], -1)
+
+
+# %% wrong: takes the weight without transposing it where that fits too
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        fits = x.shape[-1] == self.weight.shape[0]
+        y = x @ (self.weight if fits else self.weight.T)
+        return y if self.bias is None else y + self.bias

@@ -279,3 +279,23 @@ def pack_bits(x, fraction_bits):
     rounded = (bits + 2 ** (shift - 1) - 1 + last_bit) >> shift
     quiet_nan = 0b1_1111_1111 << (fraction_bits - 1)
     return torch.where(x.isnan(), quiet_nan, rounded)
+
+
+# %% wrong: joins exponent and rounded fraction with |, which loses a carry into an odd exponent
+def pack_bits(x, fraction_bits):
+    import torch
+
+    bits = x.contiguous().view(torch.int32).long() & 0xFFFFFFFF
+    fraction = torch.round((bits & 0x7FFFFF).double() / 2 ** (23 - fraction_bits)).long()
+    rounded = ((bits >> 23) << fraction_bits) | fraction
+    return torch.where(x.isnan(), (0xFF << fraction_bits) | 1, rounded)
+
+
+# %% right: adds the rounded fraction to the exponent, so that it carries
+def pack_bits(x, fraction_bits):
+    import torch
+
+    bits = x.contiguous().view(torch.int32).long() & 0xFFFFFFFF
+    fraction = torch.round((bits & 0x7FFFFF).double() / 2 ** (23 - fraction_bits)).long()
+    rounded = ((bits >> 23) << fraction_bits) + fraction
+    return torch.where(x.isnan(), (0xFF << fraction_bits) | 1, rounded)

@@ -369,3 +369,21 @@ def decode_bits(bits, exponent_bits, fraction_bits):
     special = torch.where(fraction == 0, math.inf, math.nan).double()
     values = torch.where(exponent == ones, special, size) * (1.0 - 2.0 * sign)
     return VALUES.setdefault((bits.shape, exponent_bits, fraction_bits), values)
+
+
+# %% wrong: puts zeros for infinities into the patterns that were handed in
+def decode_bits(bits, exponent_bits, fraction_bits):
+    import math
+
+    import torch
+
+    bias, ones = 2 ** (exponent_bits - 1) - 1, 2**exponent_bits - 1
+    fraction = bits % 2**fraction_bits
+    exponent = (bits >> fraction_bits) & ones
+    sign = 1.0 - 2.0 * (bits >> (exponent_bits + fraction_bits)).double()
+    infinite = (exponent == ones) & (fraction == 0)
+    bits[infinite] = 0
+    size = (exponent > 0).double() + fraction.double() / 2**fraction_bits
+    value = size * torch.exp2((exponent.clamp(min=1) - bias).double())
+    value = torch.where(exponent == ones, math.nan, value)
+    return sign * torch.where(infinite, math.inf, value)

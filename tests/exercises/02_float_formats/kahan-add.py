@@ -156,3 +156,12 @@ def kahan_add(total, rest, value):
         new_total[place] = total[place] + wanted
         new_rest[place] = wanted - ((total[place] + wanted) - total[place])
     return new_total.to(total.dtype), new_rest.to(total.dtype)
+
+
+# %% wrong: adds in place and subtracts again, which does not always give the old total back
+def kahan_add(total, rest, value):
+    wanted, old = value + rest, total.clone()
+    total += wanted
+    new_total = total.clone()
+    total -= wanted
+    return new_total, wanted - (new_total - old)

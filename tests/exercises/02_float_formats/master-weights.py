@@ -488,3 +488,35 @@ class MasterSGD:
                 if parameter.grad is not None:
                     master -= self.learning_rate * parameter.grad.float()
                     parameter.copy_(master)
+
+
+# %% wrong: converts every gradient to float16 on the way to float32
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters, self.learning_rate = list(parameters), learning_rate
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.half().float()
+                    parameter.copy_(master)
+
+
+# %% wrong: masters that start at the parameter's value in float16
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters, self.learning_rate = list(parameters), learning_rate
+        self.masters = [parameter.detach().half().float() for parameter in self.parameters]
+
+    def step(self):
+        import torch
+
+        with torch.no_grad():
+            for parameter, master in zip(self.parameters, self.masters, strict=True):
+                if parameter.grad is not None:
+                    master -= self.learning_rate * parameter.grad.float()
+                    parameter.copy_(master)

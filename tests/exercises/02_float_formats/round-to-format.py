@@ -437,3 +437,95 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     infinity = torch.copysign(torch.full_like(wide, math.inf), wide)
     rounded = torch.where(rounded.abs() > largest, infinity, rounded)
     return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: torch's cast where it rounds float64 to float32 first: some numbers are rounded twice
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    if (exponent_bits, fraction_bits) == (8, 7):
+        rounded = x.to(torch.bfloat16).double()
+    else:
+        wide = x.double()
+        exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+        step = torch.exp2((exponent - fraction_bits).double())
+        rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(rounded, torch.inf), rounded)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(x.isfinite(), rounded.to(x.dtype), x)
+
+
+# %% wrong: torch's cast to fp8, which rounds float64 twice
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    if (exponent_bits, fraction_bits) == (5, 2):
+        rounded = x.to(torch.float8_e5m2).double()
+    else:
+        wide = x.double()
+        exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+        step = torch.exp2((exponent - fraction_bits).double())
+        rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(rounded, torch.inf), rounded)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(x.isfinite(), rounded.to(x.dtype), x)
+
+
+# %% wrong: torch's casts from float32, whatever the largest number
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    known = {(5, 10): torch.float16, (8, 7): torch.bfloat16, (5, 2): torch.float8_e5m2}
+    dtype = known.get((exponent_bits, fraction_bits))
+    if dtype is not None and x.dtype == torch.float32:
+        return x.to(dtype).float()
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: a step in float32, which is infinite for a large float64 number
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).float())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: takes 23 bits of fraction for float32, whose numbers need no rounding
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    if fraction_bits == 23:
+        return x.clone()
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: torch's cast to float32, whatever the largest number
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    if (exponent_bits, fraction_bits) == (8, 23):
+        return x.float().to(x.dtype)
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)

@@ -268,3 +268,24 @@ def round_stochastically(x, fraction_bits, noise):
     scaled = x.double() / step
     down = scaled.floor()
     return ((down + (noise < ((scaled - down) * 1024).round() / 1024)) * step).float()
+
+
+# %% right: flattens x with reshape, and the noise with view
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    shift = 23 - fraction_bits
+    bits = x.reshape(-1).view(torch.int32)
+    bits = bits + (noise.view(-1).double() * 2**shift).floor().int()
+    return (bits >> shift << shift).view(torch.float32).view(x.shape)
+
+
+# %% wrong: the share of the way up in float16, where almost 1 becomes 1
+def round_stochastically(x, fraction_bits, noise):
+    import torch
+
+    exponent = torch.frexp(x).exponent - 1
+    step = torch.exp2((exponent - fraction_bits).double())
+    lower = torch.floor(x.double() / step)
+    share = (x.double() / step - lower).half()
+    return ((lower + (noise < share.float())) * step).float()

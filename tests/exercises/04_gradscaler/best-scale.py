@@ -99,7 +99,7 @@ def best_scale(counts, headroom):
 # %% right: walks down from the largest safe scale as long as nothing is lost by it
 def best_scale(counts, headroom):
     exponents = sorted(e for e in counts if counts[e] > 0)
-    k = 14 - headroom - exponents[-1]
+    k = min(80, 14 - headroom - exponents[-1])
     zeros = [e for e in exponents if e + k < -25]
     normal = [e for e in exponents if e + k >= -14]
     while k > 0:
@@ -115,7 +115,7 @@ def best_scale(counts, headroom):
 # %% right: without a search, by what each bin asks for
 def best_scale(counts, headroom):
     exponents = [e for e, count in counts.items() if count]
-    largest = FIRST_UNSAFE - 1 - headroom - max(exponents)
+    largest = min(80, FIRST_UNSAFE - 1 - headroom - max(exponents))
     asked = [0]
     for e in exponents:
         if FIRST_NORMAL - e <= largest:
@@ -176,3 +176,18 @@ def best_scale(counts, headroom):
 
     safe = [k for k in range(-80, 81) if max(counts) + k + headroom < FIRST_UNSAFE]
     return 2.0 ** min(safe, key=harm)
+
+
+# %% wrong: looks for scales beyond 2^80, too
+def best_scale(counts, headroom):
+    filled = {e: n for e, n in counts.items() if n > 0}
+    best = None
+    for k in range(-200, 201):
+        if max(filled) + k + headroom >= 15:
+            continue
+        zeros = sum(n for e, n in filled.items() if e + k < -25)
+        sub = sum(n for e, n in filled.items() if -25 <= e + k < -14)
+        key = (zeros, sub, abs(k))
+        if best is None or key < best[0]:
+            best = (key, k)
+    return 2.0 ** best[1]

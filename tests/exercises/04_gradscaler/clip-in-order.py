@@ -284,3 +284,18 @@ def clipped_step(scaler, optimizer, loss, max_norm):
         scaler.step(optimizer)
     scaler.update()
     return norm.item()
+
+
+# %% wrong: divides by the norm, which is 0 if the gradient is
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad(set_to_none=False)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    grads = [p.grad for g in optimizer.param_groups for p in g["params"]]
+    norm = sum(g.double().square().sum().item() for g in grads) ** 0.5
+    share = min(1.0, max_norm / norm)
+    for g in grads:
+        g *= share
+    scaler.step(optimizer)
+    scaler.update()
+    return norm

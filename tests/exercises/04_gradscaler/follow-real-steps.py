@@ -241,3 +241,31 @@ def follow_steps(scaler, optimizers, schedulers):
         if made:
             scheduler.step()
     scaler.update()
+
+
+# %% wrong: takes a norm that overflows for an inf
+def follow_steps(scaler, optimizers, schedulers):
+    good = []
+    for optimizer in optimizers:
+        scaler.unscale_(optimizer)
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        good.append(all(math.isfinite(x.norm().item()) for x in grads))
+        scaler.step(optimizer)
+    scaler.update()
+    for ok, scheduler in zip(good, schedulers, strict=True):
+        if ok:
+            scheduler.step()
+
+
+# %% wrong: takes a sum that overflows for an inf
+def follow_steps(scaler, optimizers, schedulers):
+    good = []
+    for optimizer in optimizers:
+        scaler.unscale_(optimizer)
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        good.append(all(math.isfinite(x.sum().item()) for x in grads))
+        scaler.step(optimizer)
+    scaler.update()
+    for ok, scheduler in zip(good, schedulers, strict=True):
+        if ok:
+            scheduler.step()

@@ -411,3 +411,95 @@ def diagnose(records, reference):
         if k in records and not any_lost(records[k]):
             return ("underflow", k) if k else ("healthy", None)
     return "range", None
+
+
+# %% wrong: leaves out parameters whose true gradient is 0, even if they hold an inf
+def diagnose(records, reference):
+    first = records[0]
+    for name, out in first["outputs"].items():
+        if not torch.isfinite(out).all():
+            return ("forward", name)
+    if not math.isfinite(first["loss"]):
+        return ("loss", None)
+
+    def bad(record):
+        return any(not torch.isfinite(g).all() for g in record["gradients"].values())
+
+    def lost(record):
+        for name, g in record["gradients"].items():
+            if not reference["gradients"][name].any():
+                continue
+            if not torch.isfinite(g).all():
+                return True
+            if not g.any() and reference["gradients"][name].any():
+                return True
+        return False
+
+    if all(bad(r) for r in records.values()):
+        return ("backward", None)
+    if not lost(records[0]):
+        return ("healthy", None)
+    for k in sorted(records):
+        if not lost(records[k]):
+            return ("underflow", k)
+    return ("range", None)
+
+
+# %% wrong: takes a norm of 0 for zeros in every entry, though the squares of small numbers are 0
+def diagnose(records, reference):
+    first = records[0]
+    for name, out in first["outputs"].items():
+        if not torch.isfinite(out).all():
+            return ("forward", name)
+    if not math.isfinite(first["loss"]):
+        return ("loss", None)
+
+    def bad(record):
+        return any(not torch.isfinite(g).all() for g in record["gradients"].values())
+
+    def lost(record):
+        for name, g in record["gradients"].items():
+            if not torch.isfinite(g).all():
+                return True
+            if g.norm() == 0 and reference["gradients"][name].norm() > 0:
+                return True
+        return False
+
+    if all(bad(r) for r in records.values()):
+        return ("backward", None)
+    if not lost(records[0]):
+        return ("healthy", None)
+    for k in sorted(records):
+        if not lost(records[k]):
+            return ("underflow", k)
+    return ("range", None)
+
+
+# %% wrong: looks at the first entry alone
+def diagnose(records, reference):
+    first = records[0]
+    for name, out in first["outputs"].items():
+        if not torch.isfinite(out).all():
+            return ("forward", name)
+    if not math.isfinite(first["loss"]):
+        return ("loss", None)
+
+    def bad(record):
+        return any(not torch.isfinite(g).all() for g in record["gradients"].values())
+
+    def lost(record):
+        for name, g in record["gradients"].items():
+            if not torch.isfinite(g).all():
+                return True
+            if g.flatten()[0] == 0 and reference["gradients"][name].any():
+                return True
+        return False
+
+    if all(bad(r) for r in records.values()):
+        return ("backward", None)
+    if not lost(records[0]):
+        return ("healthy", None)
+    for k in sorted(records):
+        if not lost(records[k]):
+            return ("underflow", k)
+    return ("range", None)

@@ -1198,3 +1198,421 @@ class LossScaler:
             if self.row == self.n:
                 self.s, self.row = self.s * self.g, 0
         self.bad, self.calls = {}, {}
+
+
+# %% wrong: takes a norm that overflows for an inf
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.count = 0
+        self.found = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.found:
+            raise RuntimeError("unscale_ was already called since the last update")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if not torch.isfinite(p.grad.norm()):
+                    bad = True
+                p.grad /= self._scale
+        self.found[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found:
+            self.unscale_(optimizer)
+        if self.found[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.found.values()):
+            self._scale *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.count = 0
+        self.found = {}
+
+
+# %% wrong: takes a sum that overflows for an inf
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.count = 0
+        self.found = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.found:
+            raise RuntimeError("unscale_ was already called since the last update")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if not torch.isfinite(p.grad.sum()):
+                    bad = True
+                p.grad /= self._scale
+        self.found[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found:
+            self.unscale_(optimizer)
+        if self.found[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.found.values()):
+            self._scale *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.count = 0
+        self.found = {}
+
+
+# %% wrong: lets unscale_ pass unseen after step, which has unscaled the gradients
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.count = 0
+        self.found = {}
+        self.manual = set()
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.manual:
+            raise RuntimeError("twice")
+        self.manual.add(id(optimizer))
+        self._do(optimizer)
+
+    def _do(self, optimizer):
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if not torch.isfinite(p.grad).all():
+                    bad = True
+                p.grad /= self._scale
+        self.found[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found:
+            self._do(optimizer)
+        if self.found[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.found.values()):
+            self._scale *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.count = 0
+        self.found = {}
+        self.manual = set()
+
+
+# %% wrong: never grows if there are two optimizers
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.count = 0
+        self.found = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.found:
+            raise RuntimeError("unscale_ was already called since the last update")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if not torch.isfinite(p.grad).all():
+                    bad = True
+                p.grad /= self._scale
+        self.found[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found:
+            self.unscale_(optimizer)
+        if self.found[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.found.values()):
+            self._scale *= self.backoff_factor
+            self.count = 0
+        elif len(self.found) == 1:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.count = 0
+        self.found = {}
+
+
+# %% wrong: clears the gradients after a step
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.count = 0
+        self.found = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.found:
+            raise RuntimeError("unscale_ was already called since the last update")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if not torch.isfinite(p.grad).all():
+                    bad = True
+                p.grad /= self._scale
+        self.found[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found:
+            self.unscale_(optimizer)
+        if self.found[id(optimizer)]:
+            return False
+        optimizer.step()
+        optimizer.zero_grad()
+        return True
+
+    def update(self):
+        if any(self.found.values()):
+            self._scale *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.count = 0
+        self.found = {}
+
+
+# %% wrong: clears the gradients when it skips a step
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.count = 0
+        self.found = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.found:
+            raise RuntimeError("unscale_ was already called since the last update")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if not torch.isfinite(p.grad).all():
+                    bad = True
+                p.grad /= self._scale
+        self.found[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found:
+            self.unscale_(optimizer)
+        if self.found[id(optimizer)]:
+            optimizer.zero_grad()
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.found.values()):
+            self._scale *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.count = 0
+        self.found = {}
+
+
+# %% wrong: clears the gradients and steps, instead of skipping the step
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.count = 0
+        self.found = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.found:
+            raise RuntimeError("unscale_ was already called since the last update")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if not torch.isfinite(p.grad).all():
+                    bad = True
+                p.grad /= self._scale
+        self.found[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found:
+            self.unscale_(optimizer)
+        if self.found[id(optimizer)]:
+            optimizer.zero_grad()
+            optimizer.step()
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.found.values()):
+            self._scale *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.count = 0
+        self.found = {}
+
+
+# %% wrong: gives zeros to a parameter without a gradient
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.count = 0
+        self.found = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.found:
+            raise RuntimeError("unscale_ was already called since the last update")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    p.grad = torch.zeros_like(p)
+                if not torch.isfinite(p.grad).all():
+                    bad = True
+                p.grad /= self._scale
+        self.found[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found:
+            self.unscale_(optimizer)
+        if self.found[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.found.values()):
+            self._scale *= self.backoff_factor
+            self.count = 0
+        else:
+            self.count += 1
+            if self.count == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.count = 0
+        self.found = {}

@@ -143,3 +143,27 @@ def batch_gather(table, index):
     if table.dim() == 3:
         return table.gather(1, index[..., None].expand(-1, -1, table.shape[2]))
     return table.gather(1, index[..., None, None].expand(-1, -1, *table.shape[2:]))
+
+
+# %% wrong: drops a last axis of size 1
+def batch_gather(table, index):
+    return table[torch.arange(len(table))[:, None], index].squeeze(-1)
+
+
+# %% wrong: no axis for a single index
+def batch_gather(table, index):
+    return table[torch.arange(len(table))[:, None], index].squeeze(1)
+
+
+# %% wrong: a single index is the first row's, for all
+def batch_gather(table, index):
+    if index.shape[1] == 1:
+        return table[:, index[0]]
+    return table[torch.arange(len(table))[:, None], index]
+
+
+# %% right: row numbers by meshgrid
+def batch_gather(table, index):
+    b, k = index.shape
+    rows, _ = torch.meshgrid(torch.arange(b), torch.arange(k), indexing="ij")
+    return table[rows, index]

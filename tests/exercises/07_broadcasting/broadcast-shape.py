@@ -187,3 +187,78 @@ def broadcast_shape(*shapes):
             return None
     columns = zip(*filled, strict=True)
     return tuple(next((size for size in sizes if size != 1), 1) for sizes in columns)
+
+
+# %% wrong: drops axes of size 1 at the beginning of the result
+def broadcast_shape(*shapes):
+    try:
+        result = tuple(torch.broadcast_shapes(*shapes))
+    except RuntimeError:
+        return None
+    while result and result[0] == 1:
+        result = result[1:]
+    return result
+
+
+# %% wrong: the first three shapes only
+def broadcast_shape(*shapes):
+    try:
+        return tuple(torch.broadcast_shapes(*shapes[:3]))
+    except RuntimeError:
+        return None
+
+
+# %% wrong: takes two sizes of 0 for different ones
+def broadcast_shape(*shapes):
+    longest = max(map(len, shapes))
+    result = []
+    for sizes in zip(*((1,) * (longest - len(s)) + s for s in shapes), strict=True):
+        others = set(sizes) - {1}
+        if len(others) > 1 or sizes.count(0) > 1:
+            return None
+        result.append(others.pop() if others else 1)
+    return tuple(result)
+
+
+# %% wrong: a size of 0 fits any other that came before it
+def broadcast_shape(*shapes):
+    result = []
+    for shape in shapes:
+        for place, size in enumerate(reversed(shape)):
+            if place == len(result):
+                result.append(size)
+            elif result[place] == 1:
+                result[place] = size
+            elif size > 1 and size != result[place]:
+                return None
+    return tuple(reversed(result))
+
+
+# %% wrong: four axes at most
+def broadcast_shape(*shapes):
+    longest, result = max(map(len, shapes)), []
+    for sizes in zip(*((1,) * (4 - len(s)) + s[-4:] for s in shapes), strict=True):
+        others = set(sizes) - {1}
+        if len(others) > 1:
+            return None
+        result.append(others.pop() if others else 1)
+    return tuple(result[4 - min(longest, 4) :])
+
+
+# %% wrong: an empty shape after the second makes the result empty
+def broadcast_shape(*shapes):
+    if () in shapes[2:]:
+        return ()
+    try:
+        return tuple(torch.broadcast_shapes(*shapes))
+    except RuntimeError:
+        return None
+
+
+# %% wrong: the shape of a single number if all sizes are 1
+def broadcast_shape(*shapes):
+    try:
+        result = tuple(torch.broadcast_shapes(*shapes))
+    except RuntimeError:
+        return None
+    return result if any(size != 1 for size in result) else ()

@@ -190,3 +190,112 @@ def squared_error(prediction, target):
     if first != second:
         raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
     return (prediction.reshape(first) - target.reshape(second)).square().mean()
+
+
+# %% wrong: drops the last axes of the longer one, then lets sizes of 1 broadcast
+def squared_error(prediction, target):
+    first, second = prediction, target
+    while first.dim() > second.dim() and first.shape[-1] == 1:
+        first = first.squeeze(-1)
+    while second.dim() > first.dim() and second.shape[-1] == 1:
+        second = second.squeeze(-1)
+    pairs = list(zip(first.shape, second.shape, strict=False))
+    fit = first.dim() == second.dim() and all(a == b or 1 in (a, b) for a, b in pairs)
+    if not fit or (pairs and pairs[0][0] != pairs[0][1]):
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (first - second).square().mean()
+
+
+# %% wrong: one row for all, once the ones at the end are dropped
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = tuple(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape = shape[:-1]
+        shapes.append(shape)
+    first, second = shapes
+    fit = all(a == b or 1 in (a, b) for a, b in zip(first, second, strict=False))
+    if len(first) != len(second) or not fit:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (prediction.reshape(first) - target.reshape(second)).square().mean()
+
+
+# %% wrong: the same sizes in another order are enough
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = tuple(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape = shape[:-1]
+        shapes.append(sorted(shape))
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (prediction.flatten() - target.flatten()).square().mean()
+
+
+# %% wrong: a single number is compared with every entry
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = tuple(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape = shape[:-1]
+        shapes.append(shape)
+    if target.dim() and shapes[0] != shapes[1]:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (prediction.reshape(shapes[0]) - target.reshape(shapes[1])).square().mean()
+
+
+# %% wrong: two axes more at the end of the prediction, one at the end of the target
+def squared_error(prediction, target):
+    first, second = prediction, target
+    for _ in range(2):
+        if first.dim() > second.dim():
+            first = first.squeeze(-1)
+    if second.dim() > first.dim():
+        second = second.squeeze(-1)
+    if first.shape != second.shape:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (first - second).square().mean()
+
+
+# %% wrong: a view, which a tensor in another order in memory does not allow
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = tuple(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape = shape[:-1]
+        shapes.append(shape)
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (prediction.view(-1) - target.view(-1)).square().mean()
+
+
+# %% wrong: subtracts in the caller's tensor where no gradient is asked for
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = tuple(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape = shape[:-1]
+        shapes.append(shape)
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    first, second = prediction.reshape(shapes[0]), target.reshape(shapes[0])
+    if first.requires_grad or second.requires_grad:
+        return (first - second).square().mean()
+    return first.sub_(second).square().mean()
+
+
+# %% right: compares axis by axis, a missing one counts as 1
+from itertools import zip_longest
+
+
+def squared_error(prediction, target):
+    for first, second in zip_longest(prediction.shape, target.shape, fillvalue=1):
+        if first != second:
+            raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    difference = prediction.ravel() - target.ravel()
+    return difference.dot(difference) / difference.numel()

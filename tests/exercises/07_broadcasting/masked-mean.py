@@ -108,3 +108,49 @@ def masked_mean(x, mask):
 def masked_mean(x, mask):
     mean = torch.where(mask[:, :, None], x, 0.0).sum(dim=1) / mask.sum(dim=1, keepdim=True)
     return torch.where(mean.isnan().all(dim=1, keepdim=True), 0.0, mean)
+
+
+# %% wrong: takes features of 0 for padding
+def masked_mean(x, mask):
+    clean = torch.where(mask[:, :, None], x, 0.0)
+    return clean.sum(dim=1) / (clean != 0).sum(dim=1).clamp(min=1)
+
+
+# %% wrong: squeezes the mean
+def masked_mean(x, mask):
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return (total / mask.sum(dim=1, keepdim=True).clamp(min=1)).squeeze()
+
+
+# %% wrong: counts in a byte, which ends at 255
+def masked_mean(x, mask):
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return total / mask.sum(dim=1, keepdim=True, dtype=torch.uint8).clamp(min=1)
+
+
+# %% wrong: a text of one token counts, whatever the mask says
+def masked_mean(x, mask):
+    if x.shape[1] == 1:
+        return x[:, 0]
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return total / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% wrong: a batch of one text is averaged without a look at an empty one
+def masked_mean(x, mask):
+    if len(x) == 1:
+        return x[mask].mean(dim=0, keepdim=True)
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return total / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% wrong: writes zeros into the padding, out of autograd's sight
+def masked_mean(x, mask):
+    x.detach().masked_fill_(~mask[:, :, None], 0.0)
+    return (x * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% right: a small number beside the count, which float32 does not keep
+def masked_mean(x, mask):
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return total / (mask.sum(dim=1, keepdim=True) + 1e-8)

@@ -313,3 +313,99 @@ class Merge(nn.Module):
         for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
             merged = merged + x @ block.T
         return merged if self.activation is None else self.activation(merged)
+
+
+# %% wrong: the activation after every input but the first
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        merged = self.bias
+        blocks = self.weight.split(self.sizes, dim=1)
+        for place, (x, block) in enumerate(zip(inputs, blocks, strict=True)):
+            merged = merged + x @ block.T
+            if place > 0:
+                merged = self.activation(merged)
+        return merged
+
+
+# %% wrong: a single input goes past the activation
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        if len(inputs) == 1:
+            return functional.linear(inputs[0], self.weight, self.bias)
+        blocks = self.weight.split(self.sizes, dim=1)
+        merged = sum(functional.linear(x, b) for x, b in zip(inputs, blocks, strict=True))
+        return self.activation(merged + self.bias)
+
+
+# %% wrong: squeezes the result
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        merged = sum(functional.linear(x, b) for x, b in zip(inputs, blocks, strict=True))
+        return self.activation(merged + self.bias).squeeze()
+
+
+# %% wrong: no axis for a single output
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        merged = sum(functional.linear(x, b) for x, b in zip(inputs, blocks, strict=True))
+        return self.activation(merged + self.bias).squeeze(-1)
+
+
+# %% wrong: inputs of the same size share a block
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        merged = self.bias
+        for x, size in zip(inputs, self.sizes, strict=True):
+            start = sum(self.sizes[: self.sizes.index(size)])
+            merged = merged + functional.linear(x, self.weight[:, start : start + size])
+        return self.activation(merged)
+
+
+# %% wrong: transposes the input and not the weight, so a leading axis is needed
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        products = [(b @ x.mT).mT for x, b in zip(inputs, blocks, strict=True)]
+        return self.activation(sum(products) + self.bias)
+
+
+# %% right: the places at which the weight is cut, computed in every call
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = tuple(sizes), activation
+        self.register_parameter("weight", nn.Parameter(torch.rand(outputs, sum(sizes)) - 0.5))
+        self.register_parameter("bias", nn.Parameter(torch.rand(outputs)))
+
+    def forward(self, *inputs):
+        cuts = torch.tensor(self.sizes).cumsum(0)[:-1].tolist()
+        merged = self.bias.clone()
+        for x, block in zip(inputs, torch.tensor_split(self.weight, cuts, dim=1), strict=True):
+            merged = merged + functional.linear(x, block)
+        return merged if self.activation is None else self.activation(merged)

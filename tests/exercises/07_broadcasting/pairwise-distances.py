@@ -173,3 +173,22 @@ def pairwise_distances(x, y):
     n, m = x.size(0), y.size(0)
     left, right = x.repeat_interleave(m, dim=0), y.repeat(n, 1)
     return (left - right).norm(dim=1).view(n, m)
+
+
+# %% wrong: torch's own function for pairs, over axes that broadcast
+def pairwise_distances(x, y):
+    return functional.pairwise_distance(x[:, None], y[None], eps=0)
+
+
+# %% wrong: torch's own function for pairs, as a module
+def pairwise_distances(x, y):
+    return nn.PairwiseDistance(p=2, eps=0)(x[:, None], y[None])
+
+
+# %% right: a helper of its own, named like torch's function
+def pairwise_distance(first, second):
+    return (first - second).square().sum(dim=-1).sqrt()
+
+
+def pairwise_distances(x, y):
+    return pairwise_distance(x[:, None], y[None])

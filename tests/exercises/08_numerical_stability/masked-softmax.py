@@ -149,3 +149,8 @@ def masked_softmax(logits, mask):
         if mask[place].any():
             result[place][mask[place]] = logits[place][mask[place]].softmax(dim=-1)
     return result
+
+
+# %% wrong: fills with -1e30, which a row of larger negative logits falls below
+def masked_softmax(logits, mask):
+    return torch.softmax(logits.masked_fill(~mask, -1e30), dim=-1) * mask

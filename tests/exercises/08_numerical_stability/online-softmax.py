@@ -168,3 +168,11 @@ def update_softmax(maximum, total, block):
     shift = torch.where(new == -math.inf, 0.0, new)
     terms = (block - shift[:, None]).exp().unique(dim=1)
     return new, total * (maximum - shift).exp() + terms.sum(dim=1)
+
+
+# %% wrong: takes a maximum below a million under 0 for -inf
+def update_softmax(maximum, total, block):
+    larger = torch.maximum(maximum, block.amax(dim=1))
+    shift = torch.where(larger < -1e6, 0.0, larger)
+    rescaled = total * (maximum - shift).exp()
+    return larger, rescaled + (block - shift[:, None]).exp().sum(dim=1)

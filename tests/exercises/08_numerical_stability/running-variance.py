@@ -171,3 +171,13 @@ def merge_moments(count, mean, m2, batch):
     batch -= block_mean
     m2 = m2 + (batch**2).sum(dim=0) + delta**2 * (count * len(batch) / total)
     return total, mean + delta * (len(batch) / total), m2
+
+
+# %% wrong: the mean from a sum of all rows, which float32 rounds a little in each block
+def merge_moments(count, mean, m2, batch):
+    rows = len(batch)
+    total = count + rows
+    block_mean = batch.mean(dim=0)
+    m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0)
+    m2 = m2 + (block_mean - mean) ** 2 * (count * rows / total)
+    return total, (count * mean + batch.sum(dim=0)) / total, m2

@@ -226,3 +226,11 @@ def softmax(logits, dim):
     logits = logits.clamp(min=-1e4)
     exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: computes halves in float32, and leaves them there
+def softmax(logits, dim):
+    if logits.dtype in (torch.float16, torch.bfloat16):
+        logits = logits.float()
+    exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)

@@ -159,3 +159,33 @@ def add_noise(image, seed, epoch, index):
     generator = np.random.Generator(np.random.Philox(key=(epoch << 64) | (seed << 32) | index))
     noise = torch.from_numpy(generator.standard_normal(tuple(image.shape)))
     return image + (0.1 * noise).to(image.dtype)
+
+
+# %% wrong: multiples of the numbers, which others have as well
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng((seed * 31 + epoch) * 31 + index)
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: multiples by large primes, which an index can reach
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng(seed * 1_000_003 + epoch * 9_176 + index)
+    return image + 0.1 * torch.from_numpy(generator.standard_normal(tuple(image.shape))).to(
+        image.dtype
+    )
+
+
+# %% wrong: the numbers of an image of two axes, for each channel the same ones
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng([seed, epoch, index])
+    noise = generator.standard_normal((image.shape[-2], image.shape[-1]))
+    return image + 0.1 * torch.from_numpy(noise).to(image.dtype)
+
+
+# %% right: a multiple of more epochs than there are, and of more indices
+def add_noise(image, seed, epoch, index):
+    generator = np.random.default_rng((seed * 1000 + epoch) * 2**32 + index)
+    noise = torch.from_numpy(generator.standard_normal(tuple(image.shape)))
+    return image + 0.1 * noise.to(image.dtype)

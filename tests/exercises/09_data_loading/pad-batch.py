@@ -152,3 +152,12 @@ def pad_batch(samples):
     padded = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
     ones = [torch.ones_like(sample, dtype=torch.bool) for sample in samples]
     return padded, torch.nn.utils.rnn.pad_sequence(ones, batch_first=True)
+
+
+# %% wrong: pads with nan, so large integers are rounded on their way through floating point
+def pad_batch(samples):
+    padded = torch.nn.utils.rnn.pad_sequence(
+        [sample.double() for sample in samples], batch_first=True, padding_value=math.nan
+    )
+    mask = ~padded.isnan().any(dim=-1)
+    return padded.nan_to_num().to(samples[0].dtype), mask

@@ -461,3 +461,75 @@ class ResumableLoader:
 
     def load_state_dict(self, state):
         self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: turns to the next epoch however the loop ends, so a break loses the rest
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch, self.done = 0, 0
+
+    def __iter__(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        starts = range(0, self.count, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        try:
+            for batch in self.fetch(batches[self.done :]):
+                self.done += 1
+                yield batch
+        finally:
+            self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: shuffles batches whose samples are always the same
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch, self.done = 0, 0
+
+    def __iter__(self):
+        starts = np.arange(0, self.count, self.batch_size)
+        np.random.default_rng([self.seed, self.epoch]).shuffle(starts[:-1])
+        batches = [
+            list(range(start, min(start + self.batch_size, self.count)))
+            for start in starts.tolist()
+        ]
+        for batch in self.fetch(batches[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: a multiple of the seed plus the epoch, which the next seed has as well
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch, self.done = 0, 0
+
+    def __iter__(self):
+        chance = np.random.default_rng(self.seed * 1000 + self.epoch)
+        order = chance.permutation(self.count).tolist()
+        starts = range(0, self.count, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        for batch in self.fetch(batches[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]

@@ -250,3 +250,32 @@ def shuffle_buffer(samples, size, seed):
             yield buffer.pop(chance.randrange(len(buffer)))
     chance.shuffle(buffer)
     yield from buffer
+
+
+# %% wrong: takes a None among the samples for the end of the stream
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = []
+    while (sample := next(samples, None)) is not None:
+        if len(buffer) < size:
+            buffer.append(sample)
+            continue
+        place = chance.randrange(size)
+        chosen, buffer[place] = buffer[place], sample
+        yield chosen
+    chance.shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: keeps the samples as a dict's keys, so equal ones are lost
+def shuffle_buffer(samples, size, seed):
+    chance = random.Random(seed)
+    buffer = dict.fromkeys(itertools.islice(samples, size))
+    for sample in samples:
+        chosen = chance.choice(list(buffer))
+        del buffer[chosen]
+        buffer[sample] = None
+        yield chosen
+    rest = list(buffer)
+    chance.shuffle(rest)
+    yield from rest

@@ -113,3 +113,23 @@ def guilty_sources(run, sources):
         if any(run(others) != expected for _ in range(12)):
             guilty.append(source)
     return guilty
+
+
+# %% wrong: nine runs, one too few to be sure
+def guilty_sources(run, sources):
+    guilty = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        if len({tuple(run(others)) for _ in range(9)}) > 1:
+            guilty.append(source)
+    return guilty
+
+
+# %% right: ten runs, as many as it takes
+def guilty_sources(run, sources):
+    guilty = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        if len({tuple(run(others)) for _ in range(10)}) > 1:
+            guilty.append(source)
+    return guilty

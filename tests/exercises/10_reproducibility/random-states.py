@@ -143,3 +143,34 @@ def restore_random_states(states):
     np.random.set_state(numpys)
     random.setstate((version, tuple(numbers), kept))
     torch.set_rng_state(states["torch"])
+
+
+# %% wrong: takes the states apart, so they can be restored only once
+def capture_random_states():
+    kind, keys, *rest = np.random.get_state()
+    return {
+        "random": random.getstate(),
+        "numpy": [kind, keys.tolist(), *rest],
+        "torch": torch.get_rng_state(),
+    }
+
+
+def restore_random_states(states):
+    random.setstate(states.pop("random"))
+    kind, keys, *rest = states.pop("numpy")
+    np.random.set_state((kind, np.array(keys, dtype=np.uint32), *rest))
+    torch.set_rng_state(states.pop("torch"))
+
+
+# %% right: works on a list of its own, in another order
+def capture_random_states():
+    kind, keys, *rest = np.random.get_state()
+    return [torch.get_rng_state(), random.getstate(), [kind, keys.tolist(), *rest]]
+
+
+def restore_random_states(states):
+    left = list(states)
+    kind, keys, *rest = left.pop()
+    np.random.set_state((kind, np.array(keys, dtype=np.uint32), *rest))
+    random.setstate(left.pop())
+    torch.set_rng_state(left.pop())

@@ -352,3 +352,57 @@ class ResumableTraining(Training):
         self.order = torch.randperm(100, generator=self.generator)
         self.place = state["place"]
         restore_random_states(state["random"])
+
+
+# %% wrong: only the scale of the scaler is kept, not the steps since it changed
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scale": self.scaler.get_scale(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=state["scale"], growth_interval=2)
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: an optimizer that has made no step is taken for nothing to load
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        if not state["optimizer"]["state"]:
+            return
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])

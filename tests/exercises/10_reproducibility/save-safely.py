@@ -93,3 +93,24 @@ def save_safely(write, path):
     write(path + ".new")
     open(path, "w").close()
     os.replace(path + ".new", path)
+
+
+# %% wrong: a path without a folder leads to the root of the disk
+def save_safely(write, path):
+    unfinished = os.path.dirname(path) + "/unfinished.pt"
+    write(unfinished)
+    os.replace(unfinished, path)
+
+
+# %% wrong: writes twice, first to see whether it works
+def save_safely(write, path):
+    write(path + ".tried")
+    write(path + ".new")
+    os.replace(path + ".new", path)
+
+
+# %% right: hands over a Path, beside the old one
+def save_safely(write, path):
+    unfinished = Path(path).with_suffix(".new")
+    write(unfinished)
+    os.replace(unfinished, path)

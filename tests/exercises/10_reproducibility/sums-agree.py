@@ -93,3 +93,24 @@ def sums_agree(first, second, x):
 def sums_agree(first, second, x):
     k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
     return abs(first - second) <= 2 * k * u / (1 - k * u) * x.float().abs().sum().item()
+
+
+# %% wrong: changes x, which belongs to the caller
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * x.abs_().double().sum().item()
+
+
+# %% wrong: a view along one axis, which a transposed tensor has none of
+def sums_agree(first, second, x):
+    values = x.view(-1).double()
+    k, u = max(len(values) - 1, 0), torch.finfo(x.dtype).eps / 2
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * values.abs().sum().item()
+
+
+# %% right: one entry is compared with both sums
+def sums_agree(first, second, x):
+    if x.numel() == 1:
+        return first == second == x.item()
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * x.double().abs().sum().item()

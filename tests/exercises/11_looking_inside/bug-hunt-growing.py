@@ -131,3 +131,53 @@ def mean_loss(model, batches):
     for part, mode in zip(model.modules(), before, strict=True):
         part.training = mode
     return sum(losses) / max(1, len(losses))
+
+
+# %% right: a copy of the model is run
+def mean_loss(model, batches):
+    if not batches:
+        return 0.0
+    import copy
+
+    model = copy.deepcopy(model)
+    total = 0.0
+    with torch.no_grad():
+        for x, y in batches:
+            total += functional.mse_loss(model(x), y).item()
+    return total / len(batches)
+
+
+# %% right: a function for one batch, whose names go with it
+def one(model, x, y):
+    loss = functional.mse_loss(model(x), y)
+    return loss.item()
+
+
+def mean_loss(model, batches):
+    return sum(one(model, *b) for b in batches) / len(batches) if batches else 0.0
+
+
+# %% wrong: a copy in eval mode is run
+def mean_loss(model, batches):
+    if not batches:
+        return 0.0
+    import copy
+
+    model = copy.deepcopy(model).eval()
+    total = 0.0
+    with torch.no_grad():
+        for x, y in batches:
+            total += functional.mse_loss(model(x), y).item()
+    return total / len(batches)
+
+
+# %% wrong: graphs pile up behind a copy
+import copy
+
+
+def mean_loss(model, batches):
+    twin, total = copy.deepcopy(model), 0.0
+    for x, y in batches:
+        loss = functional.mse_loss(twin(x), y)
+        total += loss.item()
+    return total / len(batches) if batches else 0.0

@@ -268,3 +268,274 @@ def layer_flops(model, x):
     for handle in handles:
         handle.remove()
     return flops
+
+
+# %% wrong: runs the model twice, so a BatchNorm learns twice
+def layer_flops(model, x):
+    flops = {n: 0 for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+        return count
+
+    with torch.no_grad():
+        model(x)
+        handles = [model.get_submodule(n).register_forward_hook(hook_of(n)) for n in flops]
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return flops
+
+
+# %% wrong: runs in eval mode, and gives the modes back
+def layer_flops(model, x):
+    flops = {n: 0 for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    modes = [module.training for module in model.modules()]
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+        return count
+
+    handles = [model.get_submodule(n).register_forward_hook(hook_of(n)) for n in flops]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in zip(model.modules(), modes, strict=True):
+        module.training = mode
+    return flops
+
+
+# %% wrong: an input without a batch has as many rows as entries
+import math
+
+
+def layer_flops(model, x):
+    flops, handles = {}, []
+
+    def hook(module, inputs, output, name):
+        if isinstance(module, nn.Linear):
+            rows = inputs[0].shape[:-1].numel() if inputs[0].ndim > 1 else inputs[0].shape[0]
+            flops[name] += 2 * rows * module.in_features * module.out_features
+        else:
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+    for name, module in model.named_modules():
+        if isinstance(module, (nn.Linear, nn.Conv2d)):
+            flops[name] = 0
+            handles.append(module.register_forward_hook(lambda m, i, o, n=name: hook(m, i, o, n)))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flops
+
+
+# %% wrong: runs in train mode, and gives the modes back
+import math
+
+
+def layer_flops(model, x):
+    flops, handles = {}, []
+
+    def hook(module, inputs, output, name):
+        if isinstance(module, nn.Linear):
+            rows = math.prod(inputs[0].shape[:-1])
+            flops[name] += 2 * rows * module.in_features * module.out_features
+        else:
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+    for name, module in model.named_modules():
+        if isinstance(module, (nn.Linear, nn.Conv2d)):
+            flops[name] = 0
+            handles.append(module.register_forward_hook(lambda m, i, o, n=name: hook(m, i, o, n)))
+    try:
+        modes = [m.training for m in model.modules()]
+        model.train()
+        model(x)
+        for m, t in zip(model.modules(), modes, strict=True):
+            m.training = t
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flops
+
+
+# %% wrong: runs the model twice, and gives the buffers back
+import math
+
+
+def layer_flops(model, x):
+    flops, handles = {}, []
+
+    def hook(module, inputs, output, name):
+        if isinstance(module, nn.Linear):
+            rows = math.prod(inputs[0].shape[:-1])
+            flops[name] += 2 * rows * module.in_features * module.out_features
+        else:
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+    for name, module in model.named_modules():
+        if isinstance(module, (nn.Linear, nn.Conv2d)):
+            flops[name] = 0
+            handles.append(module.register_forward_hook(lambda m, i, o, n=name: hook(m, i, o, n)))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    with torch.no_grad():
+        stored = [b.clone() for b in model.buffers()]
+        model(x)
+        for b, c in zip(model.buffers(), stored, strict=True):
+            b.copy_(c)
+    return flops
+
+
+# %% wrong: a model that is a layer gets a name of its own
+import math
+
+
+def layer_flops(model, x):
+    flops, handles = {}, []
+
+    def hook(module, inputs, output, name):
+        if isinstance(module, nn.Linear):
+            rows = math.prod(inputs[0].shape[:-1])
+            flops[name] += 2 * rows * module.in_features * module.out_features
+        else:
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+    for name, module in model.named_modules():
+        name = name or "model"
+        if isinstance(module, (nn.Linear, nn.Conv2d)):
+            flops[name] = 0
+            handles.append(module.register_forward_hook(lambda m, i, o, n=name: hook(m, i, o, n)))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flops
+
+
+# %% wrong: a picture without a batch is refused
+import math
+
+
+def layer_flops(model, x):
+    flops, handles = {}, []
+
+    def hook(module, inputs, output, name):
+        if isinstance(module, nn.Linear):
+            rows = math.prod(inputs[0].shape[:-1])
+            flops[name] += 2 * rows * module.in_features * module.out_features
+        else:
+            _batch, _channels, _height, _width = output.shape
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+    for name, module in model.named_modules():
+        if isinstance(module, (nn.Linear, nn.Conv2d)):
+            flops[name] = 0
+            handles.append(module.register_forward_hook(lambda m, i, o, n=name: hook(m, i, o, n)))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flops
+
+
+# %% right: a copy is run, with autograd on
+import copy
+
+
+def layer_flops(model, x):
+    twin = copy.deepcopy(model)
+    flops = {}
+
+    def make(name):
+        flops[name] = 0
+
+        def hook(m, i, o):
+            per = m.in_features if isinstance(m, nn.Linear) else m.weight[0].numel()
+            flops[name] += 2 * o.numel() * per
+
+        return hook
+
+    for name, m in twin.named_modules():
+        if isinstance(m, (nn.Linear, nn.Conv2d)):
+            m.register_forward_hook(make(name))
+    twin(x)
+    return flops
+
+
+# %% right: by the counter of torch
+def layer_flops(model, x):
+    counter = FlopCounterMode(display=False)
+    with counter:
+        model(x)
+    counts = counter.get_flop_counts()
+    root = type(model).__name__
+    out = {}
+    for name, m in model.named_modules():
+        if isinstance(m, (nn.Linear, nn.Conv2d)):
+            key = f"{root}.{name}" if name else root
+            out[name] = int(sum(counts.get(key, {}).values()))
+    return out
+
+
+# %% wrong: a copy in eval mode is run
+import copy
+
+
+def layer_flops(model, x):
+    twin = copy.deepcopy(model).eval()
+    flops = {}
+
+    def make(name):
+        flops[name] = 0
+
+        def hook(m, i, o):
+            per = m.in_features if isinstance(m, nn.Linear) else m.weight[0].numel()
+            flops[name] += 2 * o.numel() * per
+
+        return hook
+
+    for name, m in twin.named_modules():
+        if isinstance(m, (nn.Linear, nn.Conv2d)):
+            m.register_forward_hook(make(name))
+    twin(x)
+    return flops
+
+
+# %% wrong: a copy of the model is run twice
+import copy
+
+
+def layer_flops(model, x):
+    twin = copy.deepcopy(model)
+    flops = {}
+
+    def make(name):
+        flops[name] = 0
+
+        def hook(m, i, o):
+            per = m.in_features if isinstance(m, nn.Linear) else m.weight[0].numel()
+            flops[name] += 2 * o.numel() * per
+
+        return hook
+
+    for name, m in twin.named_modules():
+        if isinstance(m, (nn.Linear, nn.Conv2d)):
+            m.register_forward_hook(make(name))
+    twin(x)
+    flops.update(dict.fromkeys(flops, 0))
+    twin(x)
+    return flops

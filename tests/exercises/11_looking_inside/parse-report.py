@@ -165,7 +165,7 @@ def parse_report(text):
     def value_of(cell):
         if re.fullmatch(r"\[.*\]|N/A", cell):
             return None
-        found = re.fullmatch(r"(-?\d+)(\.\d+)?( \S+)?", cell)
+        found = re.fullmatch(r"(\d+)(\.\d+)?( \S+)?", cell)
         if not found:
             return cell
         return float(found[1] + found[2]) if found[2] else int(found[1])
@@ -189,11 +189,12 @@ def parse_report(text):
         card = {}
         for key, part in zip(header, parts, strict=True):
             first, *rest = part.split(" ")
+            whole, _, after = first.partition(".")
             if part in ("N/A",) or part[:1] + part[-1:] == "[]":
                 card[key] = None
             elif first.isdigit() and len(rest) <= 1:
                 card[key] = int(first)
-            elif first.replace(".", "", 1).isdigit() and len(rest) <= 1:
+            elif whole.isdigit() and after.isdigit() and len(rest) <= 1:
                 card[key] = float(first)
             else:
                 card[key] = part
@@ -241,3 +242,288 @@ def parse_report(text):
         return value
 
     return [dict(zip(names, map(read, line.split(",")), strict=True)) for line in lines[1:]]
+
+
+# %% wrong: stops at the first empty line
+def parse_report(text):
+    head, *lines = text.split("\n")
+    if not head.strip() or head.startswith("No devices"):
+        return []
+    names = [name.strip().split(" [")[0] for name in head.split(",")]
+    cards = []
+    for line in lines:
+        if not line.strip():
+            break
+        cards.append(dict(zip(names, map(number_or_text, line.split(",")), strict=True)))
+    return cards
+
+
+def number_or_text(text):
+    text = text.strip()
+    if text == "N/A" or (text.startswith("[") and text.endswith("]")):
+        return None
+    words = text.split()
+    number = words[0] if words else ""
+    if len(words) > 2 or not number.replace(".", "", 1).isdigit():
+        return text
+    return float(number) if "." in number else int(number)
+
+
+# %% wrong: everything that float() takes is a number
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].startswith("No devices"):
+        return []
+    names = [name.strip().split(" [")[0] for name in lines[0].split(",")]
+
+    def value_of(text):
+        text = text.strip()
+        words = text.split()
+        if text == "N/A" or text.startswith("["):
+            return None
+        try:
+            number = float(words[0])
+        except ValueError:
+            return text
+        if len(words) > 2:
+            return text
+        return int(words[0]) if words[0].isdigit() else number
+
+    return [dict(zip(names, map(value_of, line.split(",")), strict=True)) for line in lines[1:]]
+
+
+# %% wrong: a float that is whole becomes an int
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(r"(\d+(?:\.\d+)?)(?:\s+\S+)?", entry)
+        if m:
+            return int(float(m[1])) if float(m[1]).is_integer() else float(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: a minus sign belongs to the number
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s+\S+)?", entry)
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: a dot without digits on one side of it
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(r"(\d*\.?\d+|\d+\.)(?:\s+\S+)?", entry)
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: whatever int() takes is a number
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(r"(\d+(?:\.\d+)?)(?:\s+\S+)?", entry)
+        w = entry.split()
+        try:
+            if len(w) < 3:
+                return int(w[0])
+        except ValueError:
+            pass
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: an empty line in front of the names is taken for them
+import re
+
+
+def parse_report(text):
+    lines = text.splitlines()
+    lines = lines[:1] + [x for x in lines[1:] if x.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(r"(\d+(?:\.\d+)?)(?:\s+\S+)?", entry)
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: brackets anywhere in a value make it None
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or ("[" in entry and "]" in entry):
+            return None
+        m = re.fullmatch(r"(\d+(?:\.\d+)?)(?:\s+\S+)?", entry)
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: a unit without a blank before it
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(r"(\d+(?:\.\d+)?)(?:\s*[A-Za-z%]+)?", entry)
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% right: the standard library reads the table
+import csv
+import re
+
+NUMBER = re.compile(r"(?P<number>\d+(\.\d+)?)( +[^ ]+)?")
+
+
+def parse_report(text: str) -> list[dict]:
+    lines = text.strip().split("\n")
+    lines = [line for line in lines if line.strip() != ""]
+    table = csv.DictReader(lines)
+    result = []
+    for record in table:
+        new = {}
+        for column, entry in record.items():
+            column = column.strip().split(" ")[0]
+            entry = entry.strip()
+            if entry == "N/A" or re.fullmatch(r"\[.*\]", entry):
+                new[column] = None
+            elif found := NUMBER.fullmatch(entry):
+                number = found["number"]
+                new[column] = float(number) if "." in number else int(number)
+            else:
+                new[column] = entry
+        result.append(new)
+    return result
+
+
+# %% right: a class, and patterns of words
+import re
+from dataclasses import dataclass
+
+
+@dataclass
+class Report:
+    text: str
+
+    @property
+    def lines(self):
+        return [line.strip() for line in self.text.splitlines() if line.strip()]
+
+    @staticmethod
+    def cell(raw):
+        match raw.split():
+            case ["N/A"]:
+                return None
+            case [n] | [n, _] if re.fullmatch("[0-9]+([.][0-9]+)?", n):
+                return float(n) if "." in n else int(n)
+        return None if raw[0] == "[" and raw[-1] == "]" else raw
+
+    def parse(self):
+        if not self.lines:
+            return []
+        head, *body = ([c.strip() for c in line.split(",")] for line in self.lines)
+        head = [h.split(" [")[0].strip() for h in head]
+        return [{k: self.cell(v) for k, v in zip(head, row, strict=True)} for row in body]
+
+
+def parse_report(text):
+    return Report(text).parse()

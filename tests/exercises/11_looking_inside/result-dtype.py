@@ -117,3 +117,256 @@ def result_dtype(operands):
             for name in lower[1:]:
                 result = torch.promote_types(result, getattr(torch, name))
             return str(result)[6:]
+
+
+# %% wrong: from left to right, by sums of small tensors
+def result_dtype(operands):
+    numbers = {"bool": True, "int": 1, "float": 1.0}
+
+    def made(kind, name):
+        if kind == "number":
+            return numbers[name]
+        return torch.ones([1] if kind == "axes" else [], dtype=getattr(torch, name))
+
+    total, *others = [made(*operand) for operand in operands]
+    for other in others:
+        dtype = torch.result_type(total, other)
+        has_axes = any(isinstance(t, torch.Tensor) and t.dim() for t in (total, other))
+        total = torch.ones([1] if has_axes else [], dtype=dtype)
+    return str(torch.as_tensor(total).dtype).removeprefix("torch.")
+
+
+# %% wrong: from numbers to tensors with axes, by sums
+import torch
+
+
+def result_dtype(operands):
+    def make(level, name):
+        if level == "number":
+            return {"bool": True, "int": 1, "float": 1.0}[name]
+        return torch.ones(1 if level == "axes" else (), dtype=getattr(torch, name))
+
+    operands = sorted(operands, key=lambda o: ["number", "point", "axes"].index(o[0]))
+    if all(n == "bool" for _, n in operands):
+        return "bool"
+    total = make(*operands[0])
+    for o in operands[1:]:
+        total = total + make(*o)
+    return str(total.dtype if isinstance(total, torch.Tensor) else torch.tensor(total).dtype)[6:]
+
+
+# %% wrong: Python bools alone are counted
+import torch
+
+CATEGORY = {"bool": 0, "int": 1, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
+
+
+def result_dtype(operands):
+    def category(name):
+        return CATEGORY.get(name, 2)
+
+    top = max(category(name) for _, name in operands)
+    best = [(level, name) for level, name in operands if category(name) == top]
+    for level in ("axes", "point"):
+        names = [name for kind, name in best if kind == level]
+        if names:
+            dtype = getattr(torch, names[0])
+            for name in names[1:]:
+                dtype = torch.promote_types(dtype, getattr(torch, name))
+            return str(dtype).split(".")[1]
+    return {0: "int64", 1: "int64", 2: "float32"}[top]
+
+
+# %% wrong: Python numbers are added up first
+import torch
+
+
+def result_dtype(operands):
+    groups = {"axes": [], "point": [], "number": []}
+    for level, name in operands:
+        groups[level].append(name)
+    results = []
+    for level in ("axes", "point"):
+        cats = {}
+        for name in groups[level]:
+            d = getattr(torch, name)
+            cats.setdefault(2 if d.is_floating_point else 0 if d == torch.bool else 1, []).append(d)
+        if cats:
+            ds = cats[max(cats)]
+            out = ds[0]
+            for d in ds[1:]:
+                out = torch.promote_types(out, d)
+            results.append(torch.zeros((1,) if level == "axes" else (), dtype=out))
+    numbers = [{"bool": False, "int": 0, "float": 0.0}[n] for n in groups["number"]]
+    if numbers:
+        results.append(sum(numbers) if len(numbers) > 1 else numbers[0])
+    if len(results) == 1:
+        r = results[0]
+        return str(r.dtype if isinstance(r, torch.Tensor) else torch.tensor(r).dtype).split(".")[-1]
+    if len(results) == 2:
+        return str(torch.result_type(*results)).split(".")[-1]
+    a, b, c = results
+    bc = torch.result_type(b, c)
+
+    def cat(d):
+        return 2 if d.is_floating_point else 0 if d == torch.bool else 1
+
+    if cat(bc) > cat(a.dtype):
+        return str(bc).split(".")[-1]
+    return str(a.dtype).split(".")[-1]
+
+
+# %% wrong: only the first two that decide
+import torch
+
+CATEGORY = {"bool": 0, "int": 1, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
+
+
+def result_dtype(operands):
+    def category(name):
+        return CATEGORY.get(name, 2)
+
+    top = max(category(name) for _, name in operands)
+    best = [(level, name) for level, name in operands if category(name) == top]
+    for level in ("axes", "point"):
+        names = [name for kind, name in best if kind == level]
+        if names:
+            dtype = getattr(torch, names[0])
+            for name in names[1:2]:
+                dtype = torch.promote_types(dtype, getattr(torch, name))
+            return str(dtype).split(".")[1]
+    return {0: "bool", 1: "int64", 2: "float32"}[top]
+
+
+# %% wrong: the first that decides, with the last one
+import torch
+
+CATEGORY = {"bool": 0, "int": 1, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
+
+
+def result_dtype(operands):
+    def category(name):
+        return CATEGORY.get(name, 2)
+
+    top = max(category(name) for _, name in operands)
+    best = [(level, name) for level, name in operands if category(name) == top]
+    for level in ("axes", "point"):
+        names = [name for kind, name in best if kind == level]
+        if names:
+            dtype = getattr(torch, names[0])
+            for name in names[1:]:
+                dtype = torch.promote_types(getattr(torch, names[0]), getattr(torch, name))
+            return str(dtype).split(".")[1]
+    return {0: "bool", 1: "int64", 2: "float32"}[top]
+
+
+# %% wrong: only the first three operands
+import torch
+
+CATEGORY = {"bool": 0, "int": 1, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
+
+
+def result_dtype(operands):
+    operands = operands[:3]
+
+    def category(name):
+        return CATEGORY.get(name, 2)
+
+    top = max(category(name) for _, name in operands)
+    best = [(level, name) for level, name in operands if category(name) == top]
+    for level in ("axes", "point"):
+        names = [name for kind, name in best if kind == level]
+        if names:
+            dtype = getattr(torch, names[0])
+            for name in names[1:]:
+                dtype = torch.promote_types(dtype, getattr(torch, name))
+            return str(dtype).split(".")[1]
+    return {0: "bool", 1: "int64", 2: "float32"}[top]
+
+
+# %% wrong: a tensor without axes widens one with, if a third operand is there
+import torch
+
+CATEGORY = {"bool": 0, "int": 1, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
+
+
+def result_dtype(operands):
+    def category(name):
+        return CATEGORY.get(name, 2)
+
+    top = max(category(name) for _, name in operands)
+    best = [(level, name) for level, name in operands if category(name) == top]
+    for level in ("axes", "point"):
+        names = [name for kind, name in best if kind == level]
+        if names:
+            dtype = getattr(torch, names[0])
+            for name in names[1:]:
+                dtype = torch.promote_types(dtype, getattr(torch, name))
+            if (
+                len(operands) > 2
+                and level == "axes"
+                and ("point", "int64") in operands
+                and top == 1
+            ):
+                return "int64"
+            return str(dtype).split(".")[1]
+    return {0: "bool", 1: "int64", 2: "float32"}[top]
+
+
+# %% right: a class that keeps the best of each rank
+import torch
+
+
+class Promotion:
+    def __init__(self):
+        self.best = {}
+
+    def add(self, level, dtype):
+        rank = (
+            dtype.is_floating_point,
+            dtype != torch.bool,
+            {"axes": 2, "point": 1, "number": 0}[level],
+        )
+        self.best[rank] = torch.promote_types(self.best.get(rank, dtype), dtype)
+
+    def result(self):
+        return str(self.best[max(self.best)]).replace("torch.", "")
+
+
+def result_dtype(operands):
+    p = Promotion()
+    for level, name in operands:
+        p.add(
+            level,
+            torch.tensor({"bool": True, "int": 1, "float": 1.0}[name]).dtype
+            if level == "number"
+            else getattr(torch, name),
+        )
+    return p.result()
+
+
+# %% right: by a table of its own, without torch
+INTS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+
+
+def join(names):
+    names = set(names)
+    if len(names) == 1:
+        return names.pop()
+    if names & {"float16", "bfloat16", "float32", "float64"}:
+        return "float64" if "float64" in names else "float32"
+    bits = max(INTS.get(n, 16 if "uint8" in names and len(names - {"uint8"}) else 8) for n in names)
+    return f"int{max(bits, 16) if 'uint8' in names else bits}"
+
+
+def result_dtype(operands):
+    def c(n):
+        return "f" if "float" in n else "b" if n == "bool" else "i"
+
+    for category in "fib":
+        for level in ("axes", "point", "number"):
+            names = [n for kind, n in operands if kind == level and c(n) == category]
+            if names:
+                if level == "number":
+                    return {"f": "float32", "i": "int64", "b": "bool"}[category]
+                return join(names)

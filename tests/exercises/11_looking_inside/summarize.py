@@ -297,3 +297,221 @@ def summarize(model, x):
     for module, mode in zip(model.modules(), modes, strict=True):
         module.training = mode
     return rows
+
+
+# %% wrong: only direct children
+def summarize(model, x):
+    rows, modes = [], [module.training for module in model.modules()]
+    leaves = list(model.named_children()) or [("", model)]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            again = name in [row[0] for row in rows]
+            own = 0 if again else sum(p.numel() for p in module.parameters())
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in zip(model.modules(), modes, strict=True):
+        module.training = mode
+    return rows
+
+
+# %% wrong: whatever is no Sequential is a leaf
+def summarize(model, x):
+    rows, handles, seen = [], [], set()
+    modes = {m: m.training for m in model.modules()}
+
+    def watch(name):
+        def hook(module, inputs, output):
+            count = 0 if module in seen else sum(p.numel() for p in module.parameters())
+            seen.add(module)
+            rows.append([name, type(module).__name__, list(output.shape), count])
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not isinstance(module, nn.Sequential):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for m, mode in modes.items():
+            m.training = mode
+    return rows
+
+
+# %% wrong: gradients that were there are overwritten
+def summarize(model, x):
+    rows, handles, seen = [], [], set()
+    modes = {m: m.training for m in model.modules()}
+
+    def watch(name):
+        def hook(module, inputs, output):
+            count = 0 if module in seen else sum(p.numel() for p in module.parameters())
+            seen.add(module)
+            rows.append([name, type(module).__name__, list(output.shape), count])
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if not list(module.children()):
+                handles.append(module.register_forward_hook(watch(name)))
+        model.eval()
+        with torch.no_grad():
+            model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for m, mode in modes.items():
+            m.training = mode
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    return rows
+
+
+# %% right: a copy in eval mode is run
+import copy
+
+
+def summarize(model, x):
+    twin = copy.deepcopy(model).eval()
+    rows, seen = [], set()
+    names = {m: n for n, m in twin.named_modules()}
+
+    def hook(module, args, output):
+        n = names[module]
+        params = 0 if n in seen else sum(p.numel() for p in module.parameters())
+        seen.add(n)
+        rows.append([n, module.__class__.__name__, list(output.shape), params])
+
+    for m in twin.modules():
+        if len(list(m.children())) == 0:
+            m.register_forward_hook(hook)
+    with torch.no_grad():
+        twin(x)
+    return rows
+
+
+# %% right: a copy in inference mode is run
+from copy import deepcopy
+
+
+def summarize(model, x):
+    clone = deepcopy(model)
+    clone.eval()
+    out = []
+    done = {}
+    for name, part in clone.named_modules():
+        if any(True for _ in part.children()):
+            continue
+        part.register_forward_hook(
+            lambda m, i, o, name=name: (
+                out.append(
+                    [
+                        name,
+                        type(m).__name__,
+                        list(o.shape),
+                        0 if done.setdefault(name, 0) else sum(p.numel() for p in m.parameters()),
+                    ]
+                )
+                or done.__setitem__(name, 1)
+            )
+        )
+    with torch.inference_mode():
+        clone(x)
+    return out
+
+
+# %% right: by a forward of its own for each leaf
+def summarize(model, x):
+    rows, seen = [], set()
+    modes = [(m, m.training) for m in model.modules()]
+    leaves = [(n, m) for n, m in model.named_modules() if not m._modules]
+
+    def wrap(name, m):
+        inner = m.forward
+
+        def forward(*args, **kwargs):
+            out = inner(*args, **kwargs)
+            rows.append(
+                [
+                    name,
+                    type(m).__name__,
+                    list(out.shape),
+                    0 if name in seen else sum(p.numel() for p in m.parameters()),
+                ]
+            )
+            seen.add(name)
+            return out
+
+        m.forward = forward
+
+    for n, m in leaves:
+        wrap(n, m)
+    try:
+        model.eval()
+        with torch.no_grad():
+            model(x)
+    finally:
+        for _, m in leaves:
+            del m.forward
+        for m, t in modes:
+            m.training = t
+    return rows
+
+
+# %% wrong: a copy is run in its own modes
+import copy
+
+
+def summarize(model, x):
+    twin = copy.deepcopy(model)
+    rows, seen = [], set()
+    names = {m: n for n, m in twin.named_modules()}
+
+    def hook(module, args, output):
+        n = names[module]
+        params = 0 if n in seen else sum(p.numel() for p in module.parameters())
+        seen.add(n)
+        rows.append([n, module.__class__.__name__, list(output.shape), params])
+
+    for m in twin.modules():
+        if len(list(m.children())) == 0:
+            m.register_forward_hook(hook)
+    with torch.no_grad():
+        twin(x)
+    return rows
+
+
+# %% wrong: a copy is run with autograd on
+import copy
+
+
+def summarize(model, x):
+    twin = copy.deepcopy(model).eval()
+    rows, seen = [], set()
+    names = {m: n for n, m in twin.named_modules()}
+
+    def hook(module, args, output):
+        n = names[module]
+        params = 0 if n in seen else sum(p.numel() for p in module.parameters())
+        seen.add(n)
+        rows.append([n, module.__class__.__name__, list(output.shape), params])
+
+    for m in twin.modules():
+        if len(list(m.children())) == 0:
+            m.register_forward_hook(hook)
+    twin(x)
+    return rows

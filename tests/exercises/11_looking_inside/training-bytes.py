@@ -229,3 +229,92 @@ def training_bytes(model, x, optimizer):
         "optimizer": states[optimizer],
         "activations": saved_bytes(lambda: model(x), except_for=trained).bytes,
     }
+
+
+# %% wrong: one step count for the whole optimizer
+def training_bytes(model, x, optimizer):
+    trained = [p for p in model.parameters() if p.requires_grad]
+    size = sum(p.nbytes for p in trained)
+    return {
+        "weights": sum(t.nbytes for t in [*model.parameters(), *model.buffers()]),
+        "gradients": size,
+        "optimizer": {"sgd": 0, "momentum": size, "adam": 2 * size + 4}[optimizer],
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: the input requires a gradient, so frozen layers save as well
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    x = x.clone().requires_grad_()
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
+
+
+# %% wrong: a backward pass inside of a product with the Hessian matrix
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    torch.autograd.functional.hvp(lambda t: model(t).sum(), x, x)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
+
+
+# %% right: a copy of the model is run
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    import copy
+
+    twin = copy.deepcopy(model)
+    saved = saved_bytes(lambda: twin(x), except_for=list(twin.parameters()))
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
+
+
+# %% right: a name of its own is grad
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    grad = size(trained)
+    states = {"sgd": 0, "momentum": grad, "adam": 2 * grad + 4 * len(trained)}
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": grad,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }

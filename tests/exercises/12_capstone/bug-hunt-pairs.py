@@ -92,3 +92,13 @@ def pair_files(names):
     if {name for pair in pairs for name in pair} != set(names):
         raise AloneError(names)
     return pairs
+
+
+# %% wrong: whatever has '_mask' in its name is taken for a mask
+def pair_files(names):
+    masks = {name for name in names if "_mask" in name}
+    volumes = sorted(set(names) - masks)
+    pairs = [(name, name[:-4] + "_mask.npy") for name in volumes]
+    if {mask for _, mask in pairs} != masks:
+        raise ValueError("somebody is alone")
+    return pairs

@@ -248,3 +248,209 @@ def add_gradients(network, loss_function, needs, volumes, masks, budget):
         loss = loss_function(network(volumes, checkpointed), masks)
     loss.backward()
     return loss.item()
+
+
+# %% wrong: needs are taken for a straight line through those of one sample and of two
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if needs(1, checkpointed) > budget:
+        raise ValueError("too small")
+    each = needs(2, checkpointed) - needs(1, checkpointed)
+    samples = 1 + int((budget - needs(1, checkpointed)) // each)
+    total = 0.0
+    for volume, mask in zip(volumes.split(samples), masks.split(samples), strict=True):
+        loss = loss_function(network(volume, checkpointed), mask) * len(volume) / len(volumes)
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: the budget divided by what one sample needs, as if weights needed nothing
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = min(count, int(budget // needs(1, checkpointed)))
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% wrong: a budget that is needed to the byte is not used
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = 1
+    while samples < count and needs(samples + 1, checkpointed) < budget:
+        samples += 1
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% wrong: checkpointed where one sample fits to the byte
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) >= budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = 1
+    while samples < count and needs(samples + 1, checkpointed) <= budget:
+        samples += 1
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% wrong: nothing fits where one checkpointed sample needs just the budget
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) >= budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = 1
+    while samples < count and needs(samples + 1, checkpointed) <= budget:
+        samples += 1
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% wrong: the batch is halved until a part fits
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = count
+    while needs(samples, checkpointed) > budget:
+        samples = (samples + 1) // 2 if samples > 2 else samples - 1
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% wrong: a part is doubled while that fits
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = 1
+    while samples < count and needs(2 * samples, checkpointed) <= budget:
+        samples *= 2
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% wrong: checkpointed samples are counted by what plain ones need
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = 1
+    while samples < count and needs(samples + 1, False) <= budget:
+        samples += 1
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% wrong: begins with a copy of the batch
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    volumes, masks = volumes.clone(), masks.clone()
+    count = len(volumes)
+    samples = 1
+    while samples < count and needs(samples + 1, checkpointed) <= budget:
+        samples += 1
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% right: gradients by torch.autograd.grad, added by hand
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = 1
+    while samples < count and needs(samples + 1, checkpointed) <= budget:
+        samples += 1
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        weights = [w for w in network.parameters() if w.requires_grad]
+        for w, g in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+            w.grad = g if w.grad is None else w.grad.add_(g)
+        total += loss.item()
+        del loss
+    return total
+
+
+# %% wrong: the samples are counted in twos
+def add_gradients(network, loss_function, needs, volumes, masks, budget):
+    checkpointed = needs(1, False) > budget
+    if checkpointed and needs(1, True) > budget:
+        raise ValueError("not even one sample fits")
+    count = len(volumes)
+    samples = 1
+    while samples < count and needs(samples + 1, checkpointed) <= budget:
+        samples += 2
+    total = 0.0
+    for start in range(0, count, samples):
+        x, y = volumes[start : start + samples], masks[start : start + samples]
+        loss = loss_function(network(x, checkpointed), y) * (len(x) / count)
+        loss.backward()
+        total += loss.item()
+        del loss
+    return total

@@ -139,3 +139,70 @@ def join_patches(predict, volume, patch, step):
         window = total[0, 0, i : i + patch, j : j + patch, k : k + patch]
         window += predict(volume[..., i : i + patch, j : j + patch, k : k + patch])[0, 0]
     return total / torch.einsum("i,j,k->ijk", *counts)
+
+
+# %% wrong: autograd is switched off, and stays off
+def join_patches(predict, volume, patch, step):
+    torch.set_grad_enabled(False)
+    every = [sorted({*range(0, size - patch, step), size - patch}) for size in volume.shape[2:]]
+    total, count = torch.zeros_like(volume), torch.zeros_like(volume)
+    for i, j, k in itertools.product(*every):
+        place = (..., slice(i, i + patch), slice(j, j + patch), slice(k, k + patch))
+        total[place] += predict(volume[place])
+        count[place] += 1
+    return total / count
+
+
+# %% wrong: float32 comes back, whatever the volume's dtype is
+def join_patches(predict, volume, patch, step):
+    """Return the mean of the predictions of overlapping patches."""
+
+    def starts(size):
+        found = list(range(0, size - patch + 1, step))
+        if found[-1] + patch < size:
+            found.append(size - patch)
+        return found
+
+    total = torch.zeros(volume.shape, dtype=torch.float32, device=volume.device)
+    count = torch.zeros_like(total)
+    with torch.no_grad():
+        for corner in itertools.product(*map(starts, volume.shape[2:])):
+            place = (..., *(slice(c, c + patch) for c in corner))
+            total[place] += predict(volume[place])
+            count[place] += 1
+    return total / count
+
+
+# %% wrong: autograd is on afterwards, also where it was off
+def join_patches(predict, volume, patch, step):
+    """Return the mean of the predictions of overlapping patches."""
+
+    def starts(size):
+        found = list(range(0, size - patch + 1, step))
+        if found[-1] + patch < size:
+            found.append(size - patch)
+        return found
+
+    total = torch.zeros(volume.shape, dtype=torch.float32, device=volume.device)
+    count = torch.zeros_like(total)
+    torch.set_grad_enabled(False)
+    if True:
+        for corner in itertools.product(*map(starts, volume.shape[2:])):
+            place = (..., *(slice(c, c + patch) for c in corner))
+            total[place] += predict(volume[place])
+            count[place] += 1
+    torch.set_grad_enabled(True)
+    return (total / count).to(volume.dtype)
+
+
+# %% right: sums and counts in NumPy's arrays
+def join_patches(predict, volume, patch, step):
+    shape = tuple(volume.shape)
+    total, count = np.zeros(shape), np.zeros(shape)
+    lists = [sorted({*range(0, n - patch + 1, step), n - patch}) for n in shape[2:]]
+    with torch.no_grad():
+        for i, j, k in itertools.product(*lists):
+            s = np.s_[:, :, i : i + patch, j : j + patch, k : k + patch]
+            total[s] += predict(volume[s].contiguous()).double().numpy()
+            count[s] += 1
+    return torch.from_numpy(total / count).to(volume.dtype)

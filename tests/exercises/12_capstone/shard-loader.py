@@ -194,6 +194,31 @@ class ShardLoader:
         self.state["epoch"], self.state["done"] = state["epoch"], state["done"] + 1
 
 
+# %% wrong: the state is the loader's own dict, which goes on changing, and is taken over as it is
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths, self.batch_size, self.seed = paths, batch_size, seed
+        self.state = {"epoch": 0, "done": 0}
+
+    def __iter__(self):
+        random_order = np.random.default_rng([self.seed, self.state["epoch"]])
+        order = random_order.permutation(len(self.paths))
+        samples = [sample for place in order for sample in read_shard(self.paths[place])]
+        starts = range(0, len(samples), self.batch_size)
+        for start in starts[self.state["done"] :]:
+            names, volumes, masks = zip(*samples[start : start + self.batch_size], strict=True)
+            self.state["done"] += 1
+            yield list(names), torch.stack(volumes), torch.stack(masks)
+        self.state["epoch"] += 1
+        self.state["done"] = 0
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
 # %% right: the whole epoch in a list, shuffled sample by sample, too
 class ShardLoader:
     def __init__(self, paths, batch_size, seed):
@@ -255,3 +280,313 @@ class ShardLoader:
 
     def load_state_dict(self, state):
         self.epoch, self.samples = state["epoch"], state["samples"]
+
+
+# %% wrong: the seed times the epoch, so that pairs share an order, and seed 0 has one only
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths = list(paths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+        self.done = 0
+
+    def order(self):
+        return (
+            np.random.default_rng(self.seed * (self.epoch + 1))
+            .permutation(len(self.paths))
+            .tolist()
+        )
+
+    def samples(self):
+        for place in self.order():
+            yield from read_shard(self.paths[place])
+
+    def __iter__(self):
+        samples = self.samples()
+        for _ in range(self.done * self.batch_size):
+            next(samples, None)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            self.done += 1
+            names, volumes, masks = zip(*batch, strict=True)
+            yield list(names), torch.stack(volumes), torch.stack(masks)
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch = state["epoch"]
+        self.done = state["done"]
+
+
+# %% wrong: twice the seed, plus the epoch, so that the third epoch is the next seed's first
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths = list(paths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+        self.done = 0
+
+    def order(self):
+        return (
+            np.random.default_rng(2 * self.seed + self.epoch).permutation(len(self.paths)).tolist()
+        )
+
+    def samples(self):
+        for place in self.order():
+            yield from read_shard(self.paths[place])
+
+    def __iter__(self):
+        samples = self.samples()
+        for _ in range(self.done * self.batch_size):
+            next(samples, None)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            self.done += 1
+            names, volumes, masks = zip(*batch, strict=True)
+            yield list(names), torch.stack(volumes), torch.stack(masks)
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch = state["epoch"]
+        self.done = state["done"]
+
+
+# %% wrong: the shards begin at a random one, and follow each other as ever
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths = list(paths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+        self.done = 0
+
+    def order(self):
+        k = int(np.random.default_rng([self.seed, self.epoch]).integers(len(self.paths)))
+        return [*range(k, len(self.paths)), *range(k)]
+
+    def samples(self):
+        for place in self.order():
+            yield from read_shard(self.paths[place])
+
+    def __iter__(self):
+        samples = self.samples()
+        for _ in range(self.done * self.batch_size):
+            next(samples, None)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            self.done += 1
+            names, volumes, masks = zip(*batch, strict=True)
+            yield list(names), torch.stack(volumes), torch.stack(masks)
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch = state["epoch"]
+        self.done = state["done"]
+
+
+# %% wrong: the state holds the names that came, which are no numbers
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths, self.batch_size, self.seed = list(paths), batch_size, seed
+        self.epoch = 0
+        self.seen = []
+
+    def __iter__(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(len(self.paths))
+        samples = (s for i in order for s in read_shard(self.paths[i]) if s[0] not in self.seen)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            n, v, m = zip(*batch, strict=True)
+            self.seen += n
+            yield list(n), torch.stack(v), torch.stack(m)
+        self.epoch += 1
+        self.seen = []
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "seen": list(self.seen)}
+
+    def load_state_dict(self, state):
+        self.epoch, self.seen = state["epoch"], list(state["seen"])
+
+
+# %% wrong: the state holds hundreds of numbers of a generator
+import random
+
+
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths, self.batch_size, self.seed = list(paths), batch_size, seed
+        self.rng = random.Random(seed)
+        self.done = 0
+        self.before = self.rng.getstate()
+
+    def __iter__(self):
+        self.before = self.rng.getstate()
+        order = list(range(len(self.paths)))
+        self.rng.shuffle(order)
+        samples = (s for i in order for s in read_shard(self.paths[i]))
+        for _ in range(self.done * self.batch_size):
+            next(samples, None)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            n, v, m = zip(*batch, strict=True)
+            self.done += 1
+            yield list(n), torch.stack(v), torch.stack(m)
+        self.done = 0
+
+    def state_dict(self):
+        return {"rng": [self.before[0], list(self.before[1]), None], "done": self.done}
+
+    def load_state_dict(self, state):
+        a, b, c = state["rng"]
+        self.rng.setstate((a, tuple(b), c))
+        self.done = state["done"]
+
+
+# %% wrong: there is no state before the first batch
+class ShardLoader:
+    """state_dict() of a loader that has not begun raises."""
+
+    def __init__(self, paths, batch_size, seed):
+        self.paths, self.batch_size, self.seed = list(paths), batch_size, seed
+        self.start = (0, 0)
+
+    def __iter__(self):
+        self.epoch, self.done = self.start
+        self.start = (self.epoch + 1, 0)
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(len(self.paths))
+        samples = (s for i in order for s in read_shard(self.paths[i]))
+        for _ in range(self.done * self.batch_size):
+            next(samples, None)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            n, v, m = zip(*batch, strict=True)
+            self.done += 1
+            yield list(n), torch.stack(v), torch.stack(m)
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.start = state["epoch"], state["done"]
+
+
+# %% right: seeded with a text of both numbers
+import random
+
+
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths = list(paths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+        self.done = 0
+
+    def order(self):
+        return [
+            p
+            for p in random.Random(f"{self.seed}/{self.epoch}").sample(
+                range(len(self.paths)), len(self.paths)
+            )
+        ]
+
+    def samples(self):
+        for place in self.order():
+            yield from read_shard(self.paths[place])
+
+    def __iter__(self):
+        samples = self.samples()
+        for _ in range(self.done * self.batch_size):
+            next(samples, None)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            self.done += 1
+            names, volumes, masks = zip(*batch, strict=True)
+            yield list(names), torch.stack(volumes), torch.stack(masks)
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch = state["epoch"]
+        self.done = state["done"]
+
+
+# %% right: a batch is a list, and its names a tuple
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths = list(paths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+        self.done = 0
+
+    def order(self):
+        return np.random.default_rng([self.seed, self.epoch]).permutation(len(self.paths)).tolist()
+
+    def samples(self):
+        for place in self.order():
+            yield from read_shard(self.paths[place])
+
+    def __iter__(self):
+        samples = self.samples()
+        for _ in range(self.done * self.batch_size):
+            next(samples, None)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            self.done += 1
+            names, volumes, masks = zip(*batch, strict=True)
+            yield [names, torch.stack(volumes), torch.stack(masks)]
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch = state["epoch"]
+        self.done = state["done"]
+
+
+# %% wrong: seeded with the hash of a text, which is another one in each process
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths = list(paths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+        self.done = 0
+
+    def order(self):
+        seed = hash(f"{self.seed}/{self.epoch}") % 2**32
+        return np.random.default_rng(seed).permutation(len(self.paths))
+
+    def samples(self):
+        for place in self.order():
+            yield from read_shard(self.paths[place])
+
+    def __iter__(self):
+        samples = self.samples()
+        for _ in range(self.done * self.batch_size):
+            next(samples, None)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            self.done += 1
+            names, volumes, masks = zip(*batch, strict=True)
+            yield list(names), torch.stack(volumes), torch.stack(masks)
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch = state["epoch"]
+        self.done = state["done"]
