@@ -10,7 +10,7 @@ from helpers.probes.accumulation import (
     forward_passes,
     trained_in_windows,
 )
-from helpers.probes.calls import after_call, called_twice, fold, gradient, outcome
+from helpers.probes.calls import after_call, called_twice, fold, for_each, gradient, outcome
 from helpers.probes.formulas import (
     with_formula,
     with_formula_again,
@@ -86,6 +86,7 @@ __all__ = [
     "deterministic_results",
     "fold",
     "folder_items",
+    "for_each",
     "forward_and_backward",
     "forward_passes",
     "global_draws",

@@ -85,6 +85,11 @@ def outcome(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {"error": kind.__name__, "errors": errors, "message": str(error)}
 
 
+def for_each(function: Callable, calls: list) -> list:
+    """Return what ``function(*arguments)`` returns for each of ``calls``, a list of arguments."""
+    return [function(*arguments) for arguments in calls]
+
+
 def fold(step: Callable, state: list, items: list) -> list:
     """Call ``step(*state, item)`` for each of ``items``, each time with the state that came back.
 
