@@ -479,7 +479,11 @@ def demo(assignment: str, size: int, output: Path | None, no_browser: bool) -> N
 
 @main.command(short_help="Build the notebooks from the chapters' text.")
 @click.argument("chapters", nargs=-1)
-@click.option("--force", is_flag=True, help="Run even chapters whose text has not changed.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Run even chapters whose text has not changed, and measure everything anew.",
+)
 @click.option("--check", is_flag=True, help="Build nothing; fail if a notebook is out of date.")
 def build(chapters: tuple[str, ...], force: bool, check: bool) -> None:
     """Build the notebooks of CHAPTERS (by default all) from their text.

@@ -233,6 +233,43 @@ def test_only_what_changed_is_run_again(course: Course) -> None:
     assert build(course, ["01-sample"]) == ["01-sample"]
 
 
+MEASURING = '''\
+# %% [markdown]
+"""
+# 01 · Sample
+"""
+
+# %%
+print(1 + 1)
+
+# %% tags=["nbval-ignore-output"]
+import time
+print(time.perf_counter_ns())
+
+# %%
+print(2 + 2)
+'''
+
+
+def test_measured_outputs_stay_while_the_code_before_them_does(course: Course) -> None:
+    (text,) = course.chapters
+
+    def printed(chapter: str, *, force: bool = False) -> list[str]:
+        text.write_text(chapter, encoding="utf-8")
+        assert build(course, force=force) == ["01-sample"]
+        assert list(find_stale(course)) == []
+        source = nbformat.read(course.source("01-sample"), as_version=4)
+        return [o.text for cell in source.cells for o in cell.get("outputs", [])]
+
+    first = printed(MEASURING)
+    assert printed(MEASURING.replace("Sample", "Another title")) == first
+    assert printed(MEASURING.replace("2 + 2", "2 + 3")) == [*first[:2], "5\n"]
+    other = printed(MEASURING.replace("1 + 1", "1 + 2"))
+    assert (other[0], other[2]) == ("3\n", "4\n")
+    assert other[1] != first[1]
+    assert printed(MEASURING.replace("1 + 1", "1 + 2"), force=True)[1] != other[1]
+
+
 def test_a_damaged_or_missing_notebook_is_built_again(course: Course) -> None:
     build(course)
     course.source("01-sample").write_text("{", encoding="utf-8")

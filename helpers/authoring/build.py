@@ -15,6 +15,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.authoring.badges import with_badges
 from helpers.authoring.chapter import ChapterError, notebook_path, read_chapter
+from helpers.authoring.keeping import keep_measured
 from helpers.authoring.numbering import find_misnumbered
 from helpers.authoring.release import make_release
 from helpers.authoring.settings import repository_address
@@ -85,7 +86,7 @@ def build(
     Args:
         course: where the files lie.
         only: names or numbers of chapters to build; all if None.
-        force: run a chapter even if its text has not changed.
+        force: run a chapter even if its text has not changed, and keep no measured output.
         report: called with a chapter's name, cells run, and cells in all.
 
     Raises:
@@ -101,8 +102,11 @@ def build(
     for chapter, (notebook, _) in written.items():
         if chapter not in chosen:
             continue
-        if force or not _same_cells(_read_if_there(course.source(chapter)), notebook):
+        stored = _read_if_there(course.source(chapter))
+        if force or not _same_cells(stored, notebook):
             _run(notebook, chapter, report)
+            if stored and not force:
+                keep_measured(notebook, stored)
             _write_notebook(course.source(chapter), notebook)
             built.append(chapter)
         release = make_release(notebook, course.config_file)
