@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 
 from helpers.reading.doubts import Place
 from helpers.reading.nodes import walk
-from helpers.reading.scopes import all_arguments, find_locals
+from helpers.reading.scopes import all_arguments, find_locals, names_bound, stored_names
 from helpers.reading.trust import known_modules
 from helpers.reading.uses import Call, Uses, find_uses_in
 from helpers.reading.words import words
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_LATER = (*_FUNCTIONS, ast.GeneratorExp)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign)
 _VERSION = "#"  # "f#2" is the second version of "f"
 _STATEMENT = "="  # "=7" is what the seventh statement mentions
@@ -249,24 +251,52 @@ def _loads(statement: ast.stmt) -> Iterator[tuple[ast.Name, bool]]:
 
 def _mentions(name: str, function: ast.AST) -> Iterator[tuple[str, tuple[int, int]]]:
     """Return the functions that another one mentions, by the names that these go by."""
-    body = function.body if isinstance(function.body, list) else [function.body]
-    locals_ = {argument.arg for argument in all_arguments(function.args)}
-    for part in body:
-        if not isinstance(part, DEFINITIONS):
-            locals_ |= find_locals([part])[0]
-    locals_ -= {part.name for part in walk(function) if isinstance(part, DEFINITIONS)}
     owner = name.rpartition(".")[0]
-    for part in body:
-        for node in walk(part):
-            match node:
-                case ast.Call(func=ast.Name(id="self")) if owner:
-                    for called in ("__call__", "forward"):
-                        yield f"{owner}.{called}", (node.lineno, node.col_offset)
-                case ast.Name(id=mentioned, ctx=ast.Load()) if mentioned not in locals_:
-                    yield mentioned, (node.lineno, node.col_offset)
-                case ast.Attribute(value=ast.Name(id=known), attr=attribute):
-                    if owner and known in ("self", "cls", _without_version(owner)):
-                        yield f"{owner}.{attribute}", (node.lineno, node.col_offset)
+    for node, own in _with_own_names(function):
+        match node:
+            case ast.Call(func=ast.Name(id="self")) if owner:
+                for called in ("__call__", "forward"):
+                    yield f"{owner}.{called}", (node.lineno, node.col_offset)
+            case ast.Name(id=mentioned, ctx=ast.Load()) if mentioned not in own:
+                yield mentioned, (node.lineno, node.col_offset)
+            case ast.Attribute(value=ast.Name(id=known), attr=attribute):
+                if owner and known in ("self", "cls", _without_version(owner)):
+                    yield f"{owner}.{attribute}", (node.lineno, node.col_offset)
+
+
+def _with_own_names(function: ast.AST) -> Iterator[tuple[ast.AST, set[str]]]:
+    """Return what a function's body consists of, with the names that are no global ones there.
+
+    A variable may have the name of the function that it is in. Functions defined in the body, and
+    what it imports, keep their names: they may lead back.
+    """
+    waiting: list[tuple[ast.AST, set[str]]] = [(function, set())]
+    while waiting:
+        node, own = waiting.pop()
+        if node is not function:
+            yield node, own
+        if isinstance(node, _FUNCTIONS):
+            if node is not function:  # its decorators and defaults belong to what is around it
+                around = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+                around += getattr(node, "decorator_list", [])
+                waiting += ((part, own) for part in around)
+            own, parts = _inside(node, own)
+        else:
+            parts = list(ast.iter_child_nodes(node))
+        if isinstance(node, _COMPREHENSIONS):
+            own = own | {n for each in node.generators for n in stored_names(each.target)}
+        waiting += ((part, own) for part in reversed(parts))
+
+
+def _inside(function: ast.AST, own: set[str]) -> tuple[set[str], list[ast.AST]]:
+    """Return the names that are no global ones in a function's body, and the body."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    names, declared = find_locals(body)
+    parts = [part for statement in body for part in walk(statement)]
+    names -= {part.name for part in parts if isinstance(part, DEFINITIONS)}
+    names -= {n for part in parts if isinstance(part, ast.alias) for n in names_bound(part)}
+    names |= {argument.arg for argument in all_arguments(function.args)}
+    return (own | names) - declared, body
 
 
 def _without_version(name: str) -> str:
