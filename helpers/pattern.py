@@ -41,6 +41,8 @@ def _factor(one: torch.Tensor, other: torch.Tensor) -> str:
 def _shift(one: torch.Tensor, other: torch.Tensor) -> str:
     shift = float((one - other).mean())
     # With a shift that is small beside the values, or large, others look alike.
+    if shift == 0.0:  # integers whose difference is lost in float64
+        return ""
     if not _agree(one - other, torch.full_like(one, shift), min(abs(shift), other.std())):
         return ""
     return f"each is {abs(shift):.4g} too {'large' if shift > 0 else 'small'}"

@@ -67,6 +67,11 @@ def test_noise_has_no_pattern(numbers: list[float], seed: int) -> None:
     assert pattern_of(expected + 500 * noise, expected) == ""
 
 
+def test_a_difference_that_float64_loses_is_no_shift() -> None:
+    numbers = torch.arange(2**60, 2**60 + 5)
+    assert pattern_of(numbers + 98, numbers) == ""
+
+
 def test_it_stands_in_the_difference_and_in_the_kind_of_the_problem() -> None:
     difference = compare(2 * X, X)
     assert difference.sentence == (

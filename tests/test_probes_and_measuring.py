@@ -481,16 +481,31 @@ def test_what_a_module_saves_is_counted_and_functions_are_named() -> None:
             self.activation = activation
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            y = self.weight * x
+            y = self.weight * (x.clone() if self.activation is torch.exp else x)
             return y if self.activation is None else self.activation(y)
 
     x, state = torch.tensor([1.0, 2.0, 3.0]), {"weight": torch.tensor([2.0, 2.0, 2.0])}
     seen = probes.saved_by_module(Squared, inputs=[x], state=state)
     assert torch.equal(seen["output"], 2.0 * x)
-    assert seen["bytes"] == 12
+    assert seen["bytes"] == 0
+    copied = probes.saved_by_module(Squared, inputs=[x], state=state, activation=torch.exp)
+    assert copied["bytes"] == 24  # the copy, and the result, which exp saves
     steps = [("load", state), ("call", x)]
     _, got = probes.module(Squared, steps=steps, functions={"activation": "exp"})
     assert torch.equal(got.detach(), (2.0 * x).exp())
+
+
+def test_a_module_may_keep_more_in_its_state_than_is_loaded() -> None:
+    def layer() -> torch.nn.Module:
+        made = torch.nn.Linear(2, 1)
+        made.register_buffer("count", torch.tensor(3))
+        return made
+
+    state = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+    _, got = probes.module(layer, steps=[("load", state), ("call", torch.ones(2))])
+    assert got.item() == 2.0
+    with pytest.raises(AttributeError, match="the module's state has no scale"):
+        probes.module(layer, steps=[("load", {**state, "scale": torch.ones(1)})])
 
 
 def test_a_profile_tells_the_operation_that_takes_longest(capfd: pytest.CaptureFixture) -> None:

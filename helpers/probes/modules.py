@@ -30,7 +30,7 @@ def module(
             ``("gradient", x, grad_output)``, a call with one input, and the backward pass;
             ``("gradients", inputs, grad_output)``, likewise with several;
             ``("train",)`` or ``("eval",)``, the mode;
-            ``("load", state)``, a state dict that must fit exactly;
+            ``("load", state)``, tensors by their names in the module's state, which may hold more;
             ``("to", "float64")``, a dtype by its name;
             ``("parameters",)`` or ``("state",)``, a look at them;
             ``("together", calls)``, calls in sequence, and one backward pass through all; each is
@@ -48,6 +48,12 @@ def module(
     return [_take_step(made, name, *given) for name, *given in steps]
 
 
+def _load(made: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
+    unknown = made.load_state_dict(state, strict=False).unexpected_keys
+    if unknown:
+        raise AttributeError(f"the module's state has no {', '.join(unknown)}")
+
+
 def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
     match name:
         case "call":
@@ -62,7 +68,7 @@ def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
             made.train(name == "train")
             return None
         case "load":
-            made.load_state_dict(*given)
+            _load(made, *given)
             return None
         case "to":
             made.to(getattr(torch, given[0]))
@@ -130,11 +136,12 @@ def saved_by_module(
         **kwargs: its keyword arguments.
 
     Returns:
-        ``{"output", "bytes"}``; a storage counts once, and parameters do not.
+        ``{"output", "bytes"}``; a storage counts once, and those of parameters and inputs do not.
     """
     made = factory(*args, **kwargs)
-    made.load_state_dict(state)
-    left_out = {weight.untyped_storage().data_ptr() for weight in made.parameters()}
+    _load(made, state)
+    own = [*made.parameters(), *inputs]
+    left_out = {tensor.untyped_storage().data_ptr() for tensor in own}
     storages: dict[int, torch.UntypedStorage] = {}
 
     def note(tensor: torch.Tensor) -> None:

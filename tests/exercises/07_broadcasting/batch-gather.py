@@ -167,3 +167,22 @@ def batch_gather(table, index):
     b, k = index.shape
     rows, _ = torch.meshgrid(torch.arange(b), torch.arange(k), indexing="ij")
     return table[rows, index]
+
+
+# %% wrong: one axis for all further ones by way of view, which needs them contiguous
+def batch_gather(table, index):
+    b, n = table.shape[:2]
+    flat = table.view(b, n, -1)
+    out = flat.gather(1, index[:, :, None].expand(-1, -1, flat.shape[2]))
+    return out.view(*index.shape, *table.shape[2:])
+
+
+# %% right: variables with the names of their functions
+def rows(index):
+    rows = torch.arange(len(index))[:, None]
+    return rows
+
+
+def batch_gather(table, index):
+    batch_gather = table[rows(index), index]
+    return batch_gather

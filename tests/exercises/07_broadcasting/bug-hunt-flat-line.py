@@ -299,3 +299,29 @@ def squared_error(prediction, target):
             raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
     difference = prediction.ravel() - target.ravel()
     return difference.dot(difference) / difference.numel()
+
+
+# %% wrong: view of the prediction, which need not be contiguous
+def squared_error(prediction, target):
+    def drop(s):
+        while s[-1:] == (1,):
+            s = s[:-1]
+        return s
+
+    p, t = tuple(prediction.shape), tuple(target.shape)
+    if drop(p) != drop(t):
+        raise ValueError(f"{p} and {t} do not fit")
+    return (prediction.view(-1) - target.reshape(-1)).square().mean()
+
+
+# %% wrong: float32, whatever the dtype
+def squared_error(prediction, target):
+    def drop(s):
+        while s[-1:] == (1,):
+            s = s[:-1]
+        return s
+
+    p, t = tuple(prediction.shape), tuple(target.shape)
+    if drop(p) != drop(t):
+        raise ValueError(f"{p} and {t} do not fit")
+    return (prediction.float().reshape(drop(p)) - target.float().reshape(drop(t))).square().mean()

@@ -154,3 +154,29 @@ def masked_mean(x, mask):
 def masked_mean(x, mask):
     total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
     return total / (mask.sum(dim=1, keepdim=True) + 1e-8)
+
+
+# %% wrong: zeros of the default dtype, with no gradient, where no text has a real token
+def masked_mean(x, mask):
+    if not mask.any():
+        return torch.zeros(x.shape[0], x.shape[2])
+    return torch.where(mask[..., None], x, 0).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+# %% wrong: counts the tokens that are not all zeros
+def masked_mean(x, mask):
+    filled = torch.where(mask[..., None], x, 0)
+    n = filled.abs().sum(-1).ne(0).sum(1, keepdim=True).clamp(min=1)
+    return filled.sum(1) / n
+
+
+# %% wrong: counts in bfloat16, which has no 281
+def masked_mean(x, mask):
+    count = mask.bfloat16().sum(1, keepdim=True).clamp(min=1)
+    return torch.where(mask[..., None], x, 0).sum(1) / count.to(x.dtype)
+
+
+# %% wrong: float32 weights, also for float64
+def masked_mean(x, mask):
+    weights = mask.float() / mask.sum(1, keepdim=True).clamp(min=1).float()
+    return (torch.where(mask[..., None], x, 0) * weights[..., None].to(x.dtype)).sum(1)

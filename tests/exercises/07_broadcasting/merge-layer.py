@@ -409,3 +409,66 @@ class Merge(nn.Module):
         for x, block in zip(inputs, torch.tensor_split(self.weight, cuts, dim=1), strict=True):
             merged = merged + functional.linear(x, block)
         return merged if self.activation is None else self.activation(merged)
+
+
+# %% wrong: a copy of each input, which the backward pass saves
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = sizes, activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.randn(outputs))
+
+    def forward(self, *inputs):
+        y = self.bias
+        for x, w in zip(inputs, self.weight.split(self.sizes, 1), strict=True):
+            y = y + functional.linear(x.clone(), w)
+        return y if self.activation is None else self.activation(y)
+
+
+# %% wrong: concatenates where the leading axes are equal
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = sizes, activation
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.randn(outputs))
+
+    def forward(self, *inputs):
+        if len({x.shape[:-1] for x in inputs}) == 1:
+            y = functional.linear(torch.cat(inputs, -1), self.weight, self.bias)
+        else:
+            y = self.bias
+            for x, w in zip(inputs, self.weight.split(self.sizes, 1), strict=True):
+                y = y + functional.linear(x, w)
+        return y if self.activation is None else self.activation(y)
+
+
+# %% right: the parameters of a linear layer that stays in the module
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.linear = nn.Linear(sum(sizes), outputs)
+        self.weight, self.bias = self.linear.weight, self.linear.bias
+        self.sizes, self.activation = sizes, activation
+
+    def forward(self, *inputs):
+        y = self.bias
+        for x, w in zip(inputs, self.weight.split(self.sizes, 1), strict=True):
+            y = y + functional.linear(x, w)
+        return y if self.activation is None else self.activation(y)
+
+
+# %% right: the sizes in a buffer
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.register_buffer("sizes", torch.tensor(sizes))
+        self.weight = nn.Parameter(torch.randn(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.activation = activation
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes.tolist(), dim=1)
+        y = sum(x @ w.T for x, w in zip(inputs, blocks, strict=True)) + self.bias
+        return self.activation(y) if self.activation else y

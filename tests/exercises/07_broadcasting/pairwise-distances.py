@@ -192,3 +192,26 @@ def pairwise_distance(first, second):
 
 def pairwise_distances(x, y):
     return pairwise_distance(x[:, None], y[None])
+
+
+# %% wrong: float64 points rounded to float32 on the way
+def pairwise_distances(x, y):
+    d = (x[:, None] - y[None]).float()
+    return d.square().sum(-1).sqrt().to(x.dtype)
+
+
+# %% wrong: an output of the default dtype
+def pairwise_distances(x, y):
+    out = torch.zeros(len(x), len(y))
+    out[:] = (x[:, None] - y[None]).square().sum(-1).sqrt()
+    return out.to(x.dtype)
+
+
+# %% right: a variable with the name of its function
+def difference(x, y):
+    difference = x[:, None] - y[None]
+    return difference
+
+
+def pairwise_distances(x, y):
+    return difference(x, y).square().sum(-1).sqrt()
