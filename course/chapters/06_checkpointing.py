@@ -331,7 +331,7 @@ Write the counter that produced the results above.
 
 `count_saved(run, left_out) -> int`
 
-- **In** `run`: a function without arguments. `left_out`: a list of tensors, such as a model's parameters.
+- **In** `run`: a function without arguments; it may contain a backward pass. `left_out`: a list of tensors, such as a model's parameters.
 - **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once, and **all** of its bytes count, even if the saved tensor is only a part of it. The storages of tensors in `left_out` do not count.
   A storage counts even if it is freed before `run` returns; its address may then be reused for another storage.
 - **Limits**: your function must not keep saved tensors in memory after it returns. The helper `saved_bytes` is not allowed.
@@ -374,9 +374,9 @@ def count_saved(run, left_out):
 check = Check("count-saved-bytes")
 
 
-def counted_as(layers, data, left_out=("parameters",), passes=1):
+def counted_as(layers, data, left_out=("parameters",), **options):
     return check.call(
-        probes.counted, count_saved, layers, data, left_out=list(left_out), passes=passes
+        probes.counted, count_saved, layers, data, left_out=list(left_out), **options
     )
 
 
@@ -407,6 +407,15 @@ with check.property("only what is in left_out is left out"):
     check.equal(got, 4 * rows * (a + b) + 4 * b * c, what="nothing is left out")
     got = counted_as(layers, x, left_out=("data", "parameters"))
     check.equal(got, 4 * rows * b, what="parameters and the data are left out")
+    got = counted_as(layers, x, left_out=("parameters", "last rows"))
+    check.equal(got, 4 * rows * b, what="parameters and a part of the data are left out")
+    got = counted_as([["Linear", a, b], ["LastRows", b, c]], x)
+    check.equal(got, 4 * rows * (a + b), what="a layer uses a part of its weight")
+    # Tensors that count and tensors that are left out have the same shape and the same values.
+    square = check.draw.normal(a, a, equal_sizes=True)
+    layers, state = [["Linear", a, a], ["Tanh"], ["Linear", a, a]], {"0.weight": square}
+    got = counted_as(layers, square, state=state)
+    check.equal(got, 4 * a * (a + a), what="the data equal a weight that is left out")
     # What a norm saves differs between versions of torch: so it is counted here as well.
     norm = torch.nn.LayerNorm(a)
     got = counted_as([["LayerNorm", a]], x, left_out=("data",))
@@ -433,6 +442,8 @@ with check.property("a storage counts even if it is freed before run returns"):
     # So many that a place is given away again, wherever the allocator looks first.
     got = counted_as([["Linear", 50, 60], ["GELU"]], x, passes=100)
     check.equal(got, 4 * rows * 50 + 100 * 4 * rows * 60, what="100 passes, their results dropped")
+    got = counted_as([["Linear", 50, a], ["Sigmoid"], ["Linear", a, b]], x, backward=True)
+    check.equal(got, 4 * rows * (50 + a), what="run contains the backward pass")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("integers, a part of a storage, and results that are dropped", weight=0.5):
@@ -550,9 +561,11 @@ def count_for_real(layers, rows, width):
     for name, *sizes in layers:
         if name == "Shift":
             parts.append(Shift())
+        elif sizes:
+            linear = torch.nn.utils.skip_init(torch.nn.Linear, *sizes)
+            parts.append(linear.requires_grad_(name == "Linear"))
         else:
-            kind = "Linear" if name == "Frozen" else name
-            parts.append(getattr(torch.nn, kind)(*sizes).requires_grad_(name != "Frozen"))
+            parts.append(getattr(torch.nn, name)())
     stack, x = torch.nn.Sequential(*parts), torch.zeros(rows, width)
     return saved_bytes(lambda: stack(x), except_for=stack.parameters()).bytes
 
@@ -563,30 +576,72 @@ def predicts(layers, rows, width, what=""):
 
 
 rows = check.draw.integer(10, 90)
-# Each is more than five times the smaller ones together: no wrong sum comes out right.
-widths = [size + check.draw.integer(0, 3) for size in (2, 24, 160, 1000)]
-a, b, c, d = (widths[place] for place in check.draw.permutation(4))
+# Each is more than four times the smaller ones together: no wrong sum comes out right.
+widths = [size + check.draw.integer(0, 1) for size in (2, 13, 70, 360, 1850)]
+order = check.draw.permutation(5)
+a, b, c, d, _ = (widths[place] for place in order)
+RESULTS, INPUTS = [["ReLU"], ["Sigmoid"], ["Tanh"]], [["GELU"], ["SiLU"]]
+OTHERS = [*RESULTS, *INPUTS, ["Shift"], ["Identity"]]
+
+
+def predicts_all(parts, *kinds, short, end=()):
+    """Ask for long stacks: a layer of each of ``kinds``, to another width, and a part behind it.
+
+    Where one is wrong, ask for the parts' short stacks, so that a student sees the first of these.
+    """
+    sizes = [widths[place] for place in order]
+    for first in range(0, len(parts), len(kinds)):
+        some, layers = parts[first : first + len(kinds)], []
+        for part, kind, (before, after) in zip(some, kinds, pairwise(sizes), strict=False):
+            layers += [[kind, before, after], *part]
+        layers += [[kind, sizes[len(some)], a] for kind in end]
+        got, expected = check.call(predict_saved, layers, rows, a), count_for_real(layers, rows, a)
+        if type(got) is not int or got != expected:
+            for part in some:
+                stack = short(*part)
+                predicts(stack, rows, a, what=", ".join(name for name, *_ in stack))
+        check.equal(got, expected)
+
+
+def trained(*part):
+    return [["Linear", a, b], *part, ["Linear", b, c]]
+
+
 with check.property("a stack of linear layers saves each layer's input"):
     predicts([["Linear", a, b], ["Linear", b, c]], rows, a)
+    predicts([["Linear", b, b], ["Linear", b, b], ["Linear", b, a]], rows, b)
 with check.property("an activation that saves its result shares it with the next layer", weight=2):
     predicts([["Linear", a, b], ["ReLU"], ["Linear", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
-    predicts([["Linear", a, b], ["Sigmoid"]], rows, a, what="a Sigmoid at the end")
-    predicts(
-        [["Linear", a, b], ["Sigmoid"], ["Linear", b, c]], rows, a, what="a Sigmoid in the middle"
-    )
-    predicts([["Linear", a, b], ["ReLU"], ["Tanh"]], rows, a, what="a Tanh after a ReLU")
+    for layer in RESULTS:
+        predicts([["Linear", a, b], layer], rows, a, what=f"a {layer[0]} at the end")
+    alone, two = [[layer] for layer in RESULTS], [[f, g] for f in RESULTS for g in RESULTS]
+    predicts_all([*alone, *two], *4 * ["Linear"], short=trained)
 with check.property("an activation that saves its input adds a saved tensor", weight=2):
     predicts([["Linear", a, b], ["GELU"], ["Linear", b, c]], rows, a)
-    predicts([["Linear", a, b], ["SiLU"]], rows, a, what="a SiLU at the end")
-    predicts([["Linear", a, b], ["SiLU"], ["Linear", b, c]], rows, a, what="a SiLU in the middle")
-    predicts([["Linear", a, b], ["Tanh"], ["GELU"]], rows, a, what="a GELU after a Tanh")
+    for layer in INPUTS:
+        predicts([["Linear", a, b], layer], rows, a, what=f"a {layer[0]} at the end")
+    alone, two = [[layer] for layer in INPUTS], [[f, g] for f in INPUTS for g in RESULTS + INPUTS]
+    mixed = [[f, g] for f in RESULTS for g in INPUTS]
+    predicts_all([*alone, *two, *mixed], *4 * ["Linear"], short=trained)
 with check.property("nothing is saved before the first trainable layer"):
     predicts([["ReLU"], ["GELU"], ["Shift"], ["Linear", a, b]], rows, a)
     predicts([["Frozen", a, b], ["GELU"], ["Linear", b, c]], rows, a, what="a frozen layer first")
     predicts([["ReLU"], ["SiLU"]], rows, a, what="no linear layer at all")
+    predicts([["Sigmoid"], ["GELU"], ["Linear", a, b], ["Tanh"]], rows, a)
+    predicts_all(
+        [[layer, ["SiLU"]] for layer in OTHERS],
+        *4 * ["Frozen"],
+        short=lambda *part: [["Frozen", a, b], *part, ["Linear", b, c]],
+        end=["Linear"],
+    )
 with check.property("a frozen layer saves nothing, but the gradient passes through it", weight=2):
     predicts([["Linear", a, b], ["Frozen", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
     predicts([["Linear", a, b], ["Frozen", b, c], ["GELU"]], rows, a, what="nothing after the GELU")
+    predicts_all(
+        [[layer] for layer in [*OTHERS, *OTHERS]] + [[], [], [], [["GELU"]]],
+        *["Linear", "Frozen", "Frozen", "Frozen"],
+        short=lambda *part: [["Linear", a, b], *part, ["Frozen", b, c], *part],
+    )
 with check.property("a shift makes a new tensor; an identity does not"):
     predicts([["Linear", a, b], ["Tanh"], ["Identity"], ["Linear", b, c], ["ReLU"]], rows, a)
     predicts([["Linear", a, b], ["Tanh"], ["Shift"], ["Linear", b, c]], rows, a)
@@ -594,6 +649,10 @@ with check.property("a shift makes a new tensor; an identity does not"):
     predicts([["Linear", a, b], ["Identity"], ["Linear", b, c]], rows, a)
     layers = [["Linear", a, b], ["Sigmoid"], ["Identity"], ["Identity"], ["Linear", b, c]]
     predicts(layers, rows, a, what="two identities in a row")
+    for middle in (["Shift"], ["Identity"]):
+        behind = [[f, middle, g] for f in [*RESULTS, *INPUTS] for g in (["Tanh"], ["SiLU"])]
+        before = [[middle, g] for g in OTHERS]
+        predicts_all([*behind, *before], *4 * ["Linear"], short=trained)
 with check.property("more rows than any machine could hold"):
     layers, many = [["Linear", a, b], ["ReLU"], ["Linear", b, c]], 10**14
     got = check.call(predict_saved, layers, many, a)
