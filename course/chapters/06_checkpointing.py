@@ -935,8 +935,8 @@ Write both methods of `Checkpoint`.
 
 `own_checkpoint(run, *inputs) -> Tensor`
 
-- **In** `run`: a module or function that returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
-- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
+- **In** `run`: a module, or a function that may use modules; it returns one tensor, and some weights may be frozen. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
+- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s trainable weights to their `.grad`.
 - The generator continues as if nothing had run twice.
 - If an input is changed in place between the passes, the gradient must be the one for the old values, or an error must be raised.
 - **Limits**: no checkpoint function from torch; using one forfeits all points.
@@ -1043,15 +1043,12 @@ def plain_dropout(x, seed, grad_output, steps=1, uses=1):
     return outputs[-1], sum(slopes), drawn
 
 
-def same_gradients(got, names, expected, atol=1e-5):
+def same_gradients(got, names, expected, atol=1e-5, where=""):
     by_input, *by_weight = expected
-    check.close(
-        got["gradients"][0], by_input, atol=atol, what="the gradient with respect to the input"
-    )
+    what = f"{where}the gradient with respect to"
+    check.close(got["gradients"][0], by_input, atol=atol, what=f"{what} the input")
     for name, slope in zip(names, by_weight, strict=True):
-        check.close(
-            got["parameters"][name], slope, atol=atol, what=f"the gradient with respect to {name}"
-        )
+        check.close(got["parameters"][name], slope, atol=atol, what=f"{what} {name}")
 
 
 two_layers = [["Linear", 5, 6], ["Tanh"], ["Linear", 6, 4], ["Dial"]]
@@ -1248,14 +1245,47 @@ with check.property("no wrong gradient if an input is changed in place", weight=
     got = check.call(probes.changed_between, own_checkpoint, two_layers, x, **options)
     if not got["error"]:
         same_gradients(got, state, slopes, atol=1e-4)
-with check.property("the gradients of two steps add up", weight=0.5):
+    state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
+    x, y, grad_output = (check.draw.normal(rows, size) for size in (3, 5, 4))
+    _, slopes = gradients_of(bilinear, grad_output, x, y, *state.values())
+    options = {"state": state, "grad_output": grad_output, "dial_positions": (1.0, 2.0)}
+    for learned in ((0, 1), (0,)):
+        options |= {"with_respect_to": learned, "changed": (1,)}
+        layers = [["Bilinear", 3, 5, 4], ["Dial"]]
+        got = check.call(probes.changed_between, own_checkpoint, layers, x, y, **options)
+        if not got["error"]:
+            expected = (slopes[0], *slopes[2:])
+            same_gradients(got, state, expected, atol=1e-4, where="the second input changed: ")
+    table, grad_output = check.draw.normal(6, 4), check.draw.normal(9, 4)
+    places = check.draw.integers(9, low=0, high=6)
+    _, slopes = gradients_of(lambda t: t[places].sin().square() * 3.0, grad_output, table)
+    options = {"state": {}, "grad_output": grad_output, "dial_positions": (1.0, 3.0)}
+    layers = [["Rows"], ["Dial"]]
+    got = check.call(
+        probes.changed_between, own_checkpoint, layers, table, places, changed=(1,), **options
+    )
+    if not got["error"]:
+        same_gradients(got, (), slopes, atol=1e-4, where="an integer input changed: ")
+with check.property(
+    "the gradients of two steps add up, also if run is a function or partly frozen", weight=0.5
+):
     rows = check.draw.integer(7, 20)
     state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), draw_slopes(rows)
     _, slopes = gradients_of(dialed(1.5), 2 * grad_output, x, *state.values())
-    got = forward_and_backward(
-        two_layers, x, state=state, grad_output=grad_output, dial_positions=(1.0, 1.5), steps=2
-    )
-    same_gradients(got, state, slopes)
+    options = {"state": state, "grad_output": grad_output, "dial_positions": (1.0, 1.5), "steps": 2}
+    same_gradients(forward_and_backward(two_layers, x, **options), state, slopes)
+    cases = [
+        (True, (), "run is a function that uses a module: "),
+        (False, ("0.bias",), "a bias is frozen: "),
+        (True, ("0.weight", "2.weight"), "run is a function that uses frozen weights: "),
+    ]
+    by_input, *by_weight = slopes
+    for as_function, frozen, where in cases:
+        options |= {"as_function": as_function, "frozen": frozen}
+        got = forward_and_backward(two_layers, x, **options)
+        learned = zip(state, by_weight, strict=True)
+        expected = [None if name in frozen else slope for name, slope in learned]
+        same_gradients(got, state, (by_input, *expected), where=where)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("two calls and two steps, with an integer input and weights", weight=0.5):

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from helpers.calling import is_from_stub
 from helpers.probes.made import Made
 from helpers.probes.networks import set_modes
 from helpers.probes.testimony import testimony
@@ -236,7 +237,9 @@ def changed_between(
 
     try:
         return {"error": "", **forward_and_backward(changing, layers, *inputs, **options)}
-    except RuntimeError as error:
+    except Exception as error:
+        if is_from_stub(error):
+            raise
         return {"error": type(error).__name__}
 
 
