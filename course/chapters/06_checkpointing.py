@@ -1583,10 +1583,17 @@ with check.property("None if nothing fits"):
     is_good_in_all(
         by_trying(6 * [unit], 6 * [4 * unit], 5 * unit),
         by_trying(6 * [unit], 6 * [4 * unit], 9 * unit),
+        by_trying(10 * [unit], 10 * [9 * unit], 19 * unit, "ten segments"),
+        by_trying([unit], [unit], 0, "no budget at all"),
     )
 with check.property("60 equal blocks", weight=2):
     cases = [(11, None), (12, 56), (13, 54), (20, 44), (40, 22), (60, 2), (61, 0)]
-    is_good_in_all(*((60 * [unit], 60 * [unit], budget * unit, last) for budget, last in cases))
+    # With as much inside, a segment holds one block or two: 30 or 60 segments.
+    full = [(159, None), (160, 59), (230, 58)]
+    is_good_in_all(
+        *((60 * [unit], 60 * [unit], budget * unit, last) for budget, last in cases),
+        *((60 * [unit], 60 * [100 * unit], budget * unit, last) for budget, last in full),
+    )
 with check.property("40 blocks of different sizes", weight=2):
     inputs = [2, 1, 5, 1, 9, 2, 1, 5, 5, 9, 2, 9, 1, 9, 2, 9, 5, 5, 2, 9]
     inputs += [1, 1, 5, 1, 9, 1, 1, 1, 5, 9, 2, 9, 1, 1, 1, 1, 5, 1, 2, 1]
