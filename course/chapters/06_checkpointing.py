@@ -1899,8 +1899,8 @@ A network with BatchNorm can use checkpointing if the second run does not change
 
 `checkpoint_once(block, x) -> Tensor`
 
-- **In** `block`: a module in training or evaluation mode, with BatchNorms at any depth and with any momentum (including None); it may contain dropout and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
-- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all of the block's buffers, including counters, have the values that such a step leaves, even if the block is used twice before the backward pass.
+- **In** `block`: a module in training or evaluation mode, with BatchNorms at any depth and with any momentum (including None), some perhaps in evaluation mode; it may contain dropout and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
+- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all of the block's buffers, including counters, have the values that such a step leaves, even if the block is used several times, on different data, before the backward pass.
 - The layers' modes and settings stay as they were, and so does `x`, including its `requires_grad`. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
@@ -1989,16 +1989,16 @@ def same_step(got, expected, *, by_input=True, what=""):
         check.close(got["parameters"][name], value, **close, what=f"{gradient} {name}")
 
 
-def same_buffers(got, expected):
+def same_buffers(got, expected, what=""):
     # The count first: it says best whether a batch was counted twice.
     for name, value in sorted(expected[0].items(), key=lambda item: "num_batches" not in item[0]):
         if "running" in name or "num_batches" in name:
-            check.close(got["state"][name], value, rtol=1e-5, atol=1e-6, what=name)
+            check.close(got["state"][name], value, rtol=1e-5, atol=1e-6, what=f"{what}{name}")
 
 
-def draw_rows(mean=0.0):
+def draw_rows(width=4, result=6, mean=0.0):
     rows = check.draw.integer(8, 20)
-    return check.draw.normal(rows, 4, mean=mean), check.draw.normal(rows, 6)
+    return check.draw.normal(rows, width, mean=mean), check.draw.normal(rows, result)
 
 
 def linear_and_norm(momentum=0.1, dropout=False):
@@ -2011,6 +2011,17 @@ def linear_and_norm(momentum=0.1, dropout=False):
     layers.append(["Dial"])
     state = {"0.weight": check.draw.normal(6, 4), "0.bias": check.draw.normal(6)}
     return block, layers, state | draw_norm("1", 6)
+
+
+def two_norms():
+    norm = torch.nn.BatchNorm1d(5, momentum=0.3)
+    inner = torch.nn.Sequential(norm, torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    block = torch.nn.Sequential(torch.nn.Linear(7, 5), inner, torch.nn.BatchNorm1d(3))
+    layers = [["Linear", 7, 5], [["BatchNorm1d", 5, 1e-5, 0.3], ["Tanh"], ["Linear", 5, 3]]]
+    layers += [["BatchNorm1d", 3], ["Dial"]]
+    state = {"0.weight": check.draw.normal(5, 7), "0.bias": check.draw.normal(5)}
+    state |= {"1.2.weight": check.draw.normal(3, 5), "1.2.bias": check.draw.normal(3)}
+    return block, layers, state | draw_norm("1.0", 5) | draw_norm("2", 3)
 
 
 def convolution_and_norm(momentum):
@@ -2046,14 +2057,15 @@ with check.property("the running statistics move once", weight=2):
     for name in ("1.running_mean", "1.running_var"):
         check.close(got["state"][name], expected[0][name], rtol=1e-5, atol=1e-6, what=name)
     same_step(got, expected)
-with check.property("the batch is counted once, even if the momentum is None"):
+with check.property("each batch is counted once, even if the momentum is None"):
     block, layers, state = linear_and_norm(momentum=None)
     x, grad_output = draw_rows(mean=-2.0)
-    expected = plain_steps(block, state, x, grad_output, (1.0, 2.0))
-    got = in_norm_block(layers, x, state=state, grad_output=grad_output, dial_positions=(1.0, 2.0))
+    options = {"dial_positions": (1.0, 2.0), "steps": 2}
+    expected = plain_steps(block, state, x, grad_output, **options)
+    got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
     same_buffers(got, expected)
     same_step(got, expected)
-with check.property("the block is used twice before the backward pass"):
+with check.property("the block is used twice or more before the backward pass"):
     block, layers, state = linear_and_norm()
     x, grad_output = draw_rows(mean=2.0)
     expected = plain_steps(block, state, x, grad_output, (1.0, 2.0), steps=2)
@@ -2062,17 +2074,15 @@ with check.property("the block is used twice before the backward pass"):
     )
     same_buffers(got, expected)
     same_step(got, expected)
+    # Each use has other data: the statistics depend on the order.
+    options = {"state": state, "grad_output": grad_output, "dial_positions": (1.0, 2.0)}
+    expected = plain_steps(block, state, x, grad_output, (1.0, 2.0), steps=3, fading=0.5)
+    got = in_norm_block(layers, x, uses=3, growing=0.5, with_respect_to=(), **options)
+    same_buffers(got, expected, what="used three times, on different data: ")
+    same_step(got, expected, by_input=False, what="used three times, on different data: ")
 with check.property("BatchNorms at any depth, each with its own momentum, and two steps", weight=2):
-    norm = torch.nn.BatchNorm1d(5, momentum=0.3)
-    inner = torch.nn.Sequential(norm, torch.nn.Tanh(), torch.nn.Linear(5, 3))
-    block = torch.nn.Sequential(torch.nn.Linear(7, 5), inner, torch.nn.BatchNorm1d(3))
-    layers = [["Linear", 7, 5], [["BatchNorm1d", 5, 1e-5, 0.3], ["Tanh"], ["Linear", 5, 3]]]
-    layers += [["BatchNorm1d", 3], ["Dial"]]
-    state = {"0.weight": check.draw.normal(5, 7), "0.bias": check.draw.normal(5)}
-    state |= {"1.2.weight": check.draw.normal(3, 5), "1.2.bias": check.draw.normal(3)}
-    state |= draw_norm("1.0", 5) | draw_norm("2", 3)
-    rows = check.draw.integer(8, 20)
-    x, grad_output = check.draw.normal(rows, 7), check.draw.normal(rows, 3)
+    block, layers, state = two_norms()
+    x, grad_output = draw_rows(7, 3)
     options = {"dial_positions": (1.0, 2.0), "steps": 2}
     expected = plain_steps(block, state, x, grad_output, **options)
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
@@ -2086,6 +2096,16 @@ with check.property("in eval mode, the statistics are used but do not change", w
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, training=False, **options)
     same_buffers(got, expected)
     same_step(got, expected)
+    what = "a BatchNorm in eval mode inside a block in training mode: "
+    block, layers, state = two_norms()
+    block[1][0].eval()
+    x, grad_output = draw_rows(7, 3)
+    expected = plain_steps(block, state, x, grad_output, **options)
+    got = in_norm_block(
+        layers, x, state=state, grad_output=grad_output, in_eval=("1.0",), **options
+    )
+    same_buffers(got, expected, what=what)
+    same_step(got, expected, what=what)
 with check.property("images, and data that need no gradient", weight=0.5):
     block, layers, state = convolution_and_norm(momentum=0.3)
     x, grad_output = draw_pictures()
