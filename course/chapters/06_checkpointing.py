@@ -375,9 +375,7 @@ check = Check("count-saved-bytes")
 
 
 def counted_as(layers, data, left_out=("parameters",), **options):
-    return check.call(
-        probes.counted, count_saved, layers, data, left_out=list(left_out), **options
-    )
+    return check.call(probes.counted, count_saved, layers, data, left_out=list(left_out), **options)
 
 
 rows = check.draw.integer(20, 40)
@@ -2460,7 +2458,7 @@ In cells of your own, compare the gradients of `run_plain` and `FromTheWild()` b
 
 `run_blocks(blocks, x, shares) -> Tensor`
 
-- **In** `blocks`: one or more modules, which may contain dropout. `x`: a tensor, with or without `requires_grad`. `shares`: a float32 tensor with one number for each block.
+- **In** `blocks`: one or more modules, in training or evaluation mode, which may contain dropout. `x`: a tensor, with or without `requires_grad`. `shares`: a float32 tensor with one number for each block.
 - **Out**: what `run_plain` returns, with the same gradients with respect to `x`, `shares` and all weights that require them. `x` and `shares` stay as they are, including their `requires_grad`.
 - **Each block is checkpointed by itself**: nothing inside is kept, and in the backward pass, the block runs again from its own input and does the same as before.
 - **Limits**: `torch.utils.checkpoint` is allowed.
@@ -2536,13 +2534,14 @@ def draw_masks(count, shape, seed):
         return [functional.dropout(torch.ones(shape), 0.5) for _ in range(count)]
 
 
-def goes_through(count, width, inner, positions, *, needed=True, dropout=False):
+def goes_through(count, width, inner, positions, *, needed=True, dropout=False, training=True):
     rows = check.draw.integer(7, 20)
     layers, state = draw_blocks(count, width, inner, [["Dropout", 0.5]] if dropout else [])
     shares = (1 + check.draw.permutation(count)) / (count + 1)
     x, grad_output = check.draw.normal(rows, width), check.draw.normal(rows, width)
     seed = check.draw.integer(0, 1_000_000)
-    masks = draw_masks(count, x.shape, seed) if dropout else [torch.ones(x.shape)] * count
+    drops, where = dropout and training, "" if training else "in evaluation mode, "
+    masks = draw_masks(count, x.shape, seed) if drops else [torch.ones(x.shape)] * count
     faded = 0.5 * x, 0.5 * shares
     output, by_x, by_shares, slopes = block_by_block(
         state, x, shares, grad_output, positions, masks
@@ -2558,14 +2557,15 @@ def goes_through(count, width, inner, positions, *, needed=True, dropout=False):
         with_respect_to=(0, 1) if needed else (),
         dial_positions=positions,
         seed=seed,
+        training=training,
         **({} if needed else {"steps": 2, "fading": 0.5}),
     )
     if not needed:
         again = block_by_block(state, *faded, grad_output, positions, masks)
         output, slopes = again[0], {name: slopes[name] + again[3][name] for name in slopes}
-    check.close(got["output"], output, rtol=1e-4, atol=1e-4, what="the output")
+    check.close(got["output"], output, rtol=1e-4, atol=1e-4, what=f"{where}the output")
     if needed:
-        what = "the gradient with respect to x"
+        what = f"{where}the gradient with respect to x"
         _, of_first_run, *_ = block_by_block(
             state, x, shares, grad_output, (positions[0], positions[0]), masks
         )
@@ -2576,10 +2576,10 @@ def goes_through(count, width, inner, positions, *, needed=True, dropout=False):
         check.close(found, by_x, **close, what=what)
     # Where the dials are turned, it depends on whether a share is multiplied inside or outside.
     if needed and positions[0] == positions[1]:
-        what = "the gradient with respect to shares"
+        what = f"{where}the gradient with respect to shares"
         check.close(got["gradients"][1], by_shares, rtol=1e-3, atol=1e-3, what=what)
     for name, value in slopes.items():
-        what = f"the gradient with respect to {name}"
+        what = f"{where}the gradient with respect to {name}"
         check.close(got["parameters"][name], value, rtol=1e-3, atol=1e-3, what=what)
 
 
@@ -2589,8 +2589,10 @@ with check.property("three blocks with the gradients of a plain run", weight=3):
     goes_through(3, 5, 7, (1.0, 1.0))
 with check.property("each block runs again in the backward pass, from its own input", weight=2):
     goes_through(3, 5, 4, (0.5, check.draw.number(1.5, 2.0)))
-with check.property("dropout in a block drops the same numbers in the backward pass"):
+with check.property("dropout drops the same in the backward pass, and nothing in evaluation mode"):
     goes_through(2, 6, 5, (1.0, check.draw.number(1.5, 2.0)), dropout=True)
+    positions = (1.0, check.draw.number(1.5, 2.0))
+    goes_through(3, 4, 6, positions, dropout=True, training=False)
 with check.property(
     "blocks learn from data that require no gradient and are later changed in place", weight=0.5
 ):

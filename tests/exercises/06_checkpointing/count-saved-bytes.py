@@ -262,7 +262,9 @@ def count_saved(run, left_out):
 
 # %% wrong: recognizes what is left out by its values
 def count_saved(run, left_out):
-    known = [tensor for given in left_out for tensor in (given, given.mT if given.dim() > 1 else given)]
+    known = [
+        tensor for given in left_out for tensor in (given, given.mT if given.dim() > 1 else given)
+    ]
     kept = {}
 
     def pack(tensor):

@@ -566,7 +566,9 @@ class Checkpoint(torch.autograd.Function):
             torch.set_rng_state(ctx.generator_state)
             output = ctx.run(*inputs)
         wanted = [x for x in inputs if x.requires_grad]
-        weights = [weight for weight in getattr(ctx.run, "parameters", list)() if weight.requires_grad]
+        weights = [
+            weight for weight in getattr(ctx.run, "parameters", list)() if weight.requires_grad
+        ]
         slopes = torch.autograd.grad(output, [*wanted, *weights], grad_output)
         for weight, slope in zip(weights, slopes[len(wanted) :], strict=True):
             weight.grad = slope if weight.grad is None else weight.grad + slope
