@@ -331,7 +331,7 @@ Write the counter that produced the results above.
 
 `count_saved(run, left_out) -> int`
 
-- **In** `run`: a function without arguments. `left_out`: a list of tensors, such as a model's parameters.
+- **In** `run`: a function without arguments; it may contain a backward pass. `left_out`: a list of tensors, such as a model's parameters.
 - **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once, and **all** of its bytes count, even if the saved tensor is only a part of it. The storages of tensors in `left_out` do not count.
   A storage counts even if it is freed before `run` returns; its address may then be reused for another storage.
 - **Limits**: your function must not keep saved tensors in memory after it returns. The helper `saved_bytes` is not allowed.
@@ -374,10 +374,8 @@ def count_saved(run, left_out):
 check = Check("count-saved-bytes")
 
 
-def counted_as(layers, data, left_out=("parameters",), passes=1):
-    return check.call(
-        probes.counted, count_saved, layers, data, left_out=list(left_out), passes=passes
-    )
+def counted_as(layers, data, left_out=("parameters",), **options):
+    return check.call(probes.counted, count_saved, layers, data, left_out=list(left_out), **options)
 
 
 rows = check.draw.integer(20, 40)
@@ -407,6 +405,15 @@ with check.property("only what is in left_out is left out"):
     check.equal(got, 4 * rows * (a + b) + 4 * b * c, what="nothing is left out")
     got = counted_as(layers, x, left_out=("data", "parameters"))
     check.equal(got, 4 * rows * b, what="parameters and the data are left out")
+    got = counted_as(layers, x, left_out=("parameters", "last rows"))
+    check.equal(got, 4 * rows * b, what="parameters and a part of the data are left out")
+    got = counted_as([["Linear", a, b], ["LastRows", b, c]], x)
+    check.equal(got, 4 * rows * (a + b), what="a layer uses a part of its weight")
+    # Tensors that count and tensors that are left out have the same shape and the same values.
+    square = check.draw.normal(a, a, equal_sizes=True)
+    layers, state = [["Linear", a, a], ["Tanh"], ["Linear", a, a]], {"0.weight": square}
+    got = counted_as(layers, square, state=state)
+    check.equal(got, 4 * a * (a + a), what="the data equal a weight that is left out")
     # What a norm saves differs between versions of torch: so it is counted here as well.
     norm = torch.nn.LayerNorm(a)
     got = counted_as([["LayerNorm", a]], x, left_out=("data",))
@@ -433,6 +440,8 @@ with check.property("a storage counts even if it is freed before run returns"):
     # So many that a place is given away again, wherever the allocator looks first.
     got = counted_as([["Linear", 50, 60], ["GELU"]], x, passes=100)
     check.equal(got, 4 * rows * 50 + 100 * 4 * rows * 60, what="100 passes, their results dropped")
+    got = counted_as([["Linear", 50, a], ["Sigmoid"], ["Linear", a, b]], x, backward=True)
+    check.equal(got, 4 * rows * (50 + a), what="run contains the backward pass")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("integers, a part of a storage, and results that are dropped", weight=0.5):
@@ -550,9 +559,11 @@ def count_for_real(layers, rows, width):
     for name, *sizes in layers:
         if name == "Shift":
             parts.append(Shift())
+        elif sizes:
+            linear = torch.nn.utils.skip_init(torch.nn.Linear, *sizes)
+            parts.append(linear.requires_grad_(name == "Linear"))
         else:
-            kind = "Linear" if name == "Frozen" else name
-            parts.append(getattr(torch.nn, kind)(*sizes).requires_grad_(name != "Frozen"))
+            parts.append(getattr(torch.nn, name)())
     stack, x = torch.nn.Sequential(*parts), torch.zeros(rows, width)
     return saved_bytes(lambda: stack(x), except_for=stack.parameters()).bytes
 
@@ -563,30 +574,72 @@ def predicts(layers, rows, width, what=""):
 
 
 rows = check.draw.integer(10, 90)
-# Each is more than five times the smaller ones together: no wrong sum comes out right.
-widths = [size + check.draw.integer(0, 3) for size in (2, 24, 160, 1000)]
-a, b, c, d = (widths[place] for place in check.draw.permutation(4))
+# Each is more than four times the smaller ones together: no wrong sum comes out right.
+widths = [size + check.draw.integer(0, 1) for size in (2, 13, 70, 360, 1850)]
+order = check.draw.permutation(5)
+a, b, c, d, _ = (widths[place] for place in order)
+RESULTS, INPUTS = [["ReLU"], ["Sigmoid"], ["Tanh"]], [["GELU"], ["SiLU"]]
+OTHERS = [*RESULTS, *INPUTS, ["Shift"], ["Identity"]]
+
+
+def predicts_all(parts, *kinds, short, end=()):
+    """Ask for long stacks: a layer of each of ``kinds``, to another width, and a part behind it.
+
+    Where one is wrong, ask for the parts' short stacks, so that a student sees the first of these.
+    """
+    sizes = [widths[place] for place in order]
+    for first in range(0, len(parts), len(kinds)):
+        some, layers = parts[first : first + len(kinds)], []
+        for part, kind, (before, after) in zip(some, kinds, pairwise(sizes), strict=False):
+            layers += [[kind, before, after], *part]
+        layers += [[kind, sizes[len(some)], a] for kind in end]
+        got, expected = check.call(predict_saved, layers, rows, a), count_for_real(layers, rows, a)
+        if type(got) is not int or got != expected:
+            for part in some:
+                stack = short(*part)
+                predicts(stack, rows, a, what=", ".join(name for name, *_ in stack))
+        check.equal(got, expected)
+
+
+def trained(*part):
+    return [["Linear", a, b], *part, ["Linear", b, c]]
+
+
 with check.property("a stack of linear layers saves each layer's input"):
     predicts([["Linear", a, b], ["Linear", b, c]], rows, a)
+    predicts([["Linear", b, b], ["Linear", b, b], ["Linear", b, a]], rows, b)
 with check.property("an activation that saves its result shares it with the next layer", weight=2):
     predicts([["Linear", a, b], ["ReLU"], ["Linear", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
-    predicts([["Linear", a, b], ["Sigmoid"]], rows, a, what="a Sigmoid at the end")
-    predicts(
-        [["Linear", a, b], ["Sigmoid"], ["Linear", b, c]], rows, a, what="a Sigmoid in the middle"
-    )
-    predicts([["Linear", a, b], ["ReLU"], ["Tanh"]], rows, a, what="a Tanh after a ReLU")
+    for layer in RESULTS:
+        predicts([["Linear", a, b], layer], rows, a, what=f"a {layer[0]} at the end")
+    alone, two = [[layer] for layer in RESULTS], [[f, g] for f in RESULTS for g in RESULTS]
+    predicts_all([*alone, *two], *4 * ["Linear"], short=trained)
 with check.property("an activation that saves its input adds a saved tensor", weight=2):
     predicts([["Linear", a, b], ["GELU"], ["Linear", b, c]], rows, a)
-    predicts([["Linear", a, b], ["SiLU"]], rows, a, what="a SiLU at the end")
-    predicts([["Linear", a, b], ["SiLU"], ["Linear", b, c]], rows, a, what="a SiLU in the middle")
-    predicts([["Linear", a, b], ["Tanh"], ["GELU"]], rows, a, what="a GELU after a Tanh")
+    for layer in INPUTS:
+        predicts([["Linear", a, b], layer], rows, a, what=f"a {layer[0]} at the end")
+    alone, two = [[layer] for layer in INPUTS], [[f, g] for f in INPUTS for g in RESULTS + INPUTS]
+    mixed = [[f, g] for f in RESULTS for g in INPUTS]
+    predicts_all([*alone, *two, *mixed], *4 * ["Linear"], short=trained)
 with check.property("nothing is saved before the first trainable layer"):
     predicts([["ReLU"], ["GELU"], ["Shift"], ["Linear", a, b]], rows, a)
     predicts([["Frozen", a, b], ["GELU"], ["Linear", b, c]], rows, a, what="a frozen layer first")
     predicts([["ReLU"], ["SiLU"]], rows, a, what="no linear layer at all")
+    predicts([["Sigmoid"], ["GELU"], ["Linear", a, b], ["Tanh"]], rows, a)
+    predicts_all(
+        [[layer, ["SiLU"]] for layer in OTHERS],
+        *4 * ["Frozen"],
+        short=lambda *part: [["Frozen", a, b], *part, ["Linear", b, c]],
+        end=["Linear"],
+    )
 with check.property("a frozen layer saves nothing, but the gradient passes through it", weight=2):
     predicts([["Linear", a, b], ["Frozen", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
     predicts([["Linear", a, b], ["Frozen", b, c], ["GELU"]], rows, a, what="nothing after the GELU")
+    predicts_all(
+        [[layer] for layer in [*OTHERS, *OTHERS]] + [[], [], [], [["GELU"]]],
+        *["Linear", "Frozen", "Frozen", "Frozen"],
+        short=lambda *part: [["Linear", a, b], *part, ["Frozen", b, c], *part],
+    )
 with check.property("a shift makes a new tensor; an identity does not"):
     predicts([["Linear", a, b], ["Tanh"], ["Identity"], ["Linear", b, c], ["ReLU"]], rows, a)
     predicts([["Linear", a, b], ["Tanh"], ["Shift"], ["Linear", b, c]], rows, a)
@@ -594,6 +647,10 @@ with check.property("a shift makes a new tensor; an identity does not"):
     predicts([["Linear", a, b], ["Identity"], ["Linear", b, c]], rows, a)
     layers = [["Linear", a, b], ["Sigmoid"], ["Identity"], ["Identity"], ["Linear", b, c]]
     predicts(layers, rows, a, what="two identities in a row")
+    for middle in (["Shift"], ["Identity"]):
+        behind = [[f, middle, g] for f in [*RESULTS, *INPUTS] for g in (["Tanh"], ["SiLU"])]
+        before = [[middle, g] for g in OTHERS]
+        predicts_all([*behind, *before], *4 * ["Linear"], short=trained)
 with check.property("more rows than any machine could hold"):
     layers, many = [["Linear", a, b], ["ReLU"], ["Linear", b, c]], 10**14
     got = check.call(predict_saved, layers, many, a)
@@ -876,8 +933,8 @@ Write both methods of `Checkpoint`.
 
 `own_checkpoint(run, *inputs) -> Tensor`
 
-- **In** `run`: a module or function that returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
-- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s weights to their `.grad`.
+- **In** `run`: a module, or a function that may use modules; it returns one tensor, and some weights may be frozen. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
+- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s trainable weights to their `.grad`.
 - The generator continues as if nothing had run twice.
 - If an input is changed in place between the passes, the gradient must be the one for the old values, or an error must be raised.
 - **Limits**: no checkpoint function from torch; using one forfeits all points.
@@ -984,15 +1041,12 @@ def plain_dropout(x, seed, grad_output, steps=1, uses=1):
     return outputs[-1], sum(slopes), drawn
 
 
-def same_gradients(got, names, expected, atol=1e-5):
+def same_gradients(got, names, expected, atol=1e-5, where=""):
     by_input, *by_weight = expected
-    check.close(
-        got["gradients"][0], by_input, atol=atol, what="the gradient with respect to the input"
-    )
+    what = f"{where}the gradient with respect to"
+    check.close(got["gradients"][0], by_input, atol=atol, what=f"{what} the input")
     for name, slope in zip(names, by_weight, strict=True):
-        check.close(
-            got["parameters"][name], slope, atol=atol, what=f"the gradient with respect to {name}"
-        )
+        check.close(got["parameters"][name], slope, atol=atol, what=f"{what} {name}")
 
 
 two_layers = [["Linear", 5, 6], ["Tanh"], ["Linear", 6, 4], ["Dial"]]
@@ -1189,14 +1243,47 @@ with check.property("no wrong gradient if an input is changed in place", weight=
     got = check.call(probes.changed_between, own_checkpoint, two_layers, x, **options)
     if not got["error"]:
         same_gradients(got, state, slopes, atol=1e-4)
-with check.property("the gradients of two steps add up", weight=0.5):
+    state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
+    x, y, grad_output = (check.draw.normal(rows, size) for size in (3, 5, 4))
+    _, slopes = gradients_of(bilinear, grad_output, x, y, *state.values())
+    options = {"state": state, "grad_output": grad_output, "dial_positions": (1.0, 2.0)}
+    for learned in ((0, 1), (0,)):
+        options |= {"with_respect_to": learned, "changed": (1,)}
+        layers = [["Bilinear", 3, 5, 4], ["Dial"]]
+        got = check.call(probes.changed_between, own_checkpoint, layers, x, y, **options)
+        if not got["error"]:
+            expected = (slopes[0], *slopes[2:])
+            same_gradients(got, state, expected, atol=1e-4, where="the second input changed: ")
+    table, grad_output = check.draw.normal(6, 4), check.draw.normal(9, 4)
+    places = check.draw.integers(9, low=0, high=6)
+    _, slopes = gradients_of(lambda t: t[places].sin().square() * 3.0, grad_output, table)
+    options = {"state": {}, "grad_output": grad_output, "dial_positions": (1.0, 3.0)}
+    layers = [["Rows"], ["Dial"]]
+    got = check.call(
+        probes.changed_between, own_checkpoint, layers, table, places, changed=(1,), **options
+    )
+    if not got["error"]:
+        same_gradients(got, (), slopes, atol=1e-4, where="an integer input changed: ")
+with check.property(
+    "the gradients of two steps add up, also if run is a function or partly frozen", weight=0.5
+):
     rows = check.draw.integer(7, 20)
     state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), draw_slopes(rows)
     _, slopes = gradients_of(dialed(1.5), 2 * grad_output, x, *state.values())
-    got = forward_and_backward(
-        two_layers, x, state=state, grad_output=grad_output, dial_positions=(1.0, 1.5), steps=2
-    )
-    same_gradients(got, state, slopes)
+    options = {"state": state, "grad_output": grad_output, "dial_positions": (1.0, 1.5), "steps": 2}
+    same_gradients(forward_and_backward(two_layers, x, **options), state, slopes)
+    cases = [
+        (True, (), "run is a function that uses a module: "),
+        (False, ("0.bias",), "a bias is frozen: "),
+        (True, ("0.weight", "2.weight"), "run is a function that uses frozen weights: "),
+    ]
+    by_input, *by_weight = slopes
+    for as_function, frozen, where in cases:
+        options |= {"as_function": as_function, "frozen": frozen}
+        got = forward_and_backward(two_layers, x, **options)
+        learned = zip(state, by_weight, strict=True)
+        expected = [None if name in frozen else slope for name, slope in learned]
+        same_gradients(got, state, (by_input, *expected), where=where)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("two calls and two steps, with an integer input and weights", weight=0.5):
@@ -1494,10 +1581,17 @@ with check.property("None if nothing fits"):
     is_good_in_all(
         by_trying(6 * [unit], 6 * [4 * unit], 5 * unit),
         by_trying(6 * [unit], 6 * [4 * unit], 9 * unit),
+        by_trying(10 * [unit], 10 * [9 * unit], 19 * unit, "ten segments"),
+        by_trying([unit], [unit], 0, "no budget at all"),
     )
 with check.property("60 equal blocks", weight=2):
     cases = [(11, None), (12, 56), (13, 54), (20, 44), (40, 22), (60, 2), (61, 0)]
-    is_good_in_all(*((60 * [unit], 60 * [unit], budget * unit, last) for budget, last in cases))
+    # With as much inside, a segment holds one block or two: 30 or 60 segments.
+    full = [(159, None), (160, 59), (230, 58)]
+    is_good_in_all(
+        *((60 * [unit], 60 * [unit], budget * unit, last) for budget, last in cases),
+        *((60 * [unit], 60 * [100 * unit], budget * unit, last) for budget, last in full),
+    )
 with check.property("40 blocks of different sizes", weight=2):
     inputs = [2, 1, 5, 1, 9, 2, 1, 5, 5, 9, 2, 9, 1, 9, 2, 9, 5, 5, 2, 9]
     inputs += [1, 1, 5, 1, 9, 1, 1, 1, 5, 9, 2, 9, 1, 1, 1, 1, 5, 1, 2, 1]
@@ -1803,8 +1897,8 @@ A network with BatchNorm can use checkpointing if the second run does not change
 
 `checkpoint_once(block, x) -> Tensor`
 
-- **In** `block`: a module in training or evaluation mode, with BatchNorms at any depth and with any momentum (including None); it may contain dropout and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
-- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all of the block's buffers, including counters, have the values that such a step leaves, even if the block is used twice before the backward pass.
+- **In** `block`: a module in training or evaluation mode, with BatchNorms at any depth and with any momentum (including None), some perhaps in evaluation mode; it may contain dropout and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
+- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all of the block's buffers, including counters, have the values that such a step leaves, even if the block is used several times, on different data, before the backward pass.
 - The layers' modes and settings stay as they were, and so does `x`, including its `requires_grad`. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
@@ -1893,16 +1987,16 @@ def same_step(got, expected, *, by_input=True, what=""):
         check.close(got["parameters"][name], value, **close, what=f"{gradient} {name}")
 
 
-def same_buffers(got, expected):
+def same_buffers(got, expected, what=""):
     # The count first: it says best whether a batch was counted twice.
     for name, value in sorted(expected[0].items(), key=lambda item: "num_batches" not in item[0]):
         if "running" in name or "num_batches" in name:
-            check.close(got["state"][name], value, rtol=1e-5, atol=1e-6, what=name)
+            check.close(got["state"][name], value, rtol=1e-5, atol=1e-6, what=f"{what}{name}")
 
 
-def draw_rows(mean=0.0):
+def draw_rows(width=4, result=6, mean=0.0):
     rows = check.draw.integer(8, 20)
-    return check.draw.normal(rows, 4, mean=mean), check.draw.normal(rows, 6)
+    return check.draw.normal(rows, width, mean=mean), check.draw.normal(rows, result)
 
 
 def linear_and_norm(momentum=0.1, dropout=False):
@@ -1915,6 +2009,17 @@ def linear_and_norm(momentum=0.1, dropout=False):
     layers.append(["Dial"])
     state = {"0.weight": check.draw.normal(6, 4), "0.bias": check.draw.normal(6)}
     return block, layers, state | draw_norm("1", 6)
+
+
+def two_norms():
+    norm = torch.nn.BatchNorm1d(5, momentum=0.3)
+    inner = torch.nn.Sequential(norm, torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    block = torch.nn.Sequential(torch.nn.Linear(7, 5), inner, torch.nn.BatchNorm1d(3))
+    layers = [["Linear", 7, 5], [["BatchNorm1d", 5, 1e-5, 0.3], ["Tanh"], ["Linear", 5, 3]]]
+    layers += [["BatchNorm1d", 3], ["Dial"]]
+    state = {"0.weight": check.draw.normal(5, 7), "0.bias": check.draw.normal(5)}
+    state |= {"1.2.weight": check.draw.normal(3, 5), "1.2.bias": check.draw.normal(3)}
+    return block, layers, state | draw_norm("1.0", 5) | draw_norm("2", 3)
 
 
 def convolution_and_norm(momentum):
@@ -1950,14 +2055,15 @@ with check.property("the running statistics move once", weight=2):
     for name in ("1.running_mean", "1.running_var"):
         check.close(got["state"][name], expected[0][name], rtol=1e-5, atol=1e-6, what=name)
     same_step(got, expected)
-with check.property("the batch is counted once, even if the momentum is None"):
+with check.property("each batch is counted once, even if the momentum is None"):
     block, layers, state = linear_and_norm(momentum=None)
     x, grad_output = draw_rows(mean=-2.0)
-    expected = plain_steps(block, state, x, grad_output, (1.0, 2.0))
-    got = in_norm_block(layers, x, state=state, grad_output=grad_output, dial_positions=(1.0, 2.0))
+    options = {"dial_positions": (1.0, 2.0), "steps": 2}
+    expected = plain_steps(block, state, x, grad_output, **options)
+    got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
     same_buffers(got, expected)
     same_step(got, expected)
-with check.property("the block is used twice before the backward pass"):
+with check.property("the block is used twice or more before the backward pass"):
     block, layers, state = linear_and_norm()
     x, grad_output = draw_rows(mean=2.0)
     expected = plain_steps(block, state, x, grad_output, (1.0, 2.0), steps=2)
@@ -1966,17 +2072,15 @@ with check.property("the block is used twice before the backward pass"):
     )
     same_buffers(got, expected)
     same_step(got, expected)
+    # Each use has other data: the statistics depend on the order.
+    options = {"state": state, "grad_output": grad_output, "dial_positions": (1.0, 2.0)}
+    expected = plain_steps(block, state, x, grad_output, (1.0, 2.0), steps=3, fading=0.5)
+    got = in_norm_block(layers, x, uses=3, growing=0.5, with_respect_to=(), **options)
+    same_buffers(got, expected, what="used three times, on different data: ")
+    same_step(got, expected, by_input=False, what="used three times, on different data: ")
 with check.property("BatchNorms at any depth, each with its own momentum, and two steps", weight=2):
-    norm = torch.nn.BatchNorm1d(5, momentum=0.3)
-    inner = torch.nn.Sequential(norm, torch.nn.Tanh(), torch.nn.Linear(5, 3))
-    block = torch.nn.Sequential(torch.nn.Linear(7, 5), inner, torch.nn.BatchNorm1d(3))
-    layers = [["Linear", 7, 5], [["BatchNorm1d", 5, 1e-5, 0.3], ["Tanh"], ["Linear", 5, 3]]]
-    layers += [["BatchNorm1d", 3], ["Dial"]]
-    state = {"0.weight": check.draw.normal(5, 7), "0.bias": check.draw.normal(5)}
-    state |= {"1.2.weight": check.draw.normal(3, 5), "1.2.bias": check.draw.normal(3)}
-    state |= draw_norm("1.0", 5) | draw_norm("2", 3)
-    rows = check.draw.integer(8, 20)
-    x, grad_output = check.draw.normal(rows, 7), check.draw.normal(rows, 3)
+    block, layers, state = two_norms()
+    x, grad_output = draw_rows(7, 3)
     options = {"dial_positions": (1.0, 2.0), "steps": 2}
     expected = plain_steps(block, state, x, grad_output, **options)
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
@@ -1990,6 +2094,16 @@ with check.property("in eval mode, the statistics are used but do not change", w
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, training=False, **options)
     same_buffers(got, expected)
     same_step(got, expected)
+    what = "a BatchNorm in eval mode inside a block in training mode: "
+    block, layers, state = two_norms()
+    block[1][0].eval()
+    x, grad_output = draw_rows(7, 3)
+    expected = plain_steps(block, state, x, grad_output, **options)
+    got = in_norm_block(
+        layers, x, state=state, grad_output=grad_output, in_eval=("1.0",), **options
+    )
+    same_buffers(got, expected, what=what)
+    same_step(got, expected, what=what)
 with check.property("images, and data that need no gradient", weight=0.5):
     block, layers, state = convolution_and_norm(momentum=0.3)
     x, grad_output = draw_pictures()
@@ -2344,7 +2458,7 @@ In cells of your own, compare the gradients of `run_plain` and `FromTheWild()` b
 
 `run_blocks(blocks, x, shares) -> Tensor`
 
-- **In** `blocks`: one or more modules, which may contain dropout. `x`: a tensor, with or without `requires_grad`. `shares`: a float32 tensor with one number for each block.
+- **In** `blocks`: one or more modules, in training or evaluation mode, which may contain dropout. `x`: a tensor, with or without `requires_grad`. `shares`: a float32 tensor with one number for each block.
 - **Out**: what `run_plain` returns, with the same gradients with respect to `x`, `shares` and all weights that require them. `x` and `shares` stay as they are, including their `requires_grad`.
 - **Each block is checkpointed by itself**: nothing inside is kept, and in the backward pass, the block runs again from its own input and does the same as before.
 - **Limits**: `torch.utils.checkpoint` is allowed.
@@ -2420,13 +2534,14 @@ def draw_masks(count, shape, seed):
         return [functional.dropout(torch.ones(shape), 0.5) for _ in range(count)]
 
 
-def goes_through(count, width, inner, positions, *, needed=True, dropout=False):
+def goes_through(count, width, inner, positions, *, needed=True, dropout=False, training=True):
     rows = check.draw.integer(7, 20)
     layers, state = draw_blocks(count, width, inner, [["Dropout", 0.5]] if dropout else [])
     shares = (1 + check.draw.permutation(count)) / (count + 1)
     x, grad_output = check.draw.normal(rows, width), check.draw.normal(rows, width)
     seed = check.draw.integer(0, 1_000_000)
-    masks = draw_masks(count, x.shape, seed) if dropout else [torch.ones(x.shape)] * count
+    drops, where = dropout and training, "" if training else "in evaluation mode, "
+    masks = draw_masks(count, x.shape, seed) if drops else [torch.ones(x.shape)] * count
     faded = 0.5 * x, 0.5 * shares
     output, by_x, by_shares, slopes = block_by_block(
         state, x, shares, grad_output, positions, masks
@@ -2442,14 +2557,15 @@ def goes_through(count, width, inner, positions, *, needed=True, dropout=False):
         with_respect_to=(0, 1) if needed else (),
         dial_positions=positions,
         seed=seed,
+        training=training,
         **({} if needed else {"steps": 2, "fading": 0.5}),
     )
     if not needed:
         again = block_by_block(state, *faded, grad_output, positions, masks)
         output, slopes = again[0], {name: slopes[name] + again[3][name] for name in slopes}
-    check.close(got["output"], output, rtol=1e-4, atol=1e-4, what="the output")
+    check.close(got["output"], output, rtol=1e-4, atol=1e-4, what=f"{where}the output")
     if needed:
-        what = "the gradient with respect to x"
+        what = f"{where}the gradient with respect to x"
         _, of_first_run, *_ = block_by_block(
             state, x, shares, grad_output, (positions[0], positions[0]), masks
         )
@@ -2460,10 +2576,10 @@ def goes_through(count, width, inner, positions, *, needed=True, dropout=False):
         check.close(found, by_x, **close, what=what)
     # Where the dials are turned, it depends on whether a share is multiplied inside or outside.
     if needed and positions[0] == positions[1]:
-        what = "the gradient with respect to shares"
+        what = f"{where}the gradient with respect to shares"
         check.close(got["gradients"][1], by_shares, rtol=1e-3, atol=1e-3, what=what)
     for name, value in slopes.items():
-        what = f"the gradient with respect to {name}"
+        what = f"{where}the gradient with respect to {name}"
         check.close(got["parameters"][name], value, rtol=1e-3, atol=1e-3, what=what)
 
 
@@ -2473,8 +2589,10 @@ with check.property("three blocks with the gradients of a plain run", weight=3):
     goes_through(3, 5, 7, (1.0, 1.0))
 with check.property("each block runs again in the backward pass, from its own input", weight=2):
     goes_through(3, 5, 4, (0.5, check.draw.number(1.5, 2.0)))
-with check.property("dropout in a block drops the same numbers in the backward pass"):
+with check.property("dropout drops the same in the backward pass, and nothing in evaluation mode"):
     goes_through(2, 6, 5, (1.0, check.draw.number(1.5, 2.0)), dropout=True)
+    positions = (1.0, check.draw.number(1.5, 2.0))
+    goes_through(3, 4, 6, positions, dropout=True, training=False)
 with check.property(
     "blocks learn from data that require no gradient and are later changed in place", weight=0.5
 ):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from helpers.calling import is_from_stub
 from helpers.probes.made import Made
+from helpers.probes.networks import set_modes
 from helpers.probes.testimony import testimony
 
 
@@ -20,6 +22,8 @@ def counted(
     *,
     left_out: list[str],
     passes: int = 1,
+    backward: bool = False,
+    state: dict[str, torch.Tensor] | None = None,
 ) -> Any:
     """Hand a forward pass to ``counter``, with the tensors that it shall leave out.
 
@@ -28,19 +32,31 @@ def counted(
         layers: the network's; each ``["Linear", 4, 3]``, the name of a class of ``torch.nn``, or
             of one below, and its arguments; a list of such is a network inside.
         data: what the first layer gets.
-        left_out: which tensors those are, ``"parameters"``, ``"buffers"`` and ``"data"``.
+        left_out: which tensors those are, ``"parameters"``, ``"buffers"``, ``"data"``, and
+            ``"last rows"``: of the data all rows but the first, a part of the data's storage.
         passes: how many the function makes; only the last one's result is kept.
+        backward: whether the function makes the backward pass of the last result as well.
+        state: entries of the network's state dict, its own where there are none.
 
     Returns:
         what the counter returned.
     """
     made = _build(layers)
-    there = {"parameters": made.parameters(), "buffers": made.buffers(), "data": [data]}
+    made.load_state_dict(state or {}, strict=False)
+    there = {
+        "parameters": made.parameters(),
+        "buffers": made.buffers(),
+        "data": [data],
+        "last rows": [data[1:]],
+    }
 
     def run() -> torch.Tensor:
         for _ in range(passes - 1):
             made(data)
-        return made(data)
+        output = made(data)
+        if backward:
+            output.sum().backward()
+        return output
 
     return counter(run, [tensor for name in left_out for tensor in there[name]])
 
@@ -69,9 +85,13 @@ def forward_and_backward(
     dial_positions: tuple[float, float] = (1.0, 1.0),
     as_leaves: bool = False,
     training: bool = True,
+    in_eval: Sequence[str] = (),
+    frozen: Sequence[str] = (),
+    as_function: bool = False,
     steps: int = 1,
     uses: int = 1,
     own_networks: bool = False,
+    growing: float | None = None,
     fading: float | None = None,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and run the backward pass of what it returned.
@@ -92,9 +112,13 @@ def forward_and_backward(
         as_leaves: whether the inputs that require a gradient are leaves of the graph. Else they are
             results, as what a block gets mostly is.
         training: the network's mode.
+        in_eval: names of its layers that are in evaluation mode all the same.
+        frozen: names of parameters that require no gradient.
+        as_function: whether ``function`` takes a function that closes over the network instead.
         steps: how often this is done; gradients add up.
         uses: how often the function is called before each backward pass, which covers all calls.
         own_networks: whether each of these calls gets a network of its own, equal to the first.
+        growing: what floating-point inputs are multiplied by from one of these calls to the next.
         fading: what the inputs that require no gradient are multiplied by after each step, in
             place, which only those allow that still require none.
 
@@ -104,8 +128,11 @@ def forward_and_backward(
         by name, its state dict afterwards, and random numbers drawn after each forward and each
         backward pass.
     """
-    made = _build(layers).train(training)
+    made = _build(layers)
+    set_modes(made, training, in_eval)
     made.load_state_dict(state)
+    for name in frozen:
+        made.get_parameter(name).requires_grad_(False)
     networks = [made, *(copy.deepcopy(made) if own_networks else made for _ in range(uses - 1))]
     leaves = {
         place: inputs[place].detach().clone().requires_grad_(True) for place in with_respect_to
@@ -118,7 +145,10 @@ def forward_and_backward(
             for place, leaf in leaves.items():
                 given[place] = leaf if as_leaves else leaf * 1
             _turn(networks, dial_positions[0])
-            outputs = [function(network, *given) for network in networks]
+            outputs = [
+                function(_closed_over(network) if as_function else network, *_grown(given, factor))
+                for network, factor in zip(networks, _powers(growing, uses), strict=True)
+            ]
             drawn.append(torch.rand(3))
             _turn(networks, dial_positions[1])
             torch.autograd.backward(outputs, [grad_output] * uses)
@@ -132,6 +162,23 @@ def forward_and_backward(
         "state": dict(made.state_dict()),
         "drawn": drawn,
     }
+
+
+def _closed_over(network: torch.nn.Module) -> Callable:
+    def run(*given: torch.Tensor) -> torch.Tensor:
+        return network(*given)
+
+    return run
+
+
+def _powers(base: float | None, count: int) -> list[float | None]:
+    return [None if base is None else base**place for place in range(count)]
+
+
+def _grown(values: list, factor: float | None) -> list:
+    if factor is None:
+        return values
+    return [value * factor if value.is_floating_point() else value for value in values]
 
 
 def _fade(tensors: list[torch.Tensor], factor: float) -> None:
@@ -161,9 +208,20 @@ def bytes_kept(function: Callable, layers: list, *inputs: Any, **options: Any) -
 
 @testimony
 def changed_between(
-    function: Callable, layers: list, *inputs: torch.Tensor, **options: Any
+    function: Callable,
+    layers: list,
+    *inputs: torch.Tensor,
+    changed: Sequence[int] = (0,),
+    **options: Any,
 ) -> dict[str, Any]:
-    """Do what ``forward_and_backward`` does, and triple the inputs in place between its passes.
+    """Do what ``forward_and_backward`` does, and change inputs in place between its passes.
+
+    Args:
+        function: as ``forward_and_backward`` has it.
+        layers: likewise.
+        *inputs: likewise.
+        changed: which inputs change; floating-point numbers are tripled, integers become 0.
+        **options: likewise.
 
     Returns:
         ``"error"``, the name of the error that this raised, or ""; then with all that
@@ -173,13 +231,15 @@ def changed_between(
     def changing(made: torch.nn.Module, *given: torch.Tensor) -> torch.Tensor:
         output = function(made, *given)
         with torch.no_grad():
-            for value in given:
-                value.mul_(3)
+            for place in changed:
+                given[place].mul_(3 if given[place].is_floating_point() else 0)
         return output
 
     try:
         return {"error": "", **forward_and_backward(changing, layers, *inputs, **options)}
-    except RuntimeError as error:
+    except Exception as error:
+        if is_from_stub(error):
+            raise
         return {"error": type(error).__name__}
 
 
@@ -230,6 +290,13 @@ class _Repeat(torch.nn.Module):
         return x.expand(self.times, *x.shape)
 
 
+class _LastRows(torch.nn.Linear):
+    """A linear layer that uses its weight and its bias without their first entries."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(x, self.weight[1:], self.bias[1:])
+
+
 class _Rows(torch.nn.Module):
     """Returns the rows of a tensor that integers name."""
 
@@ -252,6 +319,7 @@ _PARTS = {
     "Columns": _Columns,
     "Dial": _Dial,
     "Halves": _Halves,
+    "LastRows": _LastRows,
     "Repeat": _Repeat,
     "Rows": _Rows,
 }

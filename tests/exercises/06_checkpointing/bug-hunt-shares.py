@@ -133,3 +133,86 @@ def run_blocks(blocks, x, shares):
     first, *others = blocks
     x = checkpoint(add_share, x, first, shares[0], use_reentrant=False)
     return run_blocks(others, x, shares[1:])
+
+
+# %% wrong: gives up checkpointing in evaluation mode
+def run_blocks(blocks, x, shares):
+    for block, share in zip(blocks, shares, strict=True):
+        x = x + share * (checkpoint(block, x, use_reentrant=False) if block.training else block(x))
+    return x
+
+
+# %% wrong: puts all blocks into training mode
+def run_blocks(blocks, x, shares):
+    for block, share in zip(blocks, shares, strict=True):
+        x = x + share * checkpoint(block.train(), x, use_reentrant=False)
+    return x
+
+
+# %% wrong: two blocks in each checkpoint
+def run_blocks(blocks, x, shares):
+    def run(x, first, last):
+        for place in range(first, last):
+            x = x + shares[place] * blocks[place](x)
+        return x
+
+    for first in range(0, len(blocks), 2):
+        x = checkpoint(run, x, first, min(first + 2, len(blocks)), use_reentrant=False)
+    return x
+
+
+# %% wrong: adds in place to what the checkpoint has kept
+def run_blocks(blocks, x, shares):
+    x = x.clone()
+    for block, share in zip(blocks, shares, strict=True):
+        x += share * checkpoint(block, x, use_reentrant=False)
+    return x
+
+
+# %% wrong: checkpoints only where x requires a gradient
+def run_blocks(blocks, x, shares):
+    for block, share in zip(blocks, shares, strict=True):
+        x = x + share * (checkpoint(block, x, use_reentrant=False) if x.requires_grad else block(x))
+    return x
+
+
+# %% wrong: names the place of the block in a function, and the place has moved on
+def run_blocks(blocks, x, shares):
+    for place in range(len(blocks)):
+        x = x + checkpoint(lambda h: shares[place] * blocks[place](h), x, use_reentrant=False)  # noqa: B023
+    return x
+
+
+# %% right: the place of the block is an argument
+def run_blocks(blocks, x, shares):
+    def step(h, place):
+        return shares[place] * blocks[place](h)
+
+    for place in range(len(blocks)):
+        x = x + checkpoint(step, x, place, use_reentrant=False)
+    return x
+
+
+# %% right: a new object for each block, in the place of the one that is shared
+class Keeper:
+    def __init__(self, block, share):
+        self.block, self.share = block, share
+
+    def add(self, h):
+        return torch.addcmul(h, self.share, self.block(h))
+
+
+def run_blocks(blocks, x, shares):
+    for block, share in zip(blocks, shares.unbind(), strict=True):
+        x = checkpoint(Keeper(block, share).add, x, use_reentrant=False)
+    return x
+
+
+# %% right: the reentrant variant, with an argument that always requires a gradient
+def run_blocks(blocks, x, shares):
+    always = torch.zeros((), requires_grad=True)
+    for block, share in zip(blocks, shares, strict=True):
+        x = x + share * checkpoint(
+            lambda h, _, block=block: block(h), x, always, use_reentrant=True
+        )
+    return x

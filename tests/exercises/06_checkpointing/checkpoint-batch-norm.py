@@ -355,7 +355,7 @@ def checkpoint_once(block, x):
     return checkpoint(run, x, use_reentrant=False)
 
 
-# %% right: copies of the buffers in the first run, so that the backward pass is what updates them
+# %% wrong: the backward pass is what moves the statistics, in the order in which it comes by
 def checkpoint_once(block, x):
     runs = []
 
@@ -406,3 +406,172 @@ def checkpoint_once(block, x):
         use_reentrant=False,
         context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
     )
+
+
+# %% wrong: counts one less in the second run wherever the block trains, also where a norm does not
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if hasattr(part, "momentum")]
+
+    @contextlib.contextmanager
+    def frozen():
+        before = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, momentum in zip(norms, before, strict=True):
+                norm.momentum = momentum
+                if block.training and not isinstance(norm, torch.nn.InstanceNorm1d):
+                    norm.num_batches_tracked -= 1
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), frozen())
+    )
+
+
+# %% wrong: gives all layers the block's own mode afterwards, also a norm in evaluation mode
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+            block.train(block.training)
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% wrong: a block in evaluation mode is not checkpointed at all
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    if not block.training:
+        return block(x)
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% wrong: takes every other run of all calls for a second one
+RUNS = []
+
+
+def checkpoint_once(block, x):
+    def run(x):
+        RUNS.append(x.shape)
+        is_second = len(RUNS) % 2 == 0
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            return block(x)
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                if is_second:
+                    buffer.copy_(value)
+
+    return checkpoint(run, x, use_reentrant=False)
+
+
+# %% wrong: puts the momentum back, and takes None for no momentum at all
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if hasattr(part, "num_batches_tracked")]
+
+    @contextlib.contextmanager
+    def frozen():
+        before = [(norm, norm.momentum, norm.num_batches_tracked.clone()) for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, momentum, count in before:
+                norm.momentum = momentum or 0.1
+                norm.num_batches_tracked.copy_(count)
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), frozen())
+    )
+
+
+# %% wrong: sets all counters to one, as the example says of a fresh block
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = {name: buffer.clone() for name, buffer in block.named_buffers()}
+        try:
+            yield
+        finally:
+            for name, buffer in block.named_buffers():
+                if name.endswith("num_batches_tracked"):
+                    buffer.fill_(1)
+                else:
+                    buffer.copy_(before[name])
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% right: a stack of callbacks, one for each buffer
+def checkpoint_once(block, x):
+    class Undo:
+        def __enter__(self):
+            self.stack = contextlib.ExitStack()
+            for buffer in block.buffers():
+                self.stack.callback(buffer.copy_, buffer.clone())
+
+        def __exit__(self, *error):
+            self.stack.close()
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), Undo())
+    )
+
+
+# %% right: hooks for saved tensors in the place of a checkpoint, and a second run of its own
+def checkpoint_once(block, x):
+    state, given, again, count = torch.get_rng_state(), x.detach(), [], 0
+
+    def pack(tensor):
+        nonlocal count
+        count += 1
+        return count - 1
+
+    def pack_again(tensor):
+        again.append(tensor.detach())
+        return again[-1]
+
+    def unpack(place):
+        if not again:
+            before = [buffer.clone() for buffer in block.buffers()]
+            hooks = torch.autograd.graph.saved_tensors_hooks(pack_again, lambda tensor: tensor)
+            with torch.random.fork_rng(devices=[]), torch.enable_grad(), hooks:
+                torch.set_rng_state(state)
+                block(given.clone().requires_grad_(x.requires_grad))
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+        return again[place]
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        return block(x)

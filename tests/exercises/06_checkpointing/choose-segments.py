@@ -219,3 +219,134 @@ def choose_segments(inputs, inside, budget):
         if kept + sum(inside[last:]) <= budget:
             return list(starts)
     return None
+
+
+# %% wrong: at most as many segments as the square root of 60 blocks
+def choose_segments(inputs, inside, budget):
+    ways = {0: (inputs[0], [0])}
+    for end in range(1, len(inputs)):
+        found = [
+            (kept + inputs[end], [*starts, end])
+            for start, (kept, starts) in ways.items()
+            if kept + sum(inside[start:end]) <= budget and len(starts) < math.ceil(math.sqrt(60))
+        ]
+        if found:
+            ways[end] = min(found)
+    for start, (kept, starts) in ways.items():
+        if kept + sum(inside[start:]) <= budget:
+            return starts
+    return None
+
+
+# %% wrong: takes the inputs of all blocks for as large as the first
+def choose_segments(inputs, inside, budget):
+    ways = {0: (inputs[0], [0])}
+    for end in range(1, len(inputs)):
+        found = [
+            (kept + inputs[0], [*starts, end])
+            for start, (kept, starts) in ways.items()
+            if kept + sum(inside[start:end]) <= budget
+        ]
+        if found:
+            ways[end] = min(found)
+    for start, (kept, starts) in ways.items():
+        if kept + sum(inside[start:]) <= budget:
+            return starts
+    return None
+
+
+# %% wrong: for each start the smallest peak so far, which is not the least that is kept
+def choose_segments(inputs, inside, budget):
+    ways = {0: (0, inputs[0], [0])}
+    for end in range(1, len(inputs)):
+        found = [
+            (max(peak, kept + sum(inside[start:end])), kept + inputs[end], [*starts, end])
+            for start, (peak, kept, starts) in ways.items()
+            if kept + sum(inside[start:end]) <= budget
+        ]
+        if found:
+            ways[end] = min(found)
+    for start, (_, kept, starts) in ways.items():
+        if kept + sum(inside[start:]) <= budget:
+            return starts
+    return None
+
+
+# %% wrong: equal segments before the last one
+def choose_segments(inputs, inside, budget):
+    for last in range(len(inputs)):
+        for count in range(1, last + 1):
+            starts = [*sorted({k * last // count for k in range(count)}), last]
+            if peak_bytes(starts, inputs, inside) <= budget:
+                return starts
+        if last == 0 and peak_bytes([0], inputs, inside) <= budget:
+            return [0]
+    return None
+
+
+# %% right: goes forward from each start as far as there is room, and follows the way back
+def choose_segments(inputs, inside, budget):
+    count = len(inputs)
+    kept, before = {0: inputs[0]}, {0: None}
+    for start in range(count):
+        if start not in kept:
+            return None
+        room = budget - kept[start]
+        if sum(inside[start:]) <= room:
+            way = []
+            while start is not None:
+                way.append(start)
+                start = before[start]
+            return way[::-1]
+        for end in range(start + 1, count):
+            room -= inside[end - 1]
+            if room >= 0 and kept[start] + inputs[end] < kept.get(end, math.inf):
+                kept[end], before[end] = kept[start] + inputs[end], start
+    return None
+
+
+# %% right: the way with the least bytes comes out of a heap first
+import heapq
+
+
+def choose_segments(inputs, inside, budget):
+    queue, best = [(inputs[0], (0,))], {}
+    while queue:
+        kept, starts = heapq.heappop(queue)
+        here = starts[-1]
+        if here in best:
+            continue
+        best[here] = starts
+        if kept + sum(inside[here:]) > budget:
+            best[here] = None
+        else:
+            continue
+        for end in range(here + 1, len(inputs)):
+            if kept + sum(inside[here:end]) <= budget:
+                heapq.heappush(queue, (kept + inputs[end], (*starts, end)))
+    fitting = [list(starts) for starts in best.values() if starts is not None]
+    return min(fitting, key=lambda starts: starts[-1], default=None)
+
+
+# %% right: sums and the least bytes as arrays of NumPy
+import numpy as np
+
+
+def choose_segments(inputs, inside, budget):
+    count = len(inputs)
+    total = np.concatenate([[0], np.cumsum(inside)])
+    least = np.full(count, np.inf)
+    least[0] = inputs[0]
+    before = np.zeros(count, dtype=int)
+    for end in range(1, count):
+        fits = least[:end] + total[end] - total[:end] <= budget
+        if fits.any():
+            before[end] = np.where(fits, least[:end], np.inf).argmin()
+            least[end] = least[before[end]] + inputs[end]
+    (ends,) = np.nonzero(least + total[count] - total[:count] <= budget)
+    if len(ends) == 0:
+        return None
+    starts = [int(ends[0])]
+    while starts[0] > 0:
+        starts.insert(0, int(before[starts[0]]))
+    return starts

@@ -520,3 +520,240 @@ class Checkpoint(torch.autograd.Function):
 
 def own_checkpoint(run, *inputs):
     return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: asks run for its parameters, which no function has
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.generator_state = torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.generator_state)
+            output = ctx.run(*inputs)
+        wanted = [x for x in inputs if x.requires_grad]
+        weights = [weight for weight in ctx.run.parameters() if weight.requires_grad]
+        slopes = torch.autograd.grad(output, [*wanted, *weights], grad_output)
+        for weight, slope in zip(weights, slopes[len(wanted) :], strict=True):
+            weight.grad = slope if weight.grad is None else weight.grad + slope
+        of_inputs = iter(slopes)
+        return None, *(next(of_inputs) if x.requires_grad else None for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: looks for weights in a module alone, not in what a function uses
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.generator_state = torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.generator_state)
+            output = ctx.run(*inputs)
+        wanted = [x for x in inputs if x.requires_grad]
+        weights = [
+            weight for weight in getattr(ctx.run, "parameters", list)() if weight.requires_grad
+        ]
+        slopes = torch.autograd.grad(output, [*wanted, *weights], grad_output)
+        for weight, slope in zip(weights, slopes[len(wanted) :], strict=True):
+            weight.grad = slope if weight.grad is None else weight.grad + slope
+        of_inputs = iter(slopes)
+        return None, *(next(of_inputs) if x.requires_grad else None for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: asks for the gradients of a module's weights, also of frozen ones
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.generator_state = torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.generator_state)
+            output = ctx.run(*inputs)
+        if not isinstance(ctx.run, torch.nn.Module):
+            torch.autograd.backward(output, grad_output)
+            return None, *(x.grad for x in inputs)
+        wanted = [x for x in inputs if x.requires_grad]
+        weights = list(ctx.run.parameters())
+        slopes = torch.autograd.grad(output, [*wanted, *weights], grad_output)
+        for weight, slope in zip(weights, slopes[len(wanted) :], strict=True):
+            weight.grad = slope if weight.grad is None else weight.grad + slope
+        of_inputs = iter(slopes)
+        return None, *(next(of_inputs) if x.requires_grad else None for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: keeps the first input as it was, and all others as attributes
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.generator_state = torch.get_rng_state()
+        ctx.save_for_backward(inputs[0])
+        ctx.others = inputs[1:]
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = (*ctx.saved_tensors, *ctx.others)
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in inputs]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.generator_state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: keeps inputs with a gradient as they were, and all others as attributes
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.generator_state = torch.get_rng_state()
+        ctx.rest = [None if x.requires_grad else x for x in inputs]
+        ctx.save_for_backward(*(x for x in inputs if x.requires_grad))
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        saved = iter(ctx.saved_tensors)
+        inputs = [next(saved) if x is None else x for x in ctx.rest]
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in inputs]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.generator_state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: keeps floating-point inputs as they were, and integers as attributes
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.generator_state = torch.get_rng_state()
+        ctx.rest = [None if x.is_floating_point() else x for x in inputs]
+        ctx.save_for_backward(*(x for x in inputs if x.is_floating_point()))
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        saved = iter(ctx.saved_tensors)
+        inputs = [next(saved) if x is None else x for x in ctx.rest]
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in inputs]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.generator_state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% right: the function of autograd is defined anew for each call, and reads the block from outside
+def own_checkpoint(run, *inputs):
+    class Checkpoint(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            ctx.state = torch.get_rng_state()
+            ctx.save_for_backward(*inputs)
+            return run(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+            now = torch.get_rng_state()
+            torch.set_rng_state(ctx.state)
+            with torch.set_grad_enabled(True):
+                output = run(*inputs)
+            torch.set_rng_state(now)
+            torch.autograd.backward([output], [grad_output])
+            return tuple(x.grad for x in inputs)
+
+    return Checkpoint.apply(*inputs)
+
+
+# %% right: every floating-point input gets a gradient, which autograd drops where nobody asked
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.generator_state = torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.is_floating_point()) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.generator_state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% right: compares the inputs with copies, and raises an error of its own
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run = run
+        ctx.generator_state = torch.get_rng_state()
+        ctx.inputs, ctx.copies = inputs, [x.clone() for x in inputs]
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        if not all(map(torch.equal, ctx.inputs, ctx.copies)):
+            raise ValueError("an input was changed between the passes")
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.inputs]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.generator_state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)

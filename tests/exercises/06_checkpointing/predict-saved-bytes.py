@@ -304,3 +304,162 @@ def predict_saved(layers, rows, width):
         width = sizes[1] if sizes else width
         before = name if on else ""
     return 4 * rows * total
+
+
+# %% wrong: takes tanh alone for a function that keeps its input
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU", "SiLU", "Tanh"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: sigmoid and tanh save their result also where nothing needs a gradient yet
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(here)
+        elif name in ("Sigmoid", "Tanh") or (on and name == "ReLU"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: a frozen layer behind an activation keeps its input
+def predict_saved(layers, rows, width):
+    widths, kept, on, before = [width], set(), False, ""
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and (name in ("GELU", "SiLU") or (name == "Frozen" and before == "GELU")):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+        before = name
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: takes two activations of a kind in a row for one
+def predict_saved(layers, rows, width):
+    widths, kept, on, before = [width], set(), False, ""
+    for name, *sizes in layers:
+        if name in ("Identity", before):
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear":
+            kept.add(here)
+            on = True
+        elif on and name in ("GELU", "SiLU"):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+        before = "" if sizes else name
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: takes what a frozen layer makes for saved if its input was
+def predict_saved(layers, rows, width):
+    total, on, is_saved = 0, False, False
+    for name, *sizes in layers:
+        if name == "Linear" or (on and name in ("GELU", "SiLU")):
+            total += 0 if is_saved else width
+            on, is_saved = True, False
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            total += width
+            is_saved = True
+        elif name == "Shift":
+            is_saved = False
+        width = sizes[1] if sizes else width
+    return 4 * rows * total
+
+
+# %% wrong: the first layer decides for all whether a gradient is needed
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), layers[0][0] == "Linear"
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear" or (on and name in ("GELU", "SiLU")):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% wrong: a shift ends what needs a gradient
+def predict_saved(layers, rows, width):
+    widths, kept, on = [width], set(), False
+    for name, *sizes in layers:
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name in ("Linear", "Shift"):
+            on = name == "Linear"
+        if name == "Linear" or (on and name in ("GELU", "SiLU")):
+            kept.add(here)
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
+
+
+# %% right: runs one row through a real stack, and multiplies by the rows
+def predict_saved(layers, rows, width):
+    class Shifted(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    stack = torch.nn.Sequential()
+    for layer in layers:
+        match layer:
+            case ["Linear", before, after]:
+                stack.append(torch.nn.Linear(before, after))
+            case ["Frozen", before, after]:
+                stack.append(torch.nn.Linear(before, after).requires_grad_(False))
+            case ["Shift"]:
+                stack.append(Shifted())
+            case [name]:
+                stack.append(getattr(torch.nn, name)())
+    one_row = torch.zeros(1, width)
+    return rows * saved_bytes(lambda: stack(one_row), except_for=stack.parameters()).bytes
+
+
+# %% right: recursion over the layers that are left
+def predict_saved(layers, rows, width, is_saved=False, on=False):
+    if not layers:
+        return 0
+    (name, *sizes), *others = layers
+    if name == "Identity":
+        return predict_saved(others, rows, width, is_saved, on)
+    saves_input = name == "Linear" or (on and name in ("GELU", "SiLU"))
+    here = 4 * rows * width if saves_input and not is_saved else 0
+    on = on or name == "Linear"
+    width = sizes[1] if sizes else width
+    saves_result = on and name in ("ReLU", "Sigmoid", "Tanh")
+    here += 4 * rows * width if saves_result else 0
+    return here + predict_saved(others, rows, width, saves_result, on)
