@@ -268,7 +268,7 @@ print("softmax of each row:    its rows sum to", torch.softmax(batch, dim=1).sum
 """
 ### Softmax along a dimension
 
-Attention layers compute a softmax along one dimension of a larger tensor. Write a softmax for logits of any magnitude.
+Attention layers compute a softmax along one dimension of a larger tensor. Write a softmax that is accurate for logits of any magnitude.
 
 `softmax(logits, dim) -> Tensor`
 
@@ -311,12 +311,19 @@ with check.property("works along every dim, counted from the front or the back")
         check.close(got, torch.softmax(logits.double(), dim=dim).float(), what=f"dim={dim}")
     got = check.call(softmax, logits[0, 1], dim=0)
     check.close(got, torch.softmax(logits[0, 1].double(), dim=0).float(), what="for a vector")
+    logits = check.draw.normal(1, 4)
+    got = check.call(softmax, logits, dim=1)
+    check.close(got, torch.softmax(logits.double(), dim=1).float(), what="for a single row")
 with check.property("logits in the thousands, above and below 0, give no nan", weight=3):
     logits = check.draw.normal(4, 7, std=3.0)
     logits = logits + torch.tensor([1000.0, -1000.0, 0.0, 300.0])[:, None]
     logits[2, 4] = 1000.0
     got = check.call(softmax, logits, dim=1)
     check.close(got, torch.softmax(logits.double(), dim=1).float(), rtol=3e-4)
+    logits = check.draw.normal(5, 3) + torch.tensor([1e6, -1e6, 3e6, -4e6, 1e7])[:, None]
+    got = check.call(softmax, logits, dim=1)
+    expected = torch.softmax(logits.double(), dim=1).float()
+    check.close(got, expected, rtol=1e-4, what="for logits in the millions")
     logits = check.draw.normal(3, 5, std=3.0, dtype=torch.float64)
     logits = logits + torch.tensor([20_000.0, -20_000.0, -5_000.0])[:, None]
     got = check.call(softmax, logits, dim=1)
@@ -333,6 +340,12 @@ with check.property("a logit of -inf gets probability 0"):
     logits[check.draw.integer(0, 6), 1:3] = -math.inf
     got = check.call(softmax, logits, dim=-1)
     check.close(got, torch.softmax(logits.double(), dim=-1).float())
+    lowest = torch.finfo(torch.float32).min
+    logits = torch.tensor([-2e4, -1e10, lowest])[:, None] + torch.zeros(4)
+    logits[:, 1], logits[2, 3], logits[2, 0] = -math.inf, -math.inf, -math.inf
+    got = check.call(softmax, logits, dim=1)
+    expected = torch.softmax(logits.double(), dim=1).float()
+    check.close(got, expected, what="beside very negative logits")
 
 
 def same_gradient(logits, dim):
@@ -443,8 +456,8 @@ Some models learn from soft labels, such as another model's probabilities, and a
 
 `soft_cross_entropy(logits, labels) -> Tensor`
 
-- **In**: two tensors of shape (rows, classes) and the same floating-point dtype. Labels are at least 0; a row of labels need not sum to 1 and may be all 0. Logits may have any magnitude or be `-inf`; at least one in each row is finite.
-- **Out**: one loss per row, shape (rows,), of the same dtype. A label of 0 costs nothing, even if the logit is `-inf`. A positive label with a logit of `-inf` costs inf. The gradient with respect to the logits is never nan.
+- **In**: two tensors of shape (rows, classes), both float32 or both float64. Labels are at least 0; a row of labels need not sum to 1 and may be all 0. Logits may have any magnitude or be `-inf`; at least one in each row is finite.
+- **Out**: one loss per row, shape (rows,), of the same dtype, accurate even for logits in the millions. A label of 0 costs nothing, even if the logit is `-inf`. A positive label with a logit of `-inf` costs inf. The gradient with respect to the logits is never nan.
 - All of torch is **allowed**, but no single function does all of this.
 
 `soft_cross_entropy(torch.tensor([[1000.0, 0.0, -math.inf]]), torch.tensor([[0.5, 0.5, 0.0]]))` returns `tensor([500.])`.
@@ -478,12 +491,22 @@ with check.property("labels need not sum to 1, and a row of labels may be all 0"
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float())
+    for rows, classes, what in ((1, 5, "for a single row"), (1, 1, "for one row and one class")):
+        logits = check.draw.normal(rows, classes)
+        labels = check.draw.uniform(rows, classes, low=0.1)
+        got = check.call(soft_cross_entropy, logits, labels)
+        expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
+        check.close(got, expected.float(), what=what)
 with check.property("logits a thousand apart give large finite losses, not inf or nan", weight=2):
     logits = check.draw.normal(6, 4, std=1000.0)
     labels = check.draw.uniform(6, 4, low=0.1, high=0.5)
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
     check.close(got, expected.float(), rtol=1e-4)
+    logits = check.draw.normal(6, 4) + torch.tensor([1e6, -1e6, 3e6, -4e6, 1e7, 1e4])[:, None]
+    got = check.call(soft_cross_entropy, logits, labels)
+    expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
+    check.close(got, expected.float(), rtol=1e-4, what="for logits in the millions")
 with check.property("a class with label 0 still counts in the softmax"):
     logits, labels = check.draw.normal(3, 6), check.draw.uniform(3, 6, low=0.1)
     logits[:, 2], labels[:, 2] = 4.0, 0.0
@@ -499,6 +522,12 @@ with check.property("a label of 0 with a logit of -inf costs nothing", weight=2)
         logits[:, kept].double(), labels[:, kept].double(), reduction="none"
     )
     check.close(got, expected.float())
+    logits[:, kept] = torch.tensor([-2e4, -1e10, 0.0])[:, None]
+    logits[2, kept], labels[2, kept] = -math.inf, 0.0
+    logits[2, 3], labels[2, 3] = torch.finfo(torch.float32).min, 1.0
+    expected = labels.sum(dim=1) * torch.tensor([3.0, 3.0, 1.0]).log()
+    got = check.call(soft_cross_entropy, logits, labels)
+    check.close(got, expected, what="beside very negative logits")
 with check.property("a positive label with a logit of -inf costs inf, in its own row only"):
     logits, labels = check.draw.normal(4, 3), check.draw.uniform(4, 3, low=0.1)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
@@ -515,6 +544,7 @@ def same_gradient(rows, classes, std):
     logits = check.draw.normal(rows, classes, std=std, dtype=torch.float64)
     labels = check.draw.uniform(rows, classes, low=0.1, dtype=torch.float64)
     logits[:, 0], labels[:, 0] = logits.amax(dim=1) + 1.0, 0.0
+    labels[check.draw.integer(0, rows)] = 0.0
     closed = check.draw.integer(1, classes)
     leaf = logits.clone().requires_grad_(True)
     kept = [place for place in range(classes) if place != closed]
@@ -596,6 +626,11 @@ with check.property("agrees with autograd for labels that do not sum to 1"):
     labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=1e-4, atol=1e-5)
+    for rows, classes, what in ((1, 4, "for a single row"), (5, 1, "for a single class")):
+        logits = check.draw.normal(rows, classes)
+        labels = check.draw.uniform(rows, classes, low=0.1)
+        got = check.call(cross_entropy_gradient, logits, labels)
+        check.close(got, gradient_by_autograd(logits, labels), atol=1e-5, what=what)
 with check.property("a class with label 0 has a gradient, too"):
     logits, labels = check.draw.normal(4, 5), check.draw.uniform(4, 5, low=0.1, high=2.0)
     labels[:3, 1:3], labels[3] = 0.0, torch.eye(5)[check.draw.integer(0, 5)]
@@ -606,13 +641,21 @@ with check.property("is right for logits in the thousands and for -inf, in float
     labels = check.draw.uniform(3, 7, high=0.4)
     got = check.call(cross_entropy_gradient, logits, labels)
     check.close(got, gradient_by_autograd(logits, labels), rtol=3e-4, atol=1e-5)
-    logits = check.draw.normal(4, 6, std=50.0, dtype=torch.float64)
+    logits = check.draw.normal(5, 3) + torch.tensor([1e6, -1e6, 3e6, -4e6, 1e7])[:, None]
+    labels = check.draw.uniform(5, 3, low=0.1)
+    got = check.call(cross_entropy_gradient, logits, labels)
+    expected = gradient_by_autograd(logits, labels)
+    check.close(got, expected, rtol=1e-4, atol=1e-5, what="for logits in the millions")
+    logits = check.draw.normal(4, 6, std=2.0, dtype=torch.float64)
+    logits = logits + torch.tensor([0.0, -3e4, 900.0, -1e10])[:, None]
     labels = check.draw.uniform(4, 6, low=0.1, dtype=torch.float64)
     expected = torch.zeros_like(logits)
     expected[:, 1:] = gradient_by_autograd(logits[:, 1:], labels[:, 1:])
     logits[:, 0], labels[:, 0] = -math.inf, 0.0
+    logits[3, 1:], labels[3, 1:], expected[3] = -math.inf, 0.0, 0.0
+    logits[3, 2], labels[3, 2] = torch.finfo(torch.float64).min, 1.5
     got = check.call(cross_entropy_gradient, logits, labels)
-    check.close(got, expected, rtol=1e-8, what="with logits of -inf, in float64")
+    check.close(got, expected, what="with logits of -inf, in float64")
 with check.property("is written without autograd"):
     logits = check.draw.normal(4, 5)
     labels = torch.softmax(check.draw.normal(4, 5), dim=1)
@@ -825,7 +868,7 @@ A data set that does not fit in memory arrives in blocks, perhaps in several pro
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
 - **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and tensors of zeros. Do not modify the arguments.
-- **Out**: count, mean and m2 for all rows so far, as a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is within 5 percent of the variance after a thousand blocks, even for a mean of a hundred thousand and a standard deviation of 1.
+- **Out**: count, mean and m2 for all rows so far, as a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is within 5 percent of the variance after a thousand blocks, even for a mean of a hundred thousand and a standard deviation of 1; in float64, it is within 1e-7 for a mean of a million.
 - **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
 With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge_moments(0, zeros, zeros, batch)` returns `(2, tensor([2.]), tensor([2.]))`.
@@ -880,6 +923,11 @@ with check.property("blocks of a single row work, the first one included"):
     check.close(count, 9, what="count")
     check.close(mean, data.double().mean(dim=0).float(), atol=1e-5, what="mean")
     check.close(m2, (9 * data.double().var(dim=0, correction=0)).float(), rtol=1e-4, what="m2")
+    data = check.draw.normal(6, 1, mean=2.0)
+    count, mean, m2 = after_all_blocks(data, [1, 2, 3])
+    check.close(mean, data.double().mean(dim=0).float(), atol=1e-5, what="mean of one feature")
+    expected = (6 * data.double().var(dim=0, correction=0)).float()
+    check.close(m2, expected, rtol=1e-4, what="m2 of one feature")
 with check.property("the variance keeps its digits despite a large mean, in float32 and float64"):
     for size, dtype, tolerance in (
         (1e4, torch.float32, 1e-2),
@@ -902,11 +950,19 @@ with check.property("the variance keeps its digits despite a large mean, in floa
     check.close(m2 / count, expected, rtol=0.05, what="m2 / count after 1,000 blocks of 50 rows")
 with check.property("it continues from moments of rows that this process has never seen", weight=2):
     data = check.draw.normal(300, 5, mean=1e4)
+    other = check.draw.normal(101, 5)  # as many rows as are known of the data
+    after_all_blocks(other, [61, 40])
     count, mean, m2 = after_all_blocks(data, [60, 139], known=101)
     check.close(count, 300, what="count")
     check.close(mean, data.double().mean(dim=0).float(), rtol=1e-5, what="mean")
     expected = data.double().var(dim=0, correction=0)
     check.close(m2 / count, expected.float(), rtol=1e-2, what="m2 / count")
+    # Rows that equal the mean as it was returned, rounded, add nothing to m2.
+    first = torch.tensor([[131_072.0], [131_072.0 + 2**-6]])
+    count, mean, m2 = after_all_blocks(first, [2])
+    state = check.call(merge_moments, count, mean, m2, mean.expand(2, 1))
+    check.true(type(state) is tuple and len(state) == 3, "expected a tuple of three")
+    check.close(state[2], m2, atol=0.0, what="m2 after two rows that equal the mean handed over")
 with check.property("a repeated call returns the same result", weight=0.5):
     data = check.draw.normal(12, 3, mean=3.0)
     variance, mean = torch.var_mean(data[:5], dim=0, correction=0)
@@ -1045,6 +1101,10 @@ with check.property("is exactly 0 where x is 0 or negative"):
     x[1, 2:4] = 0.0
     got = check.call(safe_log, x)
     check.equal(got[x <= 0], torch.zeros(int((x <= 0).sum())), what="the value where x <= 0")
+    for part in (x[:4].view(3, 1, 8), x[1:2], x[1, 2]):
+        got = check.call(safe_log, part)
+        expected = part.double().where(part > 0, 1.0).log().float()
+        check.close(got, expected, what=f"for the shape {tuple(part.shape)}")
 with check.property("the gradient is 1/x where x is positive and exactly 0 elsewhere", weight=3):
     x, grad_output = check.draw.normal(6, 4), check.draw.normal(6, 4)
     x[2:4, 1], x[0, 0] = 0.0, 1e-4
@@ -1154,7 +1214,7 @@ Write a softmax over the entries of the last dimension where the mask is True. I
 
 `masked_softmax(logits, mask) -> Tensor`
 
-- **In** `logits`: finite floating-point numbers of any magnitude, shape (..., keys). `mask`: booleans that broadcast to that shape. Where the mask is False, a logit may even be the largest of its row; it must not affect the result.
+- **In** `logits`: finite numbers of any magnitude, float32 or float64, shape (..., keys). `mask`: booleans that broadcast to that shape. Where the mask is False, a logit may even be the largest of its row; it must not affect the result.
 - **Out**: a tensor of the logits' shape and dtype, exactly 0 where the mask is False. A fully masked row is all 0. The gradient with respect to the logits is never nan and is exactly 0 where the mask is False.
 - `torch.softmax` is **allowed**.
 
@@ -1196,6 +1256,7 @@ with check.property("is the softmax over the unmasked entries, and 0 at the othe
     logits, mask = check.draw.normal(4, 6), mask_with_a_key_per_row(4, 6)
     mask[0, 1:3] = False
     mask[0, 0] = True
+    logits[0, 0], logits[1:, 4], mask[1:, 4] = 0.0, 0.0, True
     got = check.call(masked_softmax, logits, mask)
     check.close(got, by_the_book_in_float64(logits, mask).float())
 with check.property("a fully masked row is all zeros", weight=2):
@@ -1203,6 +1264,7 @@ with check.property("a fully masked row is all zeros", weight=2):
     mask[check.draw.integer(0, 5)] = False
     got = check.call(masked_softmax, logits, mask)
     check.close(got, by_the_book_in_float64(logits, mask).float())
+    check.equal(got[~mask], torch.zeros(int((~mask).sum())), what="the weights of masked logits")
 with check.property("a masked logit does not matter, however large"):
     logits, mask = check.draw.normal(3, 7), mask_with_a_key_per_row(3, 7)
     mask[:, 2], mask[:, 3] = False, True
@@ -1210,6 +1272,11 @@ with check.property("a masked logit does not matter, however large"):
     logits[:, 2] = torch.tensor([500.0, torch.finfo(torch.float32).max, -1e30])
     got = check.call(masked_softmax, logits, mask)
     check.close(got, expected)
+    logits = torch.full((3, 4), torch.finfo(torch.float32).min)
+    logits[0], mask = -1e30, torch.tensor([True, False, True, False])
+    got = check.call(masked_softmax, logits, mask)
+    expected = mask.expand(3, 4) / 2.0
+    check.close(got, expected, what="beside kept logits that are very negative")
 with check.property("the gradient has no nan and is exactly 0 where the mask is False", weight=2):
     logits, grad_output = check.draw.normal(6, 5), check.draw.normal(6, 5)
     mask = mask_with_a_key_per_row(6, 5)
@@ -1242,6 +1309,17 @@ with check.property("the mask broadcasts over leading dimensions", weight=0.5):
     got = check.call(masked_softmax, logits, keys)
     expected = torch.stack([softmax_of_kept(head, keys.expand(4, 3)) for head in logits])
     check.close(got, expected.float(), what="with one mask for all rows")
+    whole_rows = check.draw.booleans(4, 1)
+    whole_rows[:2, 0] = torch.tensor([True, False])
+    got = check.call(masked_softmax, logits, whole_rows)
+    expected = torch.softmax(logits.double(), dim=-1) * whole_rows
+    check.close(got, expected.float(), what="with a mask of shape (4, 1)")
+    for shape in ((5,), (1, 5), (4, 1)):
+        logits = check.draw.normal(*shape)
+        mask = torch.arange(logits.numel()).view(shape) != 2
+        got = check.call(masked_softmax, logits, mask)
+        expected = by_the_book_in_float64(logits, mask).float()
+        check.close(got, expected, what=f"for logits of shape {shape}")
 with check.property("value and gradient are right for float64 logits in the thousands", weight=0.5):
     logits = check.draw.normal(5, 6, std=3.0, dtype=torch.float64)
     logits = logits + torch.tensor([[2000.0], [-1e10], [-1e35], [-900.0], [0.0]])
@@ -1334,8 +1412,8 @@ A mask can set whole blocks to $-\infty$. Write the update that adds one more bl
 
 `update_softmax(maximum, total, block) -> (maximum, total)`
 
-- **In** `maximum`, `total`: tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: logits of shape (rows, width), width at least 1, of any magnitude or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
-- **Out**: (maximum, total) for all logits so far, two tensors of shape (rows,) and the block's dtype. After the last block, $e^{z - \text{maximum}} / \text{total}$ is the softmax. While a row has had only `-inf`, its maximum is `-inf` and its total is 0. Gradients are not needed.
+- **In** `maximum`, `total`: float32 or float64 tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: logits of the same dtype and shape (rows, width), width at least 1, of any magnitude or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
+- **Out**: (maximum, total) for all logits so far, two tensors of shape (rows,) and the block's dtype, accurate even for logits in the millions. After the last block, $e^{z - \text{maximum}} / \text{total}$ is the softmax. While a row has had only `-inf`, its maximum is `-inf` and its total is 0. Gradients are not needed.
 - **Limits**: keep nothing between calls; another process may have seen the earlier blocks.
 
 `update_softmax(torch.tensor([0.0]), torch.tensor([2.0]), torch.tensor([[1000.0, 1000.0]]))` returns `(tensor([1000.]), tensor([2.]))`.
@@ -1383,7 +1461,8 @@ def total_of(logits):
 with check.property("three blocks give the maximum and the sum of the whole row"):
     logits = check.draw.normal(4, 12)
     logits[:, 6] += 6.0  # the maximum comes in the second block
-    logits[:, 1], logits[:, 7] = logits[:, 0], logits[:, 6]  # equal logits count twice
+    # Equal logits count each time, in the same block and in the next.
+    logits[:, 1], logits[:, 7], logits[:, 9] = logits[:, 0], logits[:, 6], logits[:, 6]
     maximum, total = after_blocks_of(logits, [5, 3, 4])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-4, what="total")
@@ -1393,12 +1472,25 @@ with check.property("logits from -1000 to 1000, rising and falling, give no nan 
     maximum, total = after_blocks_of(logits, [3, 1, 4, 2])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-3, what="total")
+    maximum, total = after_blocks_of(logits[:1], [3, 1, 4, 2])
+    check.equal(maximum, logits[:1].max(dim=1).values, what="maximum of a single row")
+    check.close(total, total_of(logits[:1]), rtol=1e-3, what="total of a single row")
+    logits = check.draw.normal(5, 6) + torch.tensor([1e6, -1e6, 3e6, -4e6, 1e7])[:, None]
+    maximum, total = after_blocks_of(logits, [3, 1, 2])
+    check.equal(maximum, logits.max(dim=1).values, what="maximum, in the millions")
+    check.close(total, total_of(logits), rtol=1e-3, what="total, for logits in the millions")
 with check.property("it continues from logits that this process has never seen", weight=2):
     logits = check.draw.normal(4, 12, std=2.0)
     logits[1] += torch.linspace(0, 90, 12)
     maximum, total = after_blocks_of(logits, [1, 3, 2], known=6)
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-4, what="total")
+    # Another process has seen other logits, with the same maximum.
+    state = check.call(update_softmax, maximum, total + 2.0, logits[:, :3])
+    check.true(type(state) is tuple and len(state) == 2, "expected a tuple of two")
+    check.equal(state[0], maximum, what="maximum after another total")
+    expected = total + 2.0 + (logits[:, :3].double() - maximum[:, None]).exp().sum(dim=1)
+    check.close(state[1], expected.float(), rtol=1e-4, what="total after another total")
 with check.property("rows may begin with blocks of -inf"):
     logits = check.draw.normal(5, 9)
     logits[1, :4], logits[3, :7] = -math.inf, -math.inf
@@ -1414,9 +1506,12 @@ with check.property("a row of only -inf keeps a maximum of -inf and a total of 0
     expected[empty] = 0.0
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, expected, rtol=1e-4, what="total")
+    check.equal(total[empty], expected[empty], what="total of the row of only -inf")
 with check.property("very negative logits are not mistaken for -inf", weight=0.5):
     logits = check.draw.normal(4, 6, mean=-2e4, dtype=torch.float64)
     logits[3] -= 3e6
+    logits[0, 1:], logits[0, 4] = torch.finfo(torch.float64).min, -math.inf
+    logits[0, 0] = -math.inf
     logits[1, :3] = -math.inf
     maximum, total = after_blocks_of(logits, [2, 1, 3])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
@@ -1680,7 +1775,7 @@ show(
 
 # %% [markdown] exercise="bug-hunt-distances" points=4 minutes=20 difficulty=2
 """
-### Bug hunt: distances that can be trained
+### Bug hunt: the fatal step
 
 In cells of your own, find out what broke the training above: which pair, and which derivative. Then write a function with the same values and usable gradients.
 
@@ -1730,16 +1825,25 @@ with check.property("value and gradients are right for all pairs, in either dtyp
     got = check.call(probes.gradient, distances, a, b)
     check.close(got["output"], distances_in_float64(a, b).float(), atol=0.0, what="the value")
     check.close(got["gradient"], slopes(a, b).float(), what="the gradient with respect to a")
+    same = got["gradient"][2:10]
+    check.equal(same, torch.zeros(8, 3), what="the gradient for points that coincide")
     got = check.call(probes.gradient, distances, a, b, with_respect_to=1)
     check.close(got["gradient"], -slopes(a, b).float(), what="the gradient with respect to b")
     a, b = a.double() * 1e-6, b.double() * 1e-6
-    grad_output = check.draw.normal(12, dtype=torch.float64)
+    grad_output = check.draw.normal(12, std=5.0, dtype=torch.float64)
     got = check.call(probes.gradient, distances, a, b, grad_output=grad_output)
     check.close(got["output"], distances_in_float64(a, b), atol=0.0, what="the value, in float64")
     expected = slopes(a, b) * grad_output[:, None]
     check.close(
         got["gradient"], expected, rtol=1e-8, what="the gradient with respect to a, in float64"
     )
+    a, b = check.draw.normal(5, 4, std=1e-6), check.draw.normal(5, 4, std=1e-8)
+    a[2:4] = b[2:4]
+    a[2, 1] += 1e-10
+    a[4], b[4] = 0.0, 1e-15
+    got = check.call(probes.gradient, distances, a, b)
+    what = "the gradient with respect to a, for points close together"
+    check.close(got["gradient"], slopes(a, b).float(), what=what)
 with check.property("distances of a millionth and far less keep their digits"):
     a, b = check.draw.normal(6, 4, std=1e-6), check.draw.normal(6, 4, std=1e-6)
     b[2], b[3:5] = a[2] + 1e-8, a[3:5]
@@ -1747,6 +1851,10 @@ with check.property("distances of a millionth and far less keep their digits"):
     a[5], b[5] = 0.0, 1e-15
     got = check.call(distances, a, b)
     check.close(got, distances_in_float64(a, b).float(), atol=0.0)
+    for one, other in ((a[:1, :1], b[:1, :1]), (a[:, :1], b[:, :1]), (a[0], b[0])):
+        got = check.call(distances, one, other)
+        what = f"for points of shape {tuple(one.shape)}"
+        check.close(got, distances_in_float64(one, other).float(), atol=0.0, what=what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("the distance between close points far from the origin is right"):

@@ -189,3 +189,114 @@ def distances(a, b):
     squares = ((a - b) ** 2).sum(dim=-1)
     zero = squares <= 1e-24
     return torch.where(zero, 0.0, torch.where(zero, 1.0, squares).sqrt())
+
+
+# %% wrong: squeezes the distances, so that a single pair loses its dimension
+def distances(a, b):
+    return torch.linalg.vector_norm(a - b, dim=-1).squeeze()
+
+
+# %% wrong: squeezes the difference, so that a single feature is lost
+def distances(a, b):
+    return torch.linalg.vector_norm((a - b).squeeze(), dim=-1)
+
+
+# %% wrong: no gradient to points closer than a ten-millionth
+def distances(a, b):
+    squares = ((a - b) ** 2).sum(dim=-1)
+    apart = squares > 0
+    root = torch.where(apart, squares, 1.0).sqrt()
+    root = torch.where(root < 1e-7, root.detach(), root)
+    return torch.where(apart, root, 0.0)
+
+
+# %% wrong: no gradient to points closer than a billionth
+def distances(a, b):
+    d = torch.linalg.vector_norm(a - b, dim=-1)
+    return torch.where(d < 1e-9, d.detach(), d)
+
+
+# %% wrong: divides by a billionth at least in the backward pass
+class Length2(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, difference):
+        length = (difference * difference).sum(dim=-1).sqrt()
+        ctx.save_for_backward(difference, length)
+        return length
+
+    @staticmethod
+    def backward(ctx, grad):
+        difference, length = ctx.saved_tensors
+        return (grad / length.clamp(min=1e-9)).unsqueeze(-1) * difference
+
+
+def distances(a, b):
+    return Length2.apply(a - b)
+
+
+# %% wrong: leaves a tiny gradient to points that coincide
+class Length3(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, difference):
+        length = (difference * difference).sum(dim=-1).sqrt()
+        ctx.save_for_backward(difference, length)
+        return length
+
+    @staticmethod
+    def backward(ctx, grad):
+        difference, length = ctx.saved_tensors
+        safe = length.masked_fill(length == 0, 1.0)
+        return (grad / safe).unsqueeze(-1) * torch.where(difference == 0, 1e-9, difference)
+
+
+def distances(a, b):
+    return Length3.apply(a - b)
+
+
+# %% wrong: flattens the leading dimensions, of which one pair has none
+def distances(a, b):
+    flat = (a - b).flatten(0, -2)
+    return torch.stack([torch.linalg.vector_norm(d) for d in flat]).reshape(a.shape[:-1])
+
+
+# %% wrong: hypot, feature after feature, whose gradient is nan where the first two agree
+def distances(a, b):
+    d = a - b
+    same = (d == 0).all(-1, keepdim=True)
+    d = torch.where(same, 1.0, d)
+    out = d[..., 0].abs()
+    for k in range(1, d.shape[-1]):
+        out = torch.hypot(out, d[..., k])
+    return torch.where(same[..., 0], 0.0, out)
+
+
+# %% right: the detached direction times the difference
+def distances(a, b):
+    d = a - b
+    n = d.detach().norm(dim=-1, keepdim=True)
+    u = d.detach() / torch.where(n > 0, n, 1.0)
+    return (u * d).sum(-1)
+
+
+# %% right: pair by pair, in a loop
+def distances(a, b):
+    d = (a - b).reshape(-1, a.shape[-1])
+    out = []
+    for row in d:
+        out.append(row.square().sum().sqrt() if (row != 0).any() else (row * 0).sum())
+    return torch.stack(out).reshape(a.shape[:-1])
+
+
+# %% right: cdist of single points
+def distances(a, b):
+    return torch.cdist(
+        a.unsqueeze(-2), b.unsqueeze(-2), compute_mode="donot_use_mm_for_euclid_dist"
+    )[..., 0, 0]
+
+
+# %% right: einsum, and two fills around the root
+def distances(a, b):
+    d = a - b
+    s = torch.einsum("...f,...f->...", d, d)
+    z = s == 0
+    return s.masked_fill(z, 1.0).sqrt().masked_fill(z, 0.0)

@@ -197,3 +197,85 @@ def cross_entropy_gradient(logits, labels):
     kept = torch.where(labels > 0, logits, -math.inf)
     total = labels.sum(dim=1, keepdim=True)
     return torch.softmax(kept, dim=1).nan_to_num(nan=0.0) * total - labels
+
+
+# %% wrong: squeezes the result, so that a single row becomes a vector
+def cross_entropy_gradient(logits, labels):
+    total = labels.sum(dim=1, keepdim=True)
+    return (torch.softmax(logits, dim=1) * total - labels).squeeze()
+
+
+# %% wrong: fills -inf in with -1e9, which is larger than very negative logits
+def cross_entropy_gradient(logits, labels):
+    finite = logits.masked_fill(logits == -math.inf, -1e9)
+    return torch.softmax(finite, dim=1) * labels.sum(dim=1, keepdim=True) - labels
+
+
+# %% wrong: fills -inf in with the lowest float, which a logit may be itself
+def cross_entropy_gradient(logits, labels):
+    finite = logits.clamp(min=torch.finfo(logits.dtype).min)
+    return torch.softmax(finite, dim=1) * labels.sum(dim=1, keepdim=True) - labels
+
+
+# %% wrong: subtracts the log-sum-exp, whose digits a maximum of a million swallows
+def cross_entropy_gradient(logits, labels):
+    p = (logits - torch.logsumexp(logits, dim=1, keepdim=True)).exp()
+    return p * labels.sum(dim=1, keepdim=True) - labels
+
+
+# %% wrong: gives a padded row the gradient of labels that sum to one
+def cross_entropy_gradient(logits, labels):
+    total = labels.sum(dim=1, keepdim=True)
+    total = torch.where(total == 0, 1.0, total)
+    return torch.softmax(logits, dim=1) * total - labels
+
+
+# %% wrong: central differences, which lack digits in float64
+def cross_entropy_gradient(logits, labels):
+    def loss(z):
+        logs = torch.log_softmax(z, dim=1)
+        return -(labels * torch.where(labels > 0, logs, 0.0)).sum()
+
+    gradient, step = torch.zeros_like(logits), 1e-4
+    for place in range(logits.numel()):
+        up, down = logits.double().flatten(), logits.double().flatten()
+        up[place] += step
+        down[place] -= step
+        slope = (loss(up.view_as(logits)) - loss(down.view_as(logits))) / (2 * step)
+        gradient.view(-1)[place] = slope
+    return gradient
+
+
+# %% right: the sum of the gradients of one label after another
+def cross_entropy_gradient(logits, labels):
+    p = torch.softmax(logits, dim=1)
+    total = torch.zeros_like(logits)
+    for k in range(logits.shape[1]):
+        hot = torch.zeros_like(logits)
+        hot[:, k] = 1
+        total += labels[:, k : k + 1] * (p - hot)
+    return total
+
+
+# %% right: in Python numbers, row by row
+def cross_entropy_gradient(logits, labels):
+    rows = []
+    for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+        exponentials = [math.exp(logit - max(row)) for logit in row]
+        share = sum(label) / sum(exponentials)
+        rows.append([share * e - y for e, y in zip(exponentials, label, strict=True)])
+    return torch.tensor(rows, dtype=logits.dtype)
+
+
+# %% right: a diagonal matrix of the sums, and a softmax by hand
+def cross_entropy_gradient(logits, labels):
+    e = (logits - logits.max(1, keepdim=True).values).exp()
+    p = e / e.sum(1, keepdim=True)
+    return torch.diag(labels.sum(1)) @ p - labels
+
+
+# %% right: in place, on a tensor of its own
+def cross_entropy_gradient(logits, labels):
+    g = torch.softmax(logits, dim=1)
+    g.mul_(labels.sum(1)[:, None]).sub_(labels)
+    return g

@@ -82,7 +82,7 @@ def update_softmax(maximum, total, block):
     return new, total * factor + terms.sum(dim=1)
 
 
-# %% right: by way of log-sum-exp of old state and block
+# %% wrong: by way of the log-sum-exp, whose digits a maximum of a million swallows
 def update_softmax(maximum, total, block):
     import math
 
@@ -176,3 +176,121 @@ def update_softmax(maximum, total, block):
     shift = torch.where(larger < -1e6, 0.0, larger)
     rescaled = total * (maximum - shift).exp()
     return larger, rescaled + (block - shift[:, None]).exp().sum(dim=1)
+
+
+# %% wrong: squeezes the results, so that a single row loses its dimension
+def update_softmax(maximum, total, block):
+    new = torch.maximum(maximum, block.amax(dim=1))
+    shift = new.masked_fill(new == -math.inf, 0.0)
+    t = total * (maximum - shift).exp() + (block - shift[:, None]).exp().sum(dim=1)
+    return new.squeeze(), t.squeeze()
+
+
+# %% wrong: the log-sum-exp of the past and the block, added as logarithms
+def update_softmax(maximum, total, block):
+    new = torch.maximum(maximum, block.amax(dim=1))
+    finite = torch.where(new == -math.inf, torch.zeros_like(new), new)
+    lse = torch.logaddexp(maximum + total.log(), torch.logsumexp(block, dim=1))
+    return new, (lse - finite).exp()
+
+
+# %% wrong: takes the lowest float for -inf, and makes -inf of it at the end
+def update_softmax(maximum, total, block):
+    lowest = torch.finfo(block.dtype).min
+    block = block.clamp(min=lowest)
+    new = torch.maximum(maximum.clamp(min=lowest), block.amax(dim=1))
+    t = total * (maximum - new).exp() + (block - new[:, None]).exp().sum(dim=1)
+    empty = new == lowest
+    return new.masked_fill(empty, -math.inf), t.masked_fill(empty, 0.0)
+
+
+# %% wrong: keeps the total above 0, also in a row of only -inf
+def update_softmax(maximum, total, block):
+    new = torch.maximum(maximum, block.amax(dim=1))
+    shift = new.masked_fill(new == -math.inf, 0.0)
+    t = total * (maximum - shift).exp() + (block - shift[:, None]).exp().sum(dim=1)
+    return new, t.clamp(min=1e-12)
+
+
+# %% wrong: keeps the total in its process, by the maximum
+LAST = {}
+
+
+def update_softmax(maximum, total, block):
+    if LAST and LAST["maximum"].shape == maximum.shape and torch.equal(LAST["maximum"], maximum):
+        total = LAST["total"]
+    new = torch.maximum(maximum, block.amax(dim=1))
+    shift = new.masked_fill(new == -math.inf, 0.0)
+    t = total * (maximum - shift).exp() + (block - shift[:, None]).exp().sum(dim=1)
+    LAST.update(maximum=new, total=t)
+    return new, t
+
+
+# %% wrong: adds a block only if its maximum is larger or smaller, not equal
+def update_softmax(maximum, total, block):
+    top = block.amax(dim=1)
+    new = torch.maximum(maximum, top)
+    shift = new.masked_fill(new == -math.inf, 0.0)
+    t = total * (maximum - shift).exp() + (block - shift[:, None]).exp().sum(dim=1)
+    return new, torch.where(
+        top > maximum, t, total + (block - shift[:, None]).exp().sum(dim=1) * (top < maximum)
+    )
+
+
+# %% right: keeps the old total where the new one is nan, which only a row of -inf has
+def update_softmax(maximum, total, block):
+    new = torch.maximum(maximum, block.amax(dim=1))
+    t = total * (maximum - new).exp() + (block - new[:, None]).exp().sum(dim=1)
+    return new, torch.where(t.isnan(), total, t)
+
+
+# %% right: in place, on the arguments
+def update_softmax(maximum, total, block):
+    old = maximum.clone()
+    torch.maximum(maximum, block.amax(dim=1), out=maximum)
+    shift = maximum.masked_fill(maximum == -math.inf, 0.0)
+    total *= (old - shift).exp()
+    total += (block - shift[:, None]).exp().sum(dim=1)
+    return maximum, total
+
+
+# %% right: the log-sum-exp of shifted logits
+def update_softmax(maximum, total, block):
+    new = torch.maximum(maximum, block.amax(dim=1))
+    shift = torch.where(new > -math.inf, new, 0.0)
+    old = maximum - shift + total.log()
+    return new, torch.cat([old[:, None], block - shift[:, None]], 1).logsumexp(1).exp()
+
+
+# %% right: the columns of the block one by one
+def update_softmax(maximum, total, block):
+    for column in block.T:
+        new = torch.maximum(maximum, column)
+        base = torch.where(new.isinf(), torch.zeros_like(new), new)
+        total = total * torch.exp(maximum - base) + torch.exp(column - base)
+        maximum = new
+    return maximum, total
+
+
+# %% right: the block's own state, and a function that merges two
+def merge(a, b):
+    m = torch.maximum(a[0], b[0])
+    s = m.masked_fill(m.isneginf(), 0)
+    return m, a[1] * (a[0] - s).exp() + b[1] * (b[0] - s).exp()
+
+
+def update_softmax(maximum, total, block):
+    top = block.max(1)[0]
+    s = top.masked_fill(top.isneginf(), 0)
+    return merge((maximum, total), (top, (block - s[:, None]).exp().sum(1)))
+
+
+# %% right: by way of NumPy, shifted by 0 where nothing is finite
+def update_softmax(maximum, total, block):
+    import numpy as np
+
+    m, t, b = maximum.numpy(), total.numpy(), block.numpy()
+    n = np.maximum(m, b.max(axis=1))
+    s = np.where(np.isneginf(n), 0, n).astype(n.dtype)
+    r = t * np.exp(m - s) + np.exp(b - s[:, None]).sum(axis=1)
+    return torch.from_numpy(n), torch.from_numpy(r)

@@ -181,3 +181,145 @@ def merge_moments(count, mean, m2, batch):
     m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0)
     m2 = m2 + (block_mean - mean) ** 2 * (count * rows / total)
     return total, (count * mean + batch.sum(dim=0)) / total, m2
+
+
+# %% wrong: squeezes mean and m2, so that a single feature loses its dimension
+def merge_moments(count, mean, m2, batch):
+    rows = len(batch)
+    total = count + rows
+    block_mean = batch.mean(dim=0).squeeze()
+    delta = block_mean - mean
+    m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0).squeeze() + delta**2 * (count * rows / total)
+    return total, (mean + delta * (rows / total)).squeeze(), m2.squeeze()
+
+
+# %% wrong: keeps the last state in float64, and takes it for every state of the same count
+STATE = {}
+
+
+def merge_moments(count, mean, m2, batch):
+    if count in STATE:
+        mean, m2 = STATE[count]
+    rows = len(batch)
+    total = count + rows
+    wide = batch.double()
+    block_mean = wide.mean(dim=0)
+    delta = block_mean - mean.double()
+    m2 = m2.double() + ((wide - block_mean) ** 2).sum(dim=0) + delta**2 * (count * rows / total)
+    mean = mean.double() + delta * (rows / total)
+    STATE.clear()
+    STATE[total] = mean, m2
+    return total, mean.to(batch.dtype), m2.to(batch.dtype)
+
+
+# %% wrong: keeps every state in its process, by its count
+STATE = {}
+
+
+def merge_moments(count, mean, m2, batch):
+    if count == 0:
+        STATE.clear()
+    mean, m2 = STATE.get(count, (mean, m2))
+    rows = len(batch)
+    total = count + rows
+    block_mean = batch.mean(dim=0)
+    delta = block_mean - mean
+    m2 = m2 + ((batch - block_mean) ** 2).sum(dim=0) + delta**2 * (count * rows / total)
+    mean = mean + delta * (rows / total)
+    STATE[total] = mean, m2
+    return total, mean, m2
+
+
+# %% wrong: keeps the digits that float32 cannot hold in its process, by the state that it returned
+CACHE = {}
+
+
+def merge_moments(count, mean, m2, batch):
+    key = (count, tuple(mean.tolist()), tuple(m2.tolist()))
+    mean, m2 = CACHE.get(key, (mean, m2))
+    rows = len(batch)
+    total = count + rows
+    wide = batch.double()
+    block_mean = wide.mean(dim=0)
+    delta = block_mean - mean.double()
+    m2 = m2.double() + ((wide - block_mean) ** 2).sum(dim=0) + delta**2 * (count * rows / total)
+    mean = mean.double() + delta * (rows / total)
+    out = total, mean.to(batch.dtype), m2.to(batch.dtype)
+    CACHE[(total, tuple(out[1].tolist()), tuple(out[2].tolist()))] = mean, m2
+    return out
+
+
+# %% wrong: sums of squares in float64, enough for float32 batches and too few digits for float64
+def merge_moments(count, mean, m2, batch):
+    wide, old = batch.double(), mean.double()
+    total = count + len(batch)
+    squares = m2.double() + count * old**2 + (wide**2).sum(dim=0)
+    new = (count * old + wide.sum(dim=0)) / total
+    return total, new.to(batch.dtype), (squares - total * new**2).to(batch.dtype)
+
+
+# %% right: sums of squares in float64 for float32 batches, distances from the mean for float64
+def merge_moments(count, mean, m2, batch):
+    wide, old = batch.double(), mean.double()
+    total = count + len(batch)
+    if batch.dtype == torch.float32:
+        squares = m2.double() + count * old**2 + (wide**2).sum(dim=0)
+        new = (count * old + wide.sum(dim=0)) / total
+        return total, new.float(), (squares - total * new**2).float()
+    block = wide.mean(dim=0)
+    d = block - old
+    return (
+        total,
+        old + d * len(batch) / total,
+        m2 + ((wide - block) ** 2).sum(0) + d**2 * count * len(batch) / total,
+    )
+
+
+# %% right: feature by feature, in Python numbers
+def merge_moments(count, mean, m2, batch):
+    n = batch.size(0)
+    means, ms = [], []
+    for k in range(batch.size(1)):
+        col = batch[:, k].tolist()
+        mu = math.fsum(col) / n
+        d = mu - mean[k].item()
+        means.append(mean[k].item() + d * n / (count + n))
+        ms.append(
+            m2[k].item() + math.fsum((v - mu) ** 2 for v in col) + d * d * count * n / (count + n)
+        )
+    return count + n, torch.tensor(means, dtype=batch.dtype), torch.tensor(ms, dtype=batch.dtype)
+
+
+# %% right: the block's halves merged like two groups, again and again
+def merge_two(a, b):
+    (na, ma, sa), (nb, mb, sb) = a, b
+    n = na + nb
+    d = mb - ma
+    return n, ma + d * (nb / n), sa + sb + d * d * (na * nb / n)
+
+
+def merge_moments(count, mean, m2, batch):
+    parts = [(1, row, torch.zeros_like(row)) for row in batch]
+    while len(parts) > 1:
+        parts = [
+            merge_two(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i]
+            for i in range(0, len(parts), 2)
+        ]
+    return merge_two((count, mean, m2), parts[0])
+
+
+# %% right: both groups measured from the new mean
+def merge_moments(count, mean, m2, batch):
+    total = count + batch.shape[0]
+    new = mean + (batch - mean).sum(0) / total
+    return total, new, m2 + count * (mean - new) ** 2 + ((batch - new) ** 2).sum(0)
+
+
+# %% right: a mean between the two means, and squares by einsum
+def merge_moments(count, mean, m2, batch):
+    n, total = batch.shape[0], count + batch.shape[0]
+    bm = batch.mean(0)
+    c = batch - bm
+    bm2 = torch.einsum("rf,rf->f", c, c)
+    w = n / total
+    return total, torch.lerp(mean, bm, w), m2 + bm2 + (bm - mean).square() * (count * w)

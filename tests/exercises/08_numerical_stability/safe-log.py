@@ -119,3 +119,53 @@ def safe_log(x):
 # %% wrong: only logarithms above 0, as if 1 were the border
 def safe_log(x):
     return torch.where(x > 1, x, torch.ones_like(x)).log()
+
+
+# %% wrong: iterates over the tensor, which a tensor without dimensions does not allow
+def safe_log(x):
+    return torch.stack([torch.where(row > 0, row, 1.0).log() for row in x])
+
+
+# %% wrong: squeezes the result, so that dimensions of size 1 are lost
+def safe_log(x):
+    return torch.where(x > 0, x, 1.0).log().squeeze()
+
+
+# %% wrong: clamps the gradient, so that small numbers get too little
+def safe_log(x):
+    y = torch.where(x > 0, x, 1.0)
+    if y.requires_grad:
+        y.register_hook(lambda g: g.clamp(-1e5, 1e5))
+    return y.log()
+
+
+# %% right: a rectified x plus the mask, whose sum is x or 1
+def safe_log(x):
+    return (torch.relu(x) + (x <= 0)).log()
+
+
+# %% right: logarithms of the positive entries, scattered into zeros
+def safe_log(x):
+    keep = x > 0
+    return torch.zeros_like(x).masked_scatter(keep, x[keep].log())
+
+
+# %% right: entry by entry, in a loop
+def safe_log(x):
+    parts = [v.log() if v > 0 else torch.zeros_like(v) for v in x.reshape(-1)]
+    return torch.stack(parts).reshape(x.shape)
+
+
+# %% right: clamps at the smallest normal number, then masks
+def safe_log(x):
+    y = x.clamp(min=torch.finfo(x.dtype).tiny).log()
+    return torch.where(x > 0, y, torch.zeros_like(y))
+
+
+# %% right: a module instead of a function
+class SafeLog(torch.nn.Module):
+    def forward(self, x):
+        return torch.log(torch.where(torch.gt(x, 0), x, torch.ones_like(x)))
+
+
+safe_log = SafeLog()

@@ -88,7 +88,7 @@ def softmax(logits, dim):
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-# %% right: by way of log-sum-exp written by hand
+# %% wrong: subtracts the log-sum-exp, whose digits a maximum of a million swallows
 def softmax(logits, dim):
     largest = logits.max(dim=dim, keepdim=True).values
     log_sum = largest + (logits - largest).exp().sum(dim=dim, keepdim=True).log()
@@ -234,3 +234,75 @@ def softmax(logits, dim):
         logits = logits.float()
     exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: fills -inf in with -1e9, which is larger than very negative logits
+def softmax(logits, dim):
+    finite = logits.masked_fill(
+        logits == -math.inf, -1e9 if logits.dtype != torch.float16 else -6e4
+    )
+    exponentials = (finite - finite.amax(dim=dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: nan_to_num makes the lowest float of -inf, which a logit may be itself
+def softmax(logits, dim):
+    finite = logits.nan_to_num(neginf=torch.finfo(logits.dtype).min)
+    exponentials = (finite - finite.amax(dim=dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: squeezes the result, so that a single row becomes a vector
+def softmax(logits, dim):
+    exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    return (exponentials / exponentials.sum(dim=dim, keepdim=True)).squeeze()
+
+
+# %% wrong: shifts only if a logit is above 50, so that very negative ones underflow
+def softmax(logits, dim):
+    if logits.max() > 50:
+        logits = logits - logits.amax(dim=dim, keepdim=True)
+    exponentials = logits.exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% right: subtracts the logarithm of the sum from the shifted logits
+def softmax(logits, dim):
+    shifted = logits - logits.amax(dim=dim, keepdim=True)
+    return (shifted - shifted.exp().sum(dim=dim, keepdim=True).log()).exp()
+
+
+# %% right: an autograd function with the gradient of the softmax
+class Soft(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, dim):
+        e = (logits - logits.amax(dim, keepdim=True)).exp()
+        p = e / e.sum(dim, keepdim=True)
+        ctx.save_for_backward(p)
+        ctx.dim = dim
+        return p
+
+    @staticmethod
+    def backward(ctx, g):
+        (p,) = ctx.saved_tensors
+        return p * (g - (g * p).sum(ctx.dim, keepdim=True)), None
+
+
+def softmax(logits, dim):
+    return Soft.apply(logits, dim)
+
+
+# %% right: with the dimension swapped to the front
+def softmax(logits, dim):
+    z = logits.swapaxes(dim, 0)
+    e = torch.exp(z - torch.max(z, 0)[0][None])
+    return (e / torch.sum(e, 0)[None]).swapaxes(dim, 0)
+
+
+# %% right: powers of 2, in float64
+def softmax(logits, dim):
+    import math
+
+    z = (logits.double() - logits.double().amax(dim, keepdim=True)) / math.log(2)
+    e = torch.exp2(z)
+    return (e / e.sum(dim, keepdim=True)).to(logits.dtype)
