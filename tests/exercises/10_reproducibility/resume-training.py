@@ -654,26 +654,3 @@ class ResumableTraining(Training):
         self.generator.set_state(state["generator"])
         self.order, self.place = state["order"], state["place"]
         restore_random_states(state["random"])
-
-
-# %% right: one tensor of bytes
-class ResumableTraining(Training):
-    def state_dict(self):
-        file = io.BytesIO()
-        state = {k: v.state_dict() for k, v in vars(self).items() if hasattr(v, "state_dict")}
-        state["rest"] = [
-            self.generator.get_state(),
-            self.order,
-            self.place,
-            capture_random_states(),
-        ]
-        torch.save(state, file)
-        return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
-
-    def load_state_dict(self, state):
-        state = torch.load(io.BytesIO(state.numpy().tobytes()), weights_only=True)
-        generator, self.order, self.place, states = state.pop("rest")
-        for name, saved in state.items():
-            getattr(self, name).load_state_dict(saved)
-        self.generator.set_state(generator)
-        restore_random_states(states)
