@@ -35,6 +35,8 @@ from helpers.probes.random_numbers import (
     global_draws,
     restored_draws,
     seeded_draws,
+    seeded_gpus,
+    seeded_rounds,
     with_string_hashes,
 )
 from helpers.probes.regions import in_autocast, in_function_mode, wrapped_in_autocast
@@ -110,6 +112,8 @@ __all__ = [
     "scaler_steps",
     "scheduled_steps",
     "seeded_draws",
+    "seeded_gpus",
+    "seeded_rounds",
     "segmenter_passes",
     "segmenter_peak",
     "segmenter_steps",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
+import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -69,8 +72,53 @@ def seeded_draws(function: Callable[[int], Any], seeds: list[int]) -> list[dict[
     return seen
 
 
-def captured_states(capture: Callable[[], Any], seed: int, rounds: int) -> dict[str, Any]:
-    """Draw numbers of every kind from the global generators, capture the states, and draw on.
+def seeded_rounds(
+    function: Callable[[int], Any], seeds: list[int], rounds: int, salt: int
+) -> dict[str, Any]:
+    """Call ``function(seed)`` for each of ``seeds``, and draw a round of numbers after it, in what
+    the number of the process and ``hash`` make another process.
+
+    Args:
+        function: seeds the global generators.
+        seeds: what it is called with.
+        rounds: how many rounds are drawn before each call. In each, a generator draws an odd number
+            of normal ones, of which it keeps one back.
+        salt: other numbers are other processes.
+
+    Returns:
+        ``{"drawn", "returned"}``: for each seed the numbers of the round, a uniform and a normal
+        one of each generator; and the name of the class of what the last call returned.
+    """
+    drawn, elsewhere = [], os.getpid() + salt
+    with globals_kept():
+        for number, seed in enumerate(seeds):
+            seed_globals(1000 + number + salt)
+            for _ in range(rounds):
+                _all_kinds()
+            with mock.patch.object(os, "getpid", return_value=elsewhere):
+                returned = with_string_hashes(function, seed, salt=salt)
+            drawn.append(_all_kinds())
+    return {"drawn": drawn, "returned": type(returned).__name__}
+
+
+def seeded_gpus(function: Callable[[int], Any], seeds: list[int]) -> list[list[float]]:
+    """Call ``function(seed)`` for each of ``seeds`` where torch tells of two GPUs, and draw a
+    number from the generator of each.
+    """
+    seen = []
+    with globals_kept(), _two_gpus() as generators:
+        for number, seed in enumerate(seeds):
+            seed_globals(1000 + number)
+            function(seed)
+            seen.append(_one_each(generators))
+    return seen
+
+
+def captured_states(
+    capture: Callable[[], Any], seed: int, rounds: int, gpus: bool = False
+) -> dict[str, Any]:
+    """Draw numbers of every kind from the global generators, capture the states, and draw on; then
+    capture others, which are thrown away.
 
     A round draws an odd number of normal ones, of which a generator keeps one back.
 
@@ -78,20 +126,29 @@ def captured_states(capture: Callable[[], Any], seed: int, rounds: int) -> dict[
         capture: returns the states.
         seed: of the generators at the start.
         rounds: how often numbers are drawn before.
+        gpus: whether torch tells of two GPUs meanwhile. Before the rounds, the second draws a
+            number.
 
     Returns:
         ``{"written", "next"}``: what ``torch.save`` writes of the states, uint8 of shape (bytes,),
         and the numbers of the round after the capture.
     """
-    with globals_kept():
+    with globals_kept(), _two_gpus() if gpus else contextlib.nullcontext([]) as generators:
         seed_globals(seed)
+        _one_each(generators[1:])
         for _ in range(rounds):
-            _all_kinds()
-        return {"written": as_bytes(capture()), "next": _all_kinds()}
+            _all_kinds(generators)
+        seen = {"written": as_bytes(capture()), "next": _all_kinds(generators)}
+        capture()
+        return seen
 
 
 def restored_draws(
-    restore: Callable[[Any], Any], written: torch.Tensor, seed: int
+    restore: Callable[[Any], Any],
+    written: torch.Tensor,
+    seed: int,
+    gpus: bool = False,
+    later: int = 0,
 ) -> dict[str, Any]:
     """Restore states, and draw a round of numbers; both once more.
 
@@ -99,17 +156,22 @@ def restored_draws(
         restore: takes the states, as ``torch.load`` reads them with ``weights_only=True``.
         written: what ``captured_states`` returned.
         seed: of the global generators before.
+        gpus: whether torch tells of two GPUs meanwhile.
+        later: how many more rounds are drawn in the end.
 
     Returns:
-        ``{"got", "again"}``: the numbers of the two rounds.
+        ``{"got", "again"}``, the numbers of the two rounds; and ``"later"``, those of the last one,
+        if more are drawn.
     """
     seen = {}
-    with globals_kept():
+    with globals_kept(), _two_gpus() if gpus else contextlib.nullcontext([]) as generators:
         seed_globals(seed)
         for name in ("got", "again"):
-            _all_kinds()
+            _all_kinds(generators)
             restore(torch.load(io.BytesIO(written.numpy().tobytes()), weights_only=True))
-            seen[name] = _all_kinds()
+            seen[name] = _all_kinds(generators)
+        for _ in range(later):
+            seen["later"] = _all_kinds(generators)
     return seen
 
 
@@ -121,9 +183,46 @@ def _draws() -> dict[str, float]:
     }
 
 
-def _all_kinds() -> dict[str, Any]:
-    return {
+def _all_kinds(gpus: Sequence[torch.Generator] = ()) -> dict[str, Any]:
+    seen = {"gpus": _one_each(gpus)} if gpus else {}
+    return seen | {
         "random": [random.random(), random.gauss(0.0, 1.0)],
         "numpy": [float(np.random.random()), float(np.random.randn())],
         "torch": [torch.rand((), **_PLAIN).item(), torch.randn((), **_PLAIN).item()],
     }
+
+
+def _one_each(generators: Sequence[torch.Generator]) -> list[float]:
+    return [torch.rand((), generator=one, **_PLAIN).item() for one in generators]
+
+
+@contextlib.contextmanager
+def _two_gpus() -> Iterator[tuple[torch.Generator, ...]]:
+    """Have torch tell of two GPUs, whatever there is, and give the generators of these: two of the
+    CPU's. What torch offers to seed, read and set a GPU's generator works on them.
+    """
+    generators = torch.Generator(), torch.Generator()
+    chosen = [0]
+
+    def choose(number: Any) -> int:
+        before, chosen[0] = chosen[0], getattr(number, "index", number) or 0
+        return before
+
+    pretended = {
+        "_exchange_device": choose,
+        "_lazy_call": lambda call, **_: call(),
+        "_lazy_init": lambda: None,
+        "_maybe_exchange_device": choose,
+        "current_device": lambda: chosen[0],
+        "default_generators": generators,
+        "device_count": lambda: len(generators),
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "set_device": choose,
+    }
+    with contextlib.ExitStack() as patched:
+        for place in (torch.cuda, torch.cuda.random):
+            for name, value in pretended.items():
+                if hasattr(place, name):
+                    patched.enter_context(mock.patch.object(place, name, value))
+        yield generators

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import io
+import operator
+import os
 import random
 import sys
 import tempfile
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,19 @@ from helpers.random_numbers import globals_kept, seed_globals
 
 # A student's experiment may have put something else in its place.
 _require_deterministic = torch.use_deterministic_algorithms
+# Flags in torch.backends that make runs or machines differ, beside those that are asked for.
+_OTHER_FLAGS = (
+    "cuda.matmul.allow_bf16_reduced_precision_reduction",
+    "cuda.matmul.allow_fp16_reduced_precision_reduction",
+    "cuda.matmul.allow_tf32",
+    "cudnn.allow_tf32",
+    "cudnn.benchmark_limit",
+    "mkldnn.allow_tf32",
+    "mkldnn.deterministic",
+    "mkldnn.enabled",
+    "opt_einsum.enabled",
+    "opt_einsum.strategy",
+)
 
 
 def deterministic_results(
@@ -63,25 +80,33 @@ def backend_flags(
     places: torch.Tensor,
     size: int,
     before: bool,
+    cudnn_before: tuple[bool, bool] | None = None,
 ) -> dict[str, Any]:
     """Do what ``deterministic_results`` does, and read the flags of cuDNN as well.
 
-    Arguments as ``deterministic_results`` has them; ``before`` is for cuDNN's flags, too.
+    Arguments as ``deterministic_results`` has them; ``cudnn_before`` is for cuDNN's flags,
+    ``benchmark`` and ``deterministic``; if None, both are as ``before``. TF32
+    is allowed before the call.
 
     Returns:
-        besides, ``"enabled"``, ``"benchmark"`` and ``"deterministic"``, cuDNN's flags, and
+        besides, ``"enabled"``, ``"benchmark"`` and ``"deterministic"``, cuDNN's flags;
         ``"invented"``, names that were set in ``torch``, ``torch.backends`` or its ``cudnn`` and
-        mean nothing there.
+        mean nothing there; ``"changed"``, the names of other flags that were changed in
+        ``torch.backends``; and ``"returned"``, the name of the class of what the call returned.
     """
     cudnn = torch.backends.cudnn
     with _flags_kept():
-        cudnn.benchmark = cudnn.deterministic = before
+        cudnn.benchmark, cudnn.deterministic = cudnn_before or (before, before)
+        torch.set_float32_matmul_precision("high")
         _require_deterministic(before)
-        known = _names()
-        function(*args)
+        known, others = _names(), _read_flags()
+        returned = function(*args)
         seen = {name: getattr(cudnn, name) for name in ("enabled", "benchmark", "deterministic")}
         seen["callable"] = callable(torch.use_deterministic_algorithms)
         seen["invented"] = sorted(f"{place.__name__}.{name}" for place, name in _names() - known)
+        changed = {name for name, value in _read_flags().items() if value != others[name]}
+        seen["changed"] = sorted(f"torch.backends.{name}" for name in changed)
+        seen["returned"] = type(returned).__name__
         return seen | _compute(numbers, places, size)
 
 
@@ -98,6 +123,9 @@ def _compute(numbers: torch.Tensor, places: torch.Tensor, size: int) -> dict[str
 def _flags_kept() -> Iterator[None]:
     cudnn = torch.backends.cudnn
     flags = cudnn.enabled, cudnn.benchmark, cudnn.deterministic
+    others, precision = _read_flags(), torch.get_float32_matmul_precision()
+    fills = torch.utils.deterministic.fill_uninitialized_memory
+    torch.utils.deterministic.fill_uninitialized_memory = True
     required = torch.are_deterministic_algorithms_enabled()
     only_warn = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms = _require_deterministic
@@ -108,8 +136,34 @@ def _flags_kept() -> Iterator[None]:
         for place, name in _names() - known:
             delattr(place, name)
         cudnn.enabled, cudnn.benchmark, cudnn.deterministic = flags
+        now = _read_flags()
+        _set_flags({name: value for name, value in others.items() if now[name] != value})
+        torch.set_float32_matmul_precision(precision)  # last: other flags are part of it
+        torch.utils.deterministic.fill_uninitialized_memory = fills
         torch.use_deterministic_algorithms = _require_deterministic
         _require_deterministic(required, warn_only=only_warn)
+
+
+def _read_flags() -> dict[str, Any]:
+    """Return the values of other flags by name, None for those that this torch does not have."""
+    return {name: _read_flag(name) for name in _OTHER_FLAGS}
+
+
+def _read_flag(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return operator.attrgetter(name)(torch.backends)
+        except (AttributeError, RuntimeError):  # torch refuses to mix old flags with new ones
+            return None
+
+
+def _set_flags(values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        place, _, flag = name.rpartition(".")
+        with warnings.catch_warnings(), contextlib.suppress(AttributeError, RuntimeError):
+            warnings.simplefilter("ignore")
+            setattr(operator.attrgetter(place)(torch.backends), flag, value)
 
 
 def _names() -> set[tuple[types.ModuleType, str]]:
@@ -123,7 +177,11 @@ def _names() -> set[tuple[types.ModuleType, str]]:
 
 
 def trained_part(
-    training_class: Callable[[], Any], seed: int, steps: int, state: torch.Tensor | None = None
+    training_class: Callable[[], Any],
+    seed: int,
+    steps: int,
+    state: torch.Tensor | None = None,
+    saves: bool = False,
 ) -> dict[str, Any]:
     """Make a training, and let it make some steps, from its start or from a state.
 
@@ -137,6 +195,7 @@ def trained_part(
         seed: of the global generators.
         steps: how many are made.
         state: the written state from which they go on, uint8 of shape (bytes,), or None.
+        saves: whether the state is also written before each step, and thrown away.
 
     Returns:
         ``{"trace", "state"}``: what each step returned, and the state in the end.
@@ -148,7 +207,11 @@ def trained_part(
         if state is not None:
             written = io.BytesIO(state.numpy().tobytes())
             training.load_state_dict(torch.load(written, weights_only=True))
-        trace = [training.step() for _ in range(steps)]
+        trace = []
+        for _ in range(steps):
+            if saves:
+                as_bytes(training.state_dict())
+            trace.append(training.step())
         return {"trace": trace, "state": as_bytes(training.state_dict())}
 
 
@@ -164,6 +227,8 @@ def writes(
     begin: Callable[[str], str],
     go_on: Callable[[], str | None],
     times: int,
+    name: str = "run.pt",
+    relative: bool = False,
 ) -> list[dict[str, Any]]:
     """Call ``function(write, path)`` some times, always with the same path.
 
@@ -175,14 +240,18 @@ def writes(
         go_on: returns the second half; None if the process is killed there. What it raises,
             ``write`` raises.
         times: how many calls are made.
+        name: of the file, in a folder that is made for it; it may begin with folders in there.
+        relative: whether the path is just this name, and the folder the current one.
 
     Returns:
-        for each call ``{"path", "after", "raised", "said"}``: the path, what it holds after the
-        call (None: there is no such file), the name of the class of the exception that came out,
-        "" if none did, and what it said.
+        for each call ``{"path", "after", "raised", "said", "returned"}``: the path, what it holds
+        after the call (None: there is no such file), the name of the class of the exception that
+        came out, "" if none did, what it said, and the name of the class of what was returned.
     """
-    told = _written(function, begin, go_on, times, contextlib.nullcontext)
-    return [{name: one[name] for name in ("path", "after", "raised", "said")} for one in told]
+    place = _Place(name, relative)
+    told = _written(function, begin, go_on, times, place, contextlib.nullcontext)
+    names = ("path", "after", "raised", "said", "returned")
+    return [{name: one[name] for name in names} for one in told]
 
 
 @testimony
@@ -191,6 +260,8 @@ def writes_watched(
     begin: Callable[[str], str],
     go_on: Callable[[], str | None],
     times: int,
+    name: str = "run.pt",
+    relative: bool = False,
 ) -> list[dict[str, Any]]:
     """Do what ``writes`` does, and look at the path meanwhile.
 
@@ -201,7 +272,30 @@ def writes_watched(
         renaming, linking and opening of a file and each start of a program; and ``"moved"``,
         whether the path is the very file that was written, where one was written to the end.
     """
-    return _written(function, begin, go_on, times, _looking_whenever_files_move)
+    place = _Place(name, relative)
+    return _written(function, begin, go_on, times, place, _looking_whenever_files_move)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where a file is to be, in a new folder, and whether this folder is the current one."""
+
+    name: str
+    relative: bool
+
+    @contextlib.contextmanager
+    def make(self) -> Iterator[tuple[Path, str]]:
+        """Give the file's path, and what the student's function gets."""
+        before = Path.cwd()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder).resolve() / self.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                if self.relative:
+                    os.chdir(folder)
+                yield path, self.name if self.relative else str(path)
+            finally:
+                os.chdir(before)
 
 
 def _written(
@@ -209,11 +303,11 @@ def _written(
     begin: Callable,
     go_on: Callable,
     times: int,
+    place: _Place,
     watching: Callable[[Callable[[], None]], contextlib.AbstractContextManager],
 ) -> list[dict[str, Any]]:
     seen = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder).resolve() / "run.pt"
+    with place.make() as (path, given):
         for _ in range(times):
             moments: list[str | None] = []
 
@@ -221,19 +315,26 @@ def _written(
                 moments.append(_content(path))
 
             with watching(look):
-                told = _write_once(function, begin, go_on, path, look)
+                told = _write_once(function, begin, go_on, (path, given), look)
             seen.append({**told, "moments": moments})
     return seen
 
 
 def _write_once(
-    function: Callable, begin: Callable, go_on: Callable, path: Path, look: Callable[[], None]
+    function: Callable,
+    begin: Callable,
+    go_on: Callable,
+    paths: tuple[Path, str],
+    look: Callable[[], None],
 ) -> dict[str, Any]:
     files: list[int] = []
+    path, given = paths
 
     def write(target: Any) -> None:
         place = Path(target)
         half = begin(str(place.parent.resolve() / place.name))
+        if place.parent.resolve() != path.parent:  # nothing is written there
+            raise FileNotFoundError(f"{target} is in another folder")
         place.write_text(half)
         look()
         rest = go_on()
@@ -242,9 +343,9 @@ def _write_once(
         place.write_text(half + rest)
         files.append(place.stat().st_ino)
 
-    raised, said = "", ""
+    raised, said, returned = "", "", None
     try:
-        function(write, str(path))
+        returned = function(write, given)
     except (OSError, KilledError) as error:
         raised, said = type(error).__name__, str(error)
     return {
@@ -253,6 +354,7 @@ def _write_once(
         "moved": not files or (path.exists() and path.stat().st_ino == files[-1]),
         "raised": raised,
         "said": said,
+        "returned": type(returned).__name__,
     }
 
 

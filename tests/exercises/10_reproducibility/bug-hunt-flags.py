@@ -81,3 +81,110 @@ def set_reproducible(on):
     torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = not on, bool(on)
     torch.use_deterministic_algorithms(bool(on))
     assert cudnn.enabled
+
+
+# %% wrong: returns at once if torch's algorithms are not required already
+def set_reproducible(on):
+    if not on and not torch.are_deterministic_algorithms_enabled():
+        return
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+
+
+# %% wrong: returns at once if torch's flag is as it should be
+def set_reproducible(on):
+    if torch.are_deterministic_algorithms_enabled() == on:
+        return
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+
+
+# %% wrong: turns TF32 off as well
+def set_reproducible(on):
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+# %% wrong: turns TF32 of convolutions off and on as well
+def set_reproducible(on):
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+    torch.backends.cudnn.allow_tf32 = not on
+
+
+# %% wrong: sets a flag of another backend as well
+def set_reproducible(on):
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+    torch.backends.mkldnn.deterministic = on
+
+
+# %% wrong: sets the precision of matrix products as well
+def set_reproducible(on):
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+    torch.set_float32_matmul_precision("highest" if on else "high")
+
+
+# %% wrong: returns what it was given
+def set_reproducible(on):
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+    return on
+
+
+# %% wrong: the tuner is only switched off, never on
+def set_reproducible(on):
+    if on:
+        torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+
+
+# %% wrong: turns the tuner's flag around, whatever it is
+def set_reproducible(on):
+    torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+
+
+# %% right: cuDNN's flags in one call
+def set_reproducible(on):
+    torch.backends.cudnn.set_flags(_benchmark=not on, _deterministic=on)
+    torch.use_deterministic_algorithms(on)
+
+
+# %% right: by the debug mode
+def set_reproducible(on):
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.set_deterministic_debug_mode("error" if on else "default")
+
+
+# %% right: everything off first, then on
+def set_reproducible(on):
+    torch.use_deterministic_algorithms(False)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.deterministic = False
+    if on:
+        torch.use_deterministic_algorithms(True)
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.deterministic = True
+
+
+# %% right: returns early only if all three are as wanted
+def set_reproducible(on):
+    wanted = (not on, on, on)
+    b = torch.backends.cudnn
+    if (b.benchmark, b.deterministic, torch.are_deterministic_algorithms_enabled()) == wanted:
+        return
+    b.benchmark, b.deterministic = wanted[:2]
+    torch.use_deterministic_algorithms(wanted[2])

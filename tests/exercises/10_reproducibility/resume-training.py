@@ -406,3 +406,251 @@ class ResumableTraining(Training):
         self.generator.set_state(state["generator"])
         self.order, self.place = state["order"], state["place"]
         restore_random_states(state["random"])
+
+
+# %% wrong: state_dict leaves the model in evaluation mode
+class ResumableTraining(Training):
+    def state_dict(self):
+        self.model.eval()
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: only the scheduler's count of steps is kept
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.last_epoch,
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.last_epoch = state["scheduler"]
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: state_dict draws the next epoch's order
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "next": torch.randperm(100, generator=self.generator),
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: only the learning rate of the scheduler is kept
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.get_last_lr()[0],
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.param_groups[0]["lr"] = state["scheduler"]
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% wrong: restores the global generators first, and then makes new weights
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        restore_random_states(state["random"])
+        self.__init__()
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+
+
+# %% wrong: the counter of BatchNorm is forgotten
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": {k: v for k, v in self.model.state_dict().items() if "num_batches" not in k},
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"], strict=False)
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% right: keeps only the rest of the order
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order[self.place :].clone(),
+            "place": 0,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])
+
+
+# %% right: the generator's state from before the epoch, and the order made again
+class ResumableTraining(Training):
+    def __init__(self):
+        super().__init__()
+        self.before = torch.Generator().manual_seed(5).get_state()
+
+    def next_batch(self):
+        if self.place + BATCH > len(self.order):
+            self.before = self.generator.get_state()
+        return super().next_batch()
+
+    def state_dict(self):
+        parts = (self.model, self.average, self.optimizer, self.scheduler, self.scaler)
+        return {
+            "parts": [part.state_dict() for part in parts],
+            "before": self.before,
+            "place": self.place,
+            "random": capture_random_states(),
+        }
+
+    def load_state_dict(self, state):
+        parts = (self.model, self.average, self.optimizer, self.scheduler, self.scaler)
+        for part, saved in zip(parts, state["parts"], strict=True):
+            part.load_state_dict(saved)
+        self.before = state["before"]
+        self.generator.set_state(state["before"])
+        self.order = torch.randperm(100, generator=self.generator)
+        self.place = state["place"]
+        restore_random_states(state["random"])
+
+
+# %% right: evaluates while saving, and goes back to training
+class ResumableTraining(Training):
+    def state_dict(self):
+        states = capture_random_states()
+        self.model.eval()
+        with torch.no_grad():
+            quality = (self.model(self.inputs).argmax(1) == self.labels).float().mean().item()
+        self.model.train()
+        return {
+            "quality": quality,
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": states,
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        restore_random_states(state["random"])

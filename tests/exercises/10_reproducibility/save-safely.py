@@ -114,3 +114,137 @@ def save_safely(write, path):
     unfinished = Path(path).with_suffix(".new")
     write(unfinished)
     os.replace(unfinished, path)
+
+
+# %% wrong: splits at the last slash, which a plain name does not have
+def save_safely(write, path):
+    folder, name = path.rsplit("/", 1)
+    unfinished = f"{folder}/.{name}"
+    write(unfinished)
+    os.replace(unfinished, path)
+
+
+# %% wrong: replaces an ending that the path need not have
+def save_safely(write, path):
+    unfinished = path.replace(".pt", ".tmp")
+    write(unfinished)
+    os.replace(unfinished, path)
+
+
+# %% wrong: cuts at the first dot, which a folder may have
+def save_safely(write, path):
+    unfinished = path.split(".")[0] + ".tmp"
+    write(unfinished)
+    os.replace(unfinished, path)
+
+
+# %% wrong: takes the ending away, which the path need not have
+def save_safely(write, path):
+    unfinished = os.path.splitext(path)[0]
+    write(unfinished)
+    os.replace(unfinished, path)
+
+
+# %% wrong: returns the path
+def save_safely(write, path):
+    write(path + ".new")
+    os.replace(path + ".new", path)
+    return path
+
+
+# %% wrong: raises an error of its own in the place of the writer's
+def save_safely(write, path):
+    try:
+        write(path + ".new")
+    except OSError as error:
+        raise OSError("the checkpoint could not be written") from error
+    os.replace(path + ".new", path)
+
+
+# %% wrong: returns quietly whatever happened
+def save_safely(write, path):
+    try:
+        write(path + ".new")
+    except BaseException:
+        return
+    os.replace(path + ".new", path)
+
+
+# %% wrong: takes a leftover of a killed write for a whole file
+def save_safely(write, path):
+    if os.path.exists(path + ".new"):
+        os.replace(path + ".new", path)
+    write(path + ".new")
+    os.replace(path + ".new", path)
+
+
+# %% wrong: refuses to write where a killed write left something
+def save_safely(write, path):
+    if os.path.exists(path + ".new"):
+        raise FileExistsError(path + ".new")
+    write(path + ".new")
+    os.replace(path + ".new", path)
+
+
+# %% right: a new name from tempfile, which is removed after an error
+import tempfile
+
+
+def save_safely(write, path):
+    handle, name = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)))
+    os.close(handle)
+    try:
+        write(name)
+    except BaseException:
+        os.unlink(name)
+        raise
+    os.replace(name, path)
+
+
+# %% right: a hidden file beside it
+def save_safely(write, path):
+    folder, name = os.path.split(path)
+    unfinished = os.path.join(folder, "." + name + ".tmp")
+    write(unfinished)
+    os.rename(unfinished, path)
+
+
+# %% right: a prefix of the name, by rpartition
+def save_safely(write, path):
+    folder, slash, name = path.rpartition("/")
+    unfinished = folder + slash + "unfinished-" + name
+    write(unfinished)
+    os.replace(src=unfinished, dst=path)
+
+
+# %% right: by an absolute path
+def save_safely(write, path):
+    path = Path(path).resolve()
+    unfinished = path.parent / ("~" + path.name)
+    write(unfinished)
+    unfinished.replace(path)
+
+
+# %% right: by a context manager of its own
+import contextlib
+
+
+@contextlib.contextmanager
+def _aside(path):
+    unfinished = path + ".part"
+    yield unfinished
+    os.replace(unfinished, path)
+
+
+def save_safely(write, path):
+    with _aside(path) as target:
+        write(target)
+
+
+# %% right: writes to the disk first, under a name with the time
+def save_safely(write, path):
+    unfinished = f"{path}.{time.time_ns()}"
+    write(unfinished)
+    with open(unfinished, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)

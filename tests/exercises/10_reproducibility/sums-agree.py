@@ -114,3 +114,89 @@ def sums_agree(first, second, x):
         return first == second == x.item()
     k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
     return abs(first - second) <= 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+
+
+# %% wrong: abs_ on what double() returns, which is x itself if x is float64
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * x.double().abs_().sum().item()
+
+
+# %% wrong: NumPy writes the absolute values into the memory of a float64 x
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    a = x.double().numpy()
+    np.abs(a, out=a)
+    return bool(abs(first - second) <= 2 * k * u / (1 - k * u) * a.sum())
+
+
+# %% wrong: less than, where equal is enough
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    return abs(first - second) < 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+
+
+# %% wrong: only one direction of the difference
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    b = 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+    return first - second <= b
+
+
+# %% wrong: the difference is computed in float32
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    difference = abs(torch.tensor(first) - torch.tensor(second)).item()
+    return difference <= 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+
+
+# %% right: by the norm that adds absolute values
+def sums_agree(first, second, x):
+    n = x.nelement()
+    u = torch.finfo(x.dtype).eps * 0.5
+    gamma = max(0, n - 1) * u / (1 - max(0, n - 1) * u)
+    size = torch.linalg.vector_norm(x, 1, dtype=torch.float64)
+    return torch.le(torch.tensor(abs(first - second), dtype=torch.float64), 2 * gamma * size).item()
+
+
+# %% right: exactly, with fractions
+from fractions import Fraction
+
+
+def sums_agree(first, second, x):
+    if math.isnan(first) or math.isnan(second):
+        return False
+    n, u = x.numel(), Fraction(torch.finfo(x.dtype).eps) / 2
+    if n < 2:
+        return first == second
+    total = sum((Fraction(abs(v)) for v in x.flatten().tolist()), Fraction(0))
+    return abs(Fraction(first) - Fraction(second)) <= 2 * (n - 1) * u / (1 - (n - 1) * u) * total
+
+
+# %% right: positive and negative entries by themselves
+def sums_agree(first, second, x):
+    y = x.double()
+    size = (y[y > 0].sum() - y[y < 0].sum()).item()
+    k, u = max(math.prod(x.shape) - 1, 0), torch.finfo(x.dtype).eps / 2
+    bound = 2 * k * u / (1 - k * u) * size
+    return -bound <= first - second <= bound
+
+
+# %% right: in place, on a copy
+def sums_agree(first, second, x):
+    own = x.detach().clone().double()
+    own.abs_()
+    k, u = max(own.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    distance = first - second if first > second else second - first
+    return distance <= 2 * k * u / (1 - k * u) * float(own.sum())
+
+
+# %% right: by einsum with the signs, and multiplied by the denominator
+def sums_agree(first, second, x):
+    y = x.double().flatten()
+    size = torch.einsum("i,i->", y, y.sign()).item()
+    k, u = max(y.shape[0] - 1, 0), torch.finfo(x.dtype).eps / 2
+    return (
+        not (math.isnan(first) or math.isnan(second))
+        and abs(first - second) * (1 - k * u) <= 2 * k * u * size
+    )
