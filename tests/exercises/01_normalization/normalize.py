@@ -317,14 +317,6 @@ def normalize(x, axes, eps=1e-5):
     return _N.apply(x, axes, eps)
 
 
-# %% right: E[x^2] - E[x]^2, but in float64
-def normalize(x, axes, eps=1e-5):
-    w = x.double()
-    m = w.mean(dim=axes, keepdim=True)
-    v = (w * w).mean(dim=axes, keepdim=True) - m * m
-    return ((w - m) / (v.clamp(min=0) + eps).sqrt()).to(x.dtype)
-
-
 # %% right: entry by entry, with Welford's update
 def normalize(x, axes, eps=1e-5):
     axes = [a % x.ndim for a in axes]
