@@ -364,9 +364,9 @@ One function can do the work of several norms if it knows the axes.
 
 `normalize(x, axes, eps=1e-5) -> Tensor`
 
-- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `axes`: a tuple of different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
+- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `axes`: a tuple of one or more different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
 - **Out**: a tensor of the shape and dtype of `x`, with each group normalized by the formula above; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
-- **Gradient**: passes through the mean and the variance. For a group of equal numbers, the output is 0, and the gradient is finite, as given by the formula.
+- **Gradient**: passes through the mean and the variance. For a group of equal numbers whose mean has no rounding error, such as all 2, the output is 0, and the gradient is finite, as given by the formula.
 - **Limits**: torch's own norms, such as `layer_norm` and `BatchNorm2d`, are forbidden; if your code names one, the exercise earns no points.
 
 `normalize(torch.tensor([[1.0, 3.0], [10.0, 30.0]]), (1,))` returns about `[[-1, 1], [-1, 1]]`; with `(0,)` it returns about `[[-1, -1], [1, 1]]`.
@@ -413,13 +413,18 @@ with check.property("each group has mean 0 and variance 1, without torch's own n
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"axes={axes}")
     require_no_norm()
 with check.property("x does not change", weight=0.5):
-    x = check.draw.normal(check.draw.integer(5, 12), 4, mean=0.3)
-    seen = check.call(probes.after_call, normalize, x, (0,))
-    check.equal(seen["arguments"][0], x, what="x after the call")
-    check.close(seen["output"], normalized_in_float64(x, (0,)).float(), rtol=1e-4, atol=1e-4)
-with check.property("one axis or five, counted from either end; x not contiguous"):
-    five = (3, 2, 4, 6, 5)
-    for sizes, axes in (((9,), (0,)), (five, (1, -1)), (five, (-3, 0, 4)), (five, (3, 2))):
+    for dtype in (torch.float32, torch.float64):
+        x = check.draw.normal(check.draw.integer(5, 12), 4, mean=0.3, dtype=dtype)
+        seen = check.call(probes.after_call, normalize, x, (0,))
+        check.equal(seen["arguments"][0], x, what=f"x, in {dtype}, after the call")
+        expected = normalized_in_float64(x, (0,)).to(dtype)
+        check.close(seen["output"], expected, rtol=1e-4, atol=1e-4)
+with check.property("one axis or five, counted from either end; x not contiguous; sizes of 1"):
+    five, ones = (3, 2, 4, 6, 5), (1, 4, 1, 3)
+    for sizes, axes in (
+        *(((9,), (0,)), (five, (1, -2)), (five, (-3, 0, 4)), (five, (3, 2)), (five, (3, 0))),
+        *((ones, (1,)), (ones, (2, -1))),
+    ):
         x = check.draw.normal(*reversed(sizes), mean=1.0).permute(*reversed(range(len(sizes))))
         got = check.call(normalize, x, axes)
         expected = normalized_in_float64(x, axes).float()
@@ -572,7 +577,7 @@ Wu and He (2018) proposed GroupNorm for tasks in which memory limits the batch s
 - **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none. `groups`: an integer that divides C. `weight` and `bias`: of shape (C,), with the dtype of `x`.
   Neighboring channels form a group: with C = 6 and 2 groups, channels 0, 1 and 2 form the first. Each group of each example has one mean and one biased variance, over its channels and all further axes.
 - **Out**: `x` normalized, with the precision of `normalize`; each channel is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
-- **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers, where it is finite.
+- **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers whose mean has no rounding error, where it is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 With `x = torch.tensor([[1.0, 3.0, 10.0, 30.0]])`, 2 groups, weights of 1 and biases of 0, `group_norm` returns about `[[-1, 1, -1, 1]]`.
@@ -660,13 +665,17 @@ with check.property(
     "works for vectors, sequences, one volume, and images in channels_last format", weight=2
 ):
     weight, bias = check.draw.normal(8), check.draw.normal(8)
-    for sizes in ((5, 8), (3, 8, 7), (1, 8, 3, 4, 5), (3, 8, 2, 5)):
+    for sizes, groups in (
+        *(((5, 8), 2), ((5, 8), 8), ((3, 8, 7), 2), ((1, 8, 3, 4, 5), 2), ((3, 8, 2, 5), 2)),
+        ((3, 8, 2, 1, 4, 5), 4),
+    ):
         x = check.draw.normal(*sizes)
         if len(sizes) == 4:
             x = x.contiguous(memory_format=torch.channels_last)
-        got = check.call(group_norm, x, 2, weight, bias)
-        expected = group_norm_in_float64(x, 2, weight, bias)
-        check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"shape {sizes}")
+        got = check.call(group_norm, x, groups, weight, bias)
+        expected = group_norm_in_float64(x, groups, weight, bias)
+        what = f"shape {sizes}, groups={groups}"
+        check.close(got, expected, rtol=1e-4, atol=1e-5, what=what)
 with check.property("with a mean of 10,000, accurate to within 0.005; another eps is used"):
     x, unit, zero = check.draw.normal(3, 6, 7, mean=1e4), torch.ones(6), torch.zeros(6)
     for eps in (1e-5, 0.5):
@@ -676,8 +685,8 @@ with check.property("with a mean of 10,000, accurate to within 0.005; another ep
 with check.property(
     "the gradients with respect to x (finite in a group of equal numbers), the weight and the bias"
 ):
-    x = check.draw.normal(3, 4, 5)
-    x[1, 2:] = 3.0
+    x = check.draw.normal(3, 4, 8)
+    x[1, 2:] = 3.0  # their mean is exact, in whichever order it is computed
     require_gradients(("x", "the weight", "the bias"), x, 2)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -762,7 +771,7 @@ Many language models use LayerNorm over one trailing axis. Write it for any numb
 
 - **In** `x`: a float32 or float64 tensor of any shape, contiguous or not; two axes may have the same size. `normalized_shape`: a tuple with the sizes of the last one or more axes of `x`. `weight` and `bias`: of that shape, with the dtype of `x`.
 - **Out**: `x` normalized over its last `len(normalized_shape)` axes, with the precision of `normalize`; each entry is then multiplied by its weight, and its bias is added. Shape and dtype are those of `x`; the arguments do not change.
-- **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers, where it is finite.
+- **Gradient**: with respect to `x`, `weight` and `bias`, also for a group of equal numbers whose mean has no rounding error, where it is finite.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
 With `x = torch.tensor([[1.0, 3.0], [10.0, 30.0]])`, weights of 2 and biases of 5, `layer_norm(x, (2,), weight, bias)` returns about `[[3, 7], [3, 7]]`.
@@ -847,8 +856,9 @@ with check.property("two or three trailing axes, two of the same size, and x not
         got = check.call(layer_norm, x, shape, weight, bias)
         expected = layer_norm_in_float64(x, shape, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"normalized_shape={shape}")
-with check.property("all axes, and four of five"):
-    for sizes, shape in (((5,), (5,)), ((4, 3), (4, 3)), ((2, 3, 6, 1, 4), (3, 6, 1, 4))):
+with check.property("all axes, and three or four of five"):
+    five = (2, 3, 6, 1, 4)
+    for sizes, shape in (((5,), (5,)), ((4, 3), (4, 3)), (five, five[2:]), (five, five[1:])):
         x = check.draw.normal(*sizes, std=2.0)
         weight, bias = check.draw.normal(*shape), check.draw.normal(*shape)
         got = check.call(layer_norm, x, shape, weight, bias)
@@ -1018,7 +1028,8 @@ def require_in_half_formats(x, eps):
         rows, weight = x.to(dtype), check.draw.uniform(x.shape[-1], low=0.5, high=2.0, dtype=dtype)
         got = check.call(rms_norm, rows, weight, eps=eps)
         expected = rms_norm_in_float64(rows, weight, eps)
-        check.close(got, expected, what=f"{dtype}, eps={eps:g}".removeprefix("torch."))
+        what = f"{dtype}, shape {tuple(rows.shape)}, eps={eps:g}".removeprefix("torch.")
+        check.close(got, expected, what=what)
 
 
 with check.property("divides by the root mean square, without torch's own norms"):
@@ -1026,8 +1037,14 @@ with check.property("divides by the root mean square, without torch's own norms"
     check.close(check.call(rms_norm, x, weight), rms_norm_in_float64(x, weight))
     require_no_norm()
 with check.property("one, four and five axes; the arguments do not change"):
-    for sizes in ((6,), (2, 3, 5, 4), (2, 1, 3, 5, 4)):
-        x, weight = check.draw.normal(*sizes, mean=2.0), check.draw.normal(sizes[-1])
+    sizes_and_dtypes = (
+        ((6,), torch.float32),
+        ((2, 3, 5, 4), torch.float64),
+        ((2, 1, 3, 5, 4), torch.float32),
+    )
+    for sizes, dtype in sizes_and_dtypes:
+        x = check.draw.normal(*sizes, mean=2.0, dtype=dtype)
+        weight = check.draw.normal(sizes[-1], dtype=dtype)
         seen = check.call(probes.after_call, rms_norm, x, weight)
         check.equal(seen["arguments"], [x, weight], what="x and weight after the call")
         expected = rms_norm_in_float64(x, weight)
@@ -1049,11 +1066,15 @@ with check.property("float64 keeps its precision, for large entries too, and eps
     got = check.call(rms_norm, x, weight, eps=0.25)
     check.close(got, rms_norm_in_float64(x, weight, 0.25), rtol=1e-9)
 with check.property(
-    "float16 and bfloat16: tokens with small features beside tokens with large ones"
+    "float16 and bfloat16: small features, alone and beside large ones; zeros; many features"
 ):
-    sizes = torch.tensor([1.0, 2.0**10, 2.0**25])[:, None]
+    sizes = torch.tensor([-1.0, 2.0**10, -(2.0**25)])[:, None]
     for eps in (1e-12, 1e-6):
-        require_in_half_formats(check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes, eps)
+        tokens = check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes
+        require_in_half_formats(tokens, eps)
+        require_in_half_formats(tokens[:1], eps)
+    require_in_half_formats(torch.cat([torch.zeros(1, 5), tokens]), 1e-8)
+    require_in_half_formats(check.draw.uniform(2, 5000, low=0.5, high=2.0), 1e-6)
 with check.property("the gradients with respect to x (finite in a row of zeros) and the weight"):
     x, weight = check.draw.normal(4, 6, std=2.0), check.draw.normal(6)
     x[check.draw.integer(0, 4)] = 0.0
@@ -1327,11 +1348,11 @@ Write a module that can replace torch's BatchNorm.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> Tensor`
 
-- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with any number of further axes, including none; in training, at least two values per channel.
+- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with zero or more further axes; in training, at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   The `state_dict` fits torch's BatchNorm, and vice versa; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, `x` normalized by the batch's mean and biased variance, with the precision of `normalize`; the running statistics move toward its mean and unbiased variance; the counter goes up by 1. In evaluation mode, `x` normalized by the running statistics; nothing is updated. In both, `eps` is under the root,
-  each channel is then multiplied by its weight, and its bias is added.
+- **Out**: in training, also under `torch.no_grad()`, `x` normalized by the batch's mean and biased variance; the running statistics move toward its mean and unbiased variance, all with the precision of `normalize`; the counter goes up by 1. In evaluation mode, `x` normalized by the running statistics; nothing is updated. In both, `eps` is under the root,
+  each channel is then multiplied by its weight, and its bias added.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
@@ -1490,8 +1511,17 @@ with check.property(
     for batch in batches:
         reference(batch)
     check.close(state, reference.state_as(torch.float32), rtol=1e-4, what="the state")
+    x, reference = check.draw.normal(6, 1, mean=1.0, std=2.0), ByDefinition(fresh_state(1))
+    steps = [("no_grad", x), ("state",)]
+    got, state = check.call(probes.module, BatchNorm, 1, steps=steps)
+    one_channel = "with one channel and under no_grad, the "
+    check.close(got, reference(x).float(), rtol=1e-4, atol=1e-4, what=one_channel + "output")
+    expected = reference.state_as(torch.float32)
+    check.close(state, expected, rtol=1e-4, atol=1e-5, what=one_channel + "state")
 with check.property("evaluation mode uses the running statistics and updates nothing", weight=2):
     before, x = drawn_state(5), check.draw.normal(3, 5, 2, 4, mean=-1.0)
+    wide = check.draw.integer(0, 5)
+    before["running_var"][wide], before["weight"][wide] = 1e4, 2.0
     steps = [("load", before), ("eval",), ("call", x), ("state",)]
     _, _, got, state = check.call(probes.module, BatchNorm, 5, steps=steps)
     check.close(got, ByDefinition(before)(x, training=False).float(), rtol=1e-3, atol=1e-3)
@@ -1501,18 +1531,25 @@ with check.property("evaluation mode uses the running statistics and updates not
     *_, later = check.call(probes.module, BatchNorm, 5, steps=steps)
     expected = ByDefinition(other)(x, training=False).float()
     check.close(later, expected, rtol=1e-3, atol=1e-3, what="the output with another state")
-with check.property("works for vectors, sequences and volumes, and for transposed images"):
-    for sizes in ((6, 4), (3, 4, 5), (5, 4, 3, 2), (2, 4, 3, 6, 5), (2, 4, 1, 3, 6, 5)):
+with check.property("works for vectors, sequences, one volume, and transposed images"):
+    for sizes in ((6, 4), (3, 4, 5), (5, 4, 3, 2), (1, 4, 3, 6, 5), (2, 4, 1, 3, 6, 5)):
         before, x = drawn_state(4), check.draw.normal(*sizes)
         if len(sizes) == 4:
             x = x.mT
-        steps = [("load", before), ("call", x), ("eval",), ("load", before), ("call", x)]
-        _, got, _, _, got_in_eval = check.call(probes.module, BatchNorm, 4, steps=steps)
-        name = f"shape {sizes}, in "
-        expected = ByDefinition(before)(x).float()
-        check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "training")
+        trained = [("load", before), ("call", x)]
+        _, got, state = check.call(probes.module, BatchNorm, 4, steps=[*trained, ("state",)])
+        steps = [*trained, ("eval",), ("load", before), ("call", x), ("call", x[-1:])]
+        *_, in_eval, one = check.call(probes.module, BatchNorm, 4, steps=steps)
+        name, reference = f"shape {tuple(x.shape)}, ", ByDefinition(before)
+        expected = reference(x).float()
+        check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "in training")
+        expected = reference.state_as(torch.float32)
+        check.close(state, expected, rtol=1e-4, atol=1e-5, what=name + "the state after training")
         expected = ByDefinition(before)(x, training=False).float()
-        check.close(got_in_eval, expected, rtol=1e-3, atol=1e-3, what=name + "evaluation mode")
+        check.close(in_eval, expected, rtol=1e-3, atol=1e-3, what=name + "in evaluation mode")
+        name = f"shape {tuple(x[-1:].shape)}, "
+        expected = expected[-1:]
+        check.close(one, expected, rtol=1e-3, atol=1e-3, what=name + "in evaluation mode")
 with check.property("eps is under the root; other values of eps and momentum are used"):
     x = check.draw.normal(5, 4, 3, std=3e-3)
     small = drawn_state(4) | {"running_var": check.draw.uniform(4, low=1e-5, high=9e-5)}
@@ -1527,9 +1564,11 @@ with check.property("eps is under the root; other values of eps and momentum are
         expected = reference(x, training=False).float()
         check.close(got, expected, rtol=1e-3, atol=1e-3, what=name + "evaluation mode")
 with check.property("in training, with a mean of 10,000, accurate to within 0.005"):
-    x = check.draw.normal(6, 3, 5, mean=1e4)
-    (got,) = check.call(probes.module, BatchNorm, 3, steps=[("call", x)])
-    check.close(got, ByDefinition(fresh_state(3))(x).float(), rtol=0.0, atol=5e-3)
+    x, reference = check.draw.normal(6, 3, 5, mean=1e4), ByDefinition(fresh_state(3))
+    got, state = check.call(probes.module, BatchNorm, 3, steps=[("call", x), ("state",)])
+    check.close(got, reference(x).float(), rtol=0.0, atol=5e-3)
+    expected = reference.state_as(torch.float32)
+    check.close(state, expected, rtol=1e-6, atol=5e-3, what="the state")
 with check.property("the gradients go through the batch's mean and variance", weight=2):
     before = drawn_state(3, torch.float64)
     x = check.draw.normal(4, 3, 5, dtype=torch.float64)
@@ -1723,8 +1762,9 @@ def require_same_output(layer, convolve, x, rtol=1e-4, atol=1e-4):
 def require_same_arguments(layer, convolve, x):
     given = list(layer.values())
     seen = check.call(probes.after_call, fold_batch_norm, *given)
+    without = ", without conv_bias" if layer["conv_bias"] is None else ""
     for name, old, new in zip(layer, given, seen["arguments"], strict=True):
-        check.equal(new, old, what=f"{name} after the call")
+        check.equal(new, old, what=f"{name} after the call{without}")
     require_folded(seen["output"], layer, convolve, x)
 
 
@@ -1756,9 +1796,11 @@ with check.property(
     require_same_output(drawn_layer(5, 3, 2, 4), over_pictures, check.draw.normal(2, 3, 7, 6))
     check.written_without("*fuse*", "*fusion*")
 with check.property("the arguments do not change", weight=0.5):
-    layer = drawn_layer(4, check.draw.integer(5, 9), 2, 3)
-    x = check.draw.normal(2, layer["conv_weight"].shape[1], 10, 11)
-    require_same_arguments(layer, over_pictures, x)
+    for dtype in (torch.float32, torch.float64):
+        layer = drawn_layer(4, check.draw.integer(5, 9), 2, 3, dtype=dtype)
+        x = check.draw.normal(2, layer["conv_weight"].shape[1], 10, 11)
+        require_same_arguments(layer, over_pictures, x)
+        require_same_arguments(layer | {"conv_bias": None}, over_pictures, x)
 with check.property("a convolution without bias, its weight in channels_last format"):
     layer = drawn_layer(4, 2, 3, 5) | {"conv_bias": None}
     layer["conv_weight"] = layer["conv_weight"].contiguous(memory_format=torch.channels_last)
@@ -2199,7 +2241,7 @@ Find out what changed in the old network, and why nothing changed in the first e
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. None draws random numbers in evaluation mode. `images`: the network's input. `labels`: an int64 tensor with the right classes.
+- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. None changes `images` in place, or draws random numbers in evaluation mode. `images`: the network's input. `labels`: an int64 tensor with the right classes.
 - **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are as they would be without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.
@@ -2247,6 +2289,11 @@ for_images = [
     [["Flatten"], ["Linear", 60, 6], ["RReLU"]],
     ["Linear", 6, 4],
 ]
+for_text = [
+    [["TransformerEncoderLayer", 6, 2, 9, 0.5, "relu", 1e-5, True]],
+    [["Flatten"], ["Linear", 18, 7]],
+    ["Linear", 7, 4],
+]
 
 
 def drawn_network(layers, shared=()):
@@ -2266,7 +2313,7 @@ def drawn_network(layers, shared=()):
         elif name.endswith("running_var"):
             state[name] = check.draw.uniform(*value.shape, low=0.3, high=3.0)
         else:
-            state[name] = check.draw.normal(*value.shape, equal_sizes=bool(shared))
+            state[name] = check.draw.normal(*value.shape, equal_sizes=True)
     network.load_state_dict(state)
     return network.eval(), state
 
@@ -2284,6 +2331,7 @@ def require_sound_validation(
     frozen=(),
     left_over=None,
     seed_first=False,
+    autograd=True,
 ):
     images, most = check.draw.normal(rows, *sizes, mean=1.0), rows
     while most > 0.7 * rows:  # a network that tells several classes apart
@@ -2298,6 +2346,7 @@ def require_sound_validation(
     then = {"inputs": inputs, "slope": slope, "seed": check.draw.integer(0, 2**31)}
     given = {"state": state, "training": modes, "shared": shared}
     then |= {"frozen": frozen, "left_over": left_over, "seed_first": seed_first}
+    then |= {"autograd": autograd}
     got = check.call(probes.network_then_trained, validate, layers, images, labels, **then, **given)
     check.equal(got["arguments"], [images, labels], what="images and labels after the call")
     check.close(got["output"], accuracy, atol=1e-6, what="the accuracy")
@@ -2306,7 +2355,8 @@ def require_sound_validation(
     for module, mode in zip(network.modules(), modes, strict=True):
         module.training = mode
     output = check.with_seed(then["seed"], network, inputs)
-    (output * slope).sum().backward()
+    if autograd:
+        (output * slope).sum().backward()
     what = "the network's output for the next batch, after the call"
     check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-3, what=what)
     expected = dict(network.state_dict())
@@ -2325,10 +2375,12 @@ with check.property("a network whose backbone is frozen, as in this section", we
     require_sound_validation(backbone_frozen, frozen=backbone)
 with check.property("a network with a single frozen layer, stored gradients and a random seed"):
     require_sound_validation(one_norm_frozen, left_over=0.25, seed_first=True)
-with check.property("a network for images, with other kinds of layers"):
+with check.property("networks for images and for text, with other kinds of layers"):
     require_sound_validation(all_training, layers=for_images, sizes=(2, 5, 7))
-with check.property("a network in evaluation mode"):
+    require_sound_validation([True] * 16, layers=for_text, sizes=(3, 6))
+with check.property("a network in evaluation mode; a call while autograd is off"):
     require_sound_validation([False] * 10, rows=211)
+    require_sound_validation(all_training, autograd=False)
 with check.property("a module that occurs in two places"):
     # The first part, its norm (which is also the second part's), and the second part have different modes.
     modes = [True, False, False, False, True, True, True, False, True]

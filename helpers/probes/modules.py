@@ -27,6 +27,7 @@ def module(
         *args: its arguments.
         steps: what is done, one after another; each is a name and what it takes:
             ``("call", *inputs)``;
+            ``("no_grad", *inputs)``, a call with autograd switched off;
             ``("gradient", x, grad_output)``, a call with one input, and the backward pass;
             ``("gradients", inputs, grad_output)``, likewise with several;
             ``("train",)`` or ``("eval",)``, the mode;
@@ -58,6 +59,9 @@ def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
     match name:
         case "call":
             return made(*given)
+        case "no_grad":
+            with torch.no_grad():
+                return made(*given)
         case "gradient":
             seen = _module_gradients(made, [given[0]], given[1])
             (seen["gradient"],) = seen.pop("gradients")

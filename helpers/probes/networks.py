@@ -38,6 +38,7 @@ def network_then_trained(
     slope: torch.Tensor,
     seed: int,
     seed_first: bool = False,
+    autograd: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
     """Call ``function(network, *args)``, and then train the network by one step.
@@ -54,6 +55,8 @@ def network_then_trained(
         seed: of the global generator meanwhile, for dropout.
         seed_first: whether the seed is set before the call and not after it: then random numbers
             that the function draws, or a seed that it sets, show in the step.
+        autograd: whether it is on, in the call and in the step; where it is off, a step changes no
+            parameter, unless the function has switched it on.
         **options: as ``with_network`` has them.
 
     Returns:
@@ -61,13 +64,13 @@ def network_then_trained(
         call; then, of the step, what the network returned and its state dict afterwards.
     """
     made = _make(layers, **options)
-    if not seed_first:
+    with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(autograd):
+        if seed_first:
+            torch.manual_seed(seed)
         output = function(made, *args)
-        return {"output": output, "arguments": list(args), **one_step(made, inputs, slope, seed)}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        output = function(made, *args)
-        return {"output": output, "arguments": list(args), **one_step(made, inputs, slope, None)}
+        seed_of_step = None if seed_first else seed
+        seen = one_step(made, inputs, slope, seed_of_step)
+    return {"output": output, "arguments": list(args), **seen}
 
 
 def set_modes(network: torch.nn.Module, training: bool, in_eval: Sequence[str] = ()) -> None:

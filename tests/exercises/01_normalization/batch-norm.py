@@ -1156,3 +1156,356 @@ class BatchNorm(nn.Module):
         scale = self.weight / (variance + self.eps).sqrt()
         rows = (rows - mean[:, None]) * scale[:, None] + self.bias[:, None]
         return rows.view(x.shape)
+
+
+# %% wrong: drops the axis of a batch of one
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return ((x - mean.view(shape)) * scale + self.bias.view(shape)).squeeze(0)
+
+
+# %% wrong: refuses a batch of one in training, even with many values per channel
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            if len(x) < 2:
+                raise ValueError("more than one example")
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% wrong: a batch of one is normalized as in evaluation mode
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training and len(x) > 1:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% wrong: under no_grad, behaves as in evaluation mode
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training and torch.is_grad_enabled():
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% wrong: under no_grad, does not update the running statistics
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        was = torch.is_grad_enabled()
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                if was:
+                    self.running_mean.lerp_(mean, self.momentum)
+                    self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                    self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% wrong: the running variance alone by E[x^2] - E[x]^2
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(
+                    ((x * x).mean(axes) - mean * mean) * count / (count - 1), self.momentum
+                )
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% wrong: a running variance counts at most as 1,000 in evaluation mode
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var.clamp(max=1e3)
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% wrong: squeezed statistics: the buffers of a single channel lose their axis
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = (
+                t.squeeze() for t in torch.var_mean(x, dim=axes, correction=0, keepdim=True)
+            )
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean = torch.lerp(self.running_mean.squeeze(), mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% wrong: counts the values of the first two axes besides the channels alone
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = len(x) * (x.shape[2] if x.ndim > 2 else 1)
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% right: x times a factor plus a summand, in both modes
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return x * scale + (self.bias.view(shape) - mean.view(shape) * scale)
+
+
+# %% right: replaces the data of the buffers
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            new, old = self.momentum, 1 - self.momentum
+            unbiased = x.detach().transpose(0, 1).flatten(1).var(dim=1)
+            self.running_mean.data = old * self.running_mean + new * mean.detach()
+            self.running_var.data = old * self.running_var + new * unbiased
+            self.num_batches_tracked.data += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% right: channel by channel, stacked again
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes = (0, *range(2, x.ndim))
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            count = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        parts = [
+            (x[:, c] - mean[c]) / (variance[c] + self.eps) ** 0.5 * self.weight[c] + self.bias[c]
+            for c in range(x.shape[1])
+        ]
+        return torch.stack(parts, dim=1)
+
+
+# %% right: E[x^2] - E[x]^2, but in float64
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        axes, shape = (0, *range(2, x.ndim)), (1, -1) + (1,) * (x.ndim - 2)
+        if self.training:
+            variance, mean = (t for t in (x, x))
+            count = x.numel() // x.shape[1]
+            w = x.double()
+            mean = w.mean(axes)
+            variance = (w * w).mean(axes) - mean * mean
+            mean, variance = mean.to(x.dtype), variance.clamp(min=0).to(x.dtype)
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
+        return (x - mean.view(shape)) * scale + self.bias.view(shape)

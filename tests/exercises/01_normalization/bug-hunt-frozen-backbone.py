@@ -379,3 +379,74 @@ def validate(network, images, labels):
         module.training = mode
     network.training = True
     return right.double().mean().item()
+
+
+# %% wrong: only modules without modules inside are put into evaluation mode
+def validate(network, images, labels):
+    modes = [(m, m.training) for m in network.modules() if not list(m.children())]
+    for m, _ in modes:
+        m.eval()
+    with torch.no_grad():
+        right = network(images).argmax(1) == labels
+    for m, mode in modes:
+        m.training = mode
+    return right.float().mean().item()
+
+
+# %% wrong: switches autograd off and then on, whatever it was before
+def validate(network, images, labels):
+    modes = [(m, m.training) for m in network.modules()]
+    network.eval()
+    torch.set_grad_enabled(False)
+    right = network(images).argmax(1) == labels
+    torch.set_grad_enabled(True)
+    for m, mode in modes:
+        m.training = mode
+    return right.float().mean().item()
+
+
+# %% right: in chunks of 64 images, counting the right answers
+def validate(network, images, labels):
+    modes = [(m, m.training) for m in network.modules()]
+    network.train(False)
+    correct = 0
+    with torch.inference_mode():
+        for i in range(0, len(labels), 64):
+            correct += int((network(images[i : i + 64]).argmax(1) == labels[i : i + 64]).sum())
+    for m, mode in modes:
+        m.training = mode
+    return correct / len(labels)
+
+
+# %% right: a context manager of its own
+from contextlib import contextmanager
+
+
+@contextmanager
+def evaluating(network):
+    was = {m for m in network.modules() if m.training}
+    network.eval()
+    try:
+        yield network
+    finally:
+        for m in was:
+            m.training = True
+
+
+@torch.no_grad()
+def validate(network, images, labels):
+    with evaluating(network):
+        return (network(images).argmax(-1) == labels).sum().item() / labels.numel()
+
+
+# %% right: autograd switched off and put back by hand, images cloned
+def validate(network, images, labels):
+    modes = [(m, m.training) for m in network.modules()]
+    previous = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    network.eval()
+    right = network(images.clone()).topk(1, dim=1).indices[:, 0] == labels
+    torch.set_grad_enabled(previous)
+    for m, mode in modes:
+        m.training = mode
+    return right.float().mean().item()

@@ -232,3 +232,66 @@ def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_
     old = 0.0 if conv_bias is None else conv_bias
     rows = conv_weight.view(len(scale), -1) * scale[:, None]
     return rows.view(conv_weight.shape), (old - running_mean) * scale + bias
+
+
+# %% wrong: without a conv_bias, works in place on the BatchNorm's bias
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    per = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    if conv_bias is None:
+        bias -= running_mean * scale
+        return conv_weight * per, bias
+    return conv_weight * per, (conv_bias - running_mean) * scale + bias
+
+
+# %% wrong: without a conv_bias, negates the running mean in place
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight / (running_var + eps).sqrt()
+    per = scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    old = running_mean.neg_() if conv_bias is None else conv_bias - running_mean
+    return conv_weight * per, old * scale + bias
+
+
+# %% wrong: works in place on conv_weight.double(), which in float64 is conv_weight itself
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    scale = weight.double() / (running_var.double() + eps).sqrt()
+    w = conv_weight.double()
+    w *= scale.reshape(-1, *[1] * (conv_weight.ndim - 1))
+    old = 0 if conv_bias is None else conv_bias
+    b = (old - running_mean) * scale + bias
+    return w.to(conv_weight.dtype), b.to(bias.dtype)
+
+
+# %% right: in numpy
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    import numpy as np
+
+    w, b, m, v = (t.numpy() for t in (weight, bias, running_mean, running_var))
+    s = w / np.sqrt(v + eps)
+    old = np.zeros_like(m) if conv_bias is None else conv_bias.numpy()
+    k = conv_weight.numpy() * s.reshape((-1,) + (1,) * (conv_weight.ndim - 1))
+    return torch.from_numpy(k.astype(w.dtype)), torch.from_numpy(
+        ((old - m) * s + b).astype(w.dtype)
+    )
+
+
+# %% right: the factor and the shift of a channel from what the norm makes of 0 and 1
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    def norm(z):
+        return (z - running_mean) / torch.sqrt(running_var + eps) * weight + bias
+
+    zero = norm(torch.zeros_like(bias))
+    slope = norm(torch.ones_like(bias)) - zero
+    old = torch.zeros_like(bias) if conv_bias is None else conv_bias
+    return torch.stack([k * s for k, s in zip(conv_weight, slope, strict=True)]), zero + slope * old
+
+
+# %% right: in place on clones
+def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
+    k = conv_weight.clone()
+    b = torch.zeros_like(bias) if conv_bias is None else conv_bias.clone()
+    s = weight / torch.sqrt(running_var + eps)
+    for i in range(len(k)):
+        k[i] *= s[i]
+    b.sub_(running_mean).mul_(s).add_(bias)
+    return k, b

@@ -251,3 +251,59 @@ def group_norm(x, groups, weight, bias, eps=1e-5):
     grouped = x.reshape(len(x), groups, -1)
     normalized = normalize(grouped, (2,), eps).reshape(x.shape).squeeze()
     return (normalized.transpose(1, -1) * weight + bias).transpose(1, -1)
+
+
+# %% wrong: refuses a group of a single number
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    rows = x.reshape(len(x), groups, -1)
+    if rows.shape[-1] == 1:
+        raise ValueError("one value per group")
+    s = (1, -1) + (1,) * (x.ndim - 2)
+    return normalize(rows, (2,), eps).reshape(x.shape) * weight.view(s) + bias.view(s)
+
+
+# %% wrong: weight and bias are reshaped for two to five axes, each written out
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    n = normalize(x.reshape(len(x), groups, -1), (2,), eps).reshape(x.shape)
+    if x.ndim == 4:
+        return n * weight[:, None, None] + bias[:, None, None]
+    if x.ndim == 3:
+        return n * weight[:, None] + bias[:, None]
+    if x.ndim == 2:
+        return n * weight + bias
+    return n * weight[:, None, None, None] + bias[:, None, None, None]
+
+
+# %% right: each entry divided by the count before the sum
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    r = x.reshape(x.shape[0], groups, x.shape[1] // groups, -1)
+    n = r.shape[2] * r.shape[3]
+    d = r - (r / n).sum((2, 3), keepdim=True)
+    v = (d / n * d).sum((2, 3), keepdim=True)
+    return ((d / (v + eps).sqrt()) * weight.view(groups, -1, 1) + bias.view(groups, -1, 1)).reshape(
+        x.shape
+    )
+
+
+# %% right: loops over examples, groups and channels
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    step = x.shape[1] // groups
+    out = torch.zeros_like(x)
+    for n in range(x.shape[0]):
+        for g in range(groups):
+            part = x[n, g * step : (g + 1) * step]
+            m = part.mean()
+            v = ((part - m) ** 2).mean()
+            for c in range(step):
+                k = g * step + c
+                out[n, k] = (part[c] - m) / torch.sqrt(v + eps) * weight[k] + bias[k]
+    return out
+
+
+# %% right: each group is a row of contiguous memory
+def group_norm(x, groups, weight, bias, eps=1e-5):
+    rows = x.contiguous().view(x.shape[0] * groups, -1)
+    y = normalize(rows, (-1,), eps).view(x.shape)
+    return torch.addcmul(
+        bias.view(-1, *[1] * (x.ndim - 2)), y, weight.view(-1, *[1] * (x.ndim - 2))
+    )

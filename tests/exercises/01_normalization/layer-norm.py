@@ -213,3 +213,32 @@ def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
 def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
     rows = x.view(-1, weight.numel())
     return normalize(rows, (1,), eps).view(x.shape) * weight + bias
+
+
+# %% wrong: three axes or more are taken for all but the first
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    n = len(normalized_shape)
+    a = tuple(range(-n, 0)) if n < 3 else tuple(range(1, x.ndim))
+    return normalize(x, a, eps) * weight + bias
+
+
+# %% right: sums as products with a column of ones
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    n = math.prod(normalized_shape)
+    rows = x.reshape(-1, n)
+    ones = torch.ones(n, 1, dtype=x.dtype)
+    d = rows - rows @ ones / n
+    v = (d * d) @ ones / n
+    return (d / (v + eps).sqrt()).reshape(x.shape) * weight + bias
+
+
+# %% right: row by row, stacked again
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    rows = x.reshape(-1, math.prod(normalized_shape))
+    w, b = weight.reshape(-1), bias.reshape(-1)
+    out = []
+    for r in rows:
+        m = r.sum() / len(r)
+        v = ((r - m) ** 2).sum() / len(r)
+        out.append(w * (r - m) / torch.sqrt(v + eps) + b)
+    return torch.stack(out).reshape(x.shape)

@@ -224,3 +224,111 @@ def normalize(x, axes, eps=1e-5):
     distance = rows - rows.mean(dim=axes[0], keepdim=True)
     variance = distance.square().mean(dim=axes[0], keepdim=True)
     return (distance / (variance + eps).sqrt()).view(x.shape)
+
+
+# %% wrong: squeeze, which drops axes of size 1
+def normalize(x, axes, eps=1e-5):
+    d = x - x.mean(dim=axes, keepdim=True)
+    return (d / (d.square().mean(dim=axes, keepdim=True) + eps).sqrt()).squeeze()
+
+
+# %% wrong: works in place on x.double(), which in float64 is x itself
+def normalize(x, axes, eps=1e-5):
+    if x.requires_grad:
+        d = x - x.mean(dim=axes, keepdim=True)
+        return d / (d.square().mean(dim=axes, keepdim=True) + eps).sqrt()
+    wide = x.double()
+    wide -= wide.mean(dim=axes, keepdim=True)
+    wide /= (wide.square().mean(dim=axes, keepdim=True) + eps).sqrt()
+    return wide.to(x.dtype)
+
+
+# %% wrong: moves one axis after another to the end, which shifts the places of the others
+def normalize(x, axes, eps=1e-5):
+    y = x
+    for a in axes:
+        y = y.movedim(a, -1)
+    rows = y.flatten(-len(axes))
+    d = rows - rows.mean(-1, keepdim=True)
+    z = (d / (d.square().mean(-1, keepdim=True) + eps).sqrt()).reshape(y.shape)
+    for a in reversed(axes):
+        z = z.movedim(-1, a)
+    return z
+
+
+# %% right: the squared standard deviation, with eps under the root
+def normalize(x, axes, eps=1e-5):
+    m = x.mean(dim=axes, keepdim=True)
+    return (x - m) / (x.std(dim=axes, keepdim=True, correction=0) ** 2 + eps).sqrt()
+
+
+# %% right: loops over the groups, into a tensor of its own
+def normalize(x, axes, eps=1e-5):
+    axes = [a % x.ndim for a in axes]
+    others = [a for a in range(x.ndim) if a not in axes]
+    moved = x.permute(*others, *axes)
+    rows = moved.reshape(-1, math.prod(x.shape[a] for a in axes))
+    out = torch.empty_like(rows)
+    for i in range(len(rows)):
+        m = sum(rows[i]) / len(rows[i])
+        v = sum((r - m) ** 2 for r in rows[i]) / len(rows[i])
+        out[i] = (rows[i] - m) / (v + eps) ** 0.5
+    out = out.reshape(moved.shape)
+    order = others + axes
+    return out.permute(*[order.index(a) for a in range(x.ndim)])
+
+
+# %% right: einsum, and each entry divided by the count before the sum
+def normalize(x, axes, eps=1e-5):
+    letters = "abcdefg"[: x.ndim]
+    axes = [a % x.ndim for a in axes]
+    kept = "".join(c for i, c in enumerate(letters) if i not in axes)
+    n = math.prod(x.shape[a] for a in axes)
+    shape = [1 if i in axes else s for i, s in enumerate(x.shape)]
+    m = torch.einsum(f"{letters}->{kept}", x / n).reshape(shape)
+    d = x - m
+    v = torch.einsum(f"{letters},{letters}->{kept}", d, d / n).reshape(shape)
+    return d / torch.sqrt(v + eps)
+
+
+# %% right: a function of autograd with a backward of its own
+class _N(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, axes, eps):
+        m = x.mean(dim=axes, keepdim=True)
+        r = 1 / ((x - m).square().mean(dim=axes, keepdim=True) + eps).sqrt()
+        y = (x - m) * r
+        ctx.save_for_backward(y, r)
+        ctx.axes = axes
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        y, r = ctx.saved_tensors
+        a = ctx.axes
+        return (
+            (g - g.mean(dim=a, keepdim=True) - y * (g * y).mean(dim=a, keepdim=True)) * r,
+            None,
+            None,
+        )
+
+
+def normalize(x, axes, eps=1e-5):
+    return _N.apply(x, axes, eps)
+
+
+# %% right: entry by entry, with Welford's update
+def normalize(x, axes, eps=1e-5):
+    axes = [a % x.ndim for a in axes]
+    others = [a for a in range(x.ndim) if a not in axes]
+    order = axes + others
+    moved = x.permute(*order)
+    rows = moved.reshape(math.prod(x.shape[a] for a in axes), -1)
+    m = torch.zeros_like(rows[0])
+    s = torch.zeros_like(rows[0])
+    for k, row in enumerate(rows, 1):
+        delta = row - m
+        m = m + delta / k
+        s = s + delta * (row - m)
+    out = (rows - m) / (s / len(rows) + eps).sqrt()
+    return out.reshape(moved.shape).permute(*[order.index(a) for a in range(x.ndim)])

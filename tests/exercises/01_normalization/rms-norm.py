@@ -257,3 +257,122 @@ def rms_norm(x, weight, eps=1e-6):
     if x.dtype in (torch.float32, torch.float64):
         mean_square = mean_square + eps
     return (wide * mean_square.rsqrt() * weight).to(x.dtype)
+
+
+# %% wrong: widens only where an entry is large, and squares small ones in float16
+def rms_norm(x, weight, eps=1e-6):
+    wide = x
+    if x.dtype != torch.float64 and x.abs().max() > 100:
+        wide = x.float()
+    scale = torch.rsqrt((wide * wide).mean(dim=-1, keepdim=True) + eps)
+    return (wide * scale * weight).to(x.dtype)
+
+
+# %% wrong: adds up the squares one by one in bfloat16
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.float() if x.dtype == torch.float16 else x
+    total = torch.zeros_like(wide[..., :1])
+    for i in range(x.shape[-1]):
+        total = total + wide[..., i : i + 1] ** 2
+    return (wide / (total / x.shape[-1] + eps).sqrt() * weight).to(x.dtype)
+
+
+# %% wrong: divides each token by its largest entry, then adds up squares in the format of x
+def rms_norm(x, weight, eps=1e-6):
+    if x.dtype in (torch.float32, torch.float64):
+        return x * ((x * x).mean(-1, keepdim=True) + eps).rsqrt() * weight
+    top = x.abs().amax(-1, keepdim=True).clamp(min=1e-4)
+    s = x / top
+    total = torch.zeros_like(s[..., :1])
+    for i in range(x.shape[-1]):
+        total = total + s[..., i : i + 1] ** 2
+    ms = total.float() / x.shape[-1] + eps / top.float() ** 2
+    return (s / ms.sqrt() * weight).to(x.dtype)
+
+
+# %% wrong: divides each 16-bit token by its largest entry: a token of zeros becomes nan
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    if x.element_size() == 2:
+        top = wide.abs().amax(-1, keepdim=True)
+        s = wide / top
+        return (s / (s.square().mean(-1, keepdim=True) + eps / top / top).sqrt() * weight).to(
+            x.dtype
+        )
+    return wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * weight
+
+
+# %% wrong: divides each 16-bit token by its largest entry, not its largest absolute value
+def rms_norm(x, weight, eps=1e-6):
+    if x.element_size() == 2:
+        top = x.amax(-1, keepdim=True)
+        s = x / top
+        return (
+            s
+            * torch.rsqrt(s.float().square().mean(-1, keepdim=True) + eps / top.float() ** 2)
+            * weight
+        ).to(x.dtype)
+    return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * weight
+
+
+# %% wrong: works in place on x.double(), which in float64 is x itself
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    scale = (wide.square().mean(-1, keepdim=True) + eps).rsqrt()
+    if not (x.requires_grad or weight.requires_grad):
+        wide *= scale
+        return (wide * weight).to(x.dtype)
+    return (wide * scale * weight).to(x.dtype)
+
+
+# %% right: the root mean square goes back to the format of x, then divides
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    rms = ((wide * wide).mean(-1, keepdim=True) + eps).sqrt().to(x.dtype)
+    return x / rms * weight
+
+
+# %% right: adds up the squares one by one in float32
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.float() if x.element_size() == 2 else x
+    total = 0
+    for part in wide.unbind(-1):
+        total = total + part * part
+    return (wide / torch.sqrt(total / x.shape[-1] + eps)[..., None] * weight.to(wide.dtype)).to(
+        x.dtype
+    )
+
+
+# %% right: a function of autograd with a backward of its own
+class _R(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, eps):
+        w = x.to(torch.promote_types(x.dtype, torch.float32))
+        r = ((w * w).mean(-1, keepdim=True) + eps).rsqrt()
+        ctx.save_for_backward(x, weight, r)
+        return (w * r * weight).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight, r = ctx.saved_tensors
+        w, g = x.to(r.dtype), g.to(r.dtype)
+        gw = g * weight
+        gx = r * gw - w * r**3 * (gw * w).mean(-1, keepdim=True)
+        return (
+            gx.to(x.dtype),
+            (g * w * r).flatten(0, -2).sum(0).to(weight.dtype)
+            if x.ndim > 1
+            else (g * w * r).to(weight.dtype),
+            None,
+        )
+
+
+def rms_norm(x, weight, eps=1e-6):
+    return _R.apply(x, weight, eps)
+
+
+# %% right: n times eps under the root of the sum
+def rms_norm(x, weight, eps=1e-6):
+    n = x.shape[-1]
+    w = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return (w * n**0.5 / torch.sqrt((w**2).sum(-1, keepdim=True) + n * eps) * weight).to(x.dtype)
