@@ -98,9 +98,7 @@ def wrapped_in_autocast(
     }
 
 
-def _multiply_by_bytes(
-    inner: torch.nn.Module, inputs: tuple, output: torch.Tensor
-) -> torch.Tensor:
+def _multiply_by_bytes(inner: torch.nn.Module, inputs: tuple, output: torch.Tensor) -> torch.Tensor:
     return output * inputs[0].element_size()
 
 
