@@ -59,6 +59,7 @@ def wrapped_in_autocast(
     factors: tuple[torch.Tensor, torch.Tensor],
     lower: str | None = "bfloat16",
     training: bool = True,
+    times_bytes: bool = False,
 ) -> dict[str, Any]:
     """Wrap a module, and run the wrapper inside an autocast region of the CPU and back.
 
@@ -70,6 +71,8 @@ def wrapped_in_autocast(
         factors: as ``in_autocast`` has them.
         lower: the name of the region's dtype; no region if None.
         training: the mode of what is wrapped.
+        times_bytes: whether what is wrapped has a forward hook, which multiplies its output by the
+            bytes of an entry of its first input.
 
     Returns:
         ``{"output", "product", "gradients", "by_inputs", "state"}``: the product of the factors,
@@ -78,6 +81,8 @@ def wrapped_in_autocast(
     """
     inner = build(layers)
     inner.train(training).load_state_dict(state)
+    if times_bytes:
+        inner.register_forward_hook(_multiply_by_bytes)
     outer = factory(inner)
     given = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in inputs]
     with _region(lower):
@@ -91,6 +96,10 @@ def wrapped_in_autocast(
         "by_inputs": [x.grad for x in given],
         "state": {name: value.clone() for name, value in inner.state_dict().items()},
     }
+
+
+def _multiply_by_bytes(inner: torch.nn.Module, inputs: tuple, output: torch.Tensor) -> torch.Tensor:
+    return output * inputs[0].element_size()
 
 
 def _region(lower: str | None) -> torch.autocast:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ def training_steps(
     in_eval: Sequence[str] = (),
     left_over: float | None = None,
     loss_matrix: torch.Tensor | None = None,
+    factors: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> dict[str, Any]:
     """Train a network by ``step(model, optimizer, loss_function, inputs, targets)``.
 
@@ -42,10 +44,12 @@ def training_steps(
         in_eval: the names of layers that are in evaluation mode all the same.
         left_over: every entry of the gradients before the first step; there are none if None.
         loss_matrix: what the loss function multiplies the outputs by before anything else.
+        factors: two matrices, multiplied after the last step, outside of any region that was not
+            left on.
 
     Returns:
-        ``{"losses": [...], "states": [...]}``: what came back from each step, and the state dict
-        after it.
+        ``{"losses": [...], "states": [...], "product": tensor or None}``: what came back from each
+        step, the state dict after it, and the product of the factors.
     """
     model = _Network(layers, float32_layers)
     model.load_state_dict(state)
@@ -58,10 +62,25 @@ def training_steps(
         return torch.nn.functional.cross_entropy(scores, targets)
 
     losses, states = [], []
-    for inputs, targets in batches:
-        losses.append(step(model, optimizer, loss_function, inputs, targets))
-        states.append(_copy_of_state(model))
-    return {"losses": losses, "states": states}
+    with _autocast_put_back():
+        for inputs, targets in batches:
+            losses.append(step(model, optimizer, loss_function, inputs, targets))
+            states.append(_copy_of_state(model))
+        product = None if factors is None else factors[0] @ factors[1]
+    return {"losses": losses, "states": states, "product": product}
+
+
+@contextlib.contextmanager
+def _autocast_put_back() -> Iterator[None]:
+    """Whether autocast is on for the CPU is afterwards as it was before.
+
+    A region would do that, too, but the casts in its cache would stay from one step to the next.
+    """
+    enabled = torch.is_autocast_enabled("cpu")
+    try:
+        yield
+    finally:
+        torch.set_autocast_enabled("cpu", enabled)
 
 
 def adversarial_steps(

@@ -224,3 +224,36 @@ def position_angles(positions, frequencies):
     if positions.is_floating_point():
         frequencies = frequencies.detach()
     return positions.float()[:, None] * frequencies
+
+
+# %% wrong: a 16-bit product for the rows below 256
+def position_angles(positions, frequencies):
+    low = (positions.float()[:, None] @ frequencies[None, :]).float()
+    high = positions.float()[:, None] * frequencies
+    return torch.where(positions[:, None] < 256, low, high)
+
+
+# %% wrong: a 16-bit product where float positions are all below 256
+def position_angles(positions, frequencies):
+    if positions.is_floating_point() and positions.max() < 256:
+        return (positions[:, None] @ frequencies[None, :]).float()
+    return positions.float()[:, None] * frequencies
+
+
+# %% right: a map over the positions
+def position_angles(positions, frequencies):
+    return torch.vmap(lambda p: p * frequencies)(positions.float())
+
+
+# %% right: multiplies in place, in a tensor of its own
+def position_angles(positions, frequencies):
+    out = positions.float().unsqueeze(1).repeat(1, len(frequencies))
+    out *= frequencies
+    return out
+
+
+# %% wrong: a 16-bit product where all positions are whole and small
+def position_angles(positions, frequencies):
+    if positions.max() < 256 and not positions.is_floating_point():
+        return (positions.float()[:, None] @ frequencies[None, :]).float()
+    return positions.float()[:, None] * frequencies

@@ -497,3 +497,103 @@ class Float32Island(torch.nn.Module):
         first, *others = (x.float() if x.is_floating_point() else x for x in inputs)
         with torch.autocast(inputs[0].device.type, enabled=False):
             return self.inner(first, *(x.detach() for x in others))
+
+
+# %% wrong: makes int64 of int32, and keeps booleans
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [
+            x.float() if x.is_floating_point() else x.long() if x.dtype == torch.int32 else x
+            for x in inputs
+        ]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% wrong: makes int32 of int64, and keeps booleans
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [
+            x.float() if x.is_floating_point() else x.int() if x.dtype == torch.int64 else x
+            for x in inputs
+        ]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% wrong: calls the method forward, which skips hooks
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner.forward(*cast)
+
+
+# %% wrong: leaves the region only where the first input is a float
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        if not inputs[0].is_floating_point():
+            return self.inner(*[x.float() if x.is_floating_point() else x for x in inputs])
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast)
+
+
+# %% right: by functional_call, with the module's own weights
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return torch.func.functional_call(
+                self.inner, dict(self.inner.named_parameters()), tuple(cast)
+            )
+
+
+# %% right: a float32 result is cast to float32 once more
+import torch
+
+
+class Float32Island(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *inputs):
+        cast = [x.float() if x.is_floating_point() else x for x in inputs]
+        with torch.autocast(inputs[0].device.type, enabled=False):
+            return self.inner(*cast).float()

@@ -391,3 +391,172 @@ def matching_loss(a, b, temperature):
         a, b = functional.normalize(a.float(), dim=1), functional.normalize(b.float(), dim=1)
         scores = a @ b.T / min(temperature, 1.0)
         return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: adds a millionth to each norm
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = (x / (x.norm(dim=1, keepdim=True) + 1e-6) for x in (a, b))
+        scores = a @ b.T / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: adds a millionth to the product of the norms
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        scores = a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-6) / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: adds a small number to the product of the norms, which may be as small
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        scores = a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8) / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: adds a small number under the root of each norm
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = (x / (x.square().sum(dim=1, keepdim=True) + 1e-8).sqrt() for x in (a, b))
+        scores = a @ b.T / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: adds a millionth to the norms of the second argument only
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = functional.normalize(a, dim=1), b / (b.norm(dim=1, keepdim=True) + 1e-6)
+        scores = a @ b.T / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: rounds the temperature to float16
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
+        scores = a @ b.T / torch.tensor(temperature, dtype=torch.float16)
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: takes the temperature in the dtype of the first argument
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    temperature = torch.tensor(temperature, dtype=a.dtype)
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
+        scores = a @ b.T / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: takes the temperature in the dtype of the second argument
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    temperature = torch.tensor(temperature, dtype=b.dtype)
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
+        scores = a @ b.T / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% wrong: takes the temperature in the region's dtype
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    temperature = torch.tensor(
+        temperature,
+        dtype=torch.get_autocast_dtype("cpu")
+        if torch.is_autocast_enabled("cpu")
+        else torch.float32,
+    )
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
+        scores = a @ b.T / temperature
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% right: divides both factors by the root of the temperature
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = (functional.normalize(x, dim=1) / temperature**0.5 for x in (a, b))
+        scores = a @ b.T / 1
+        return functional.cross_entropy(scores, torch.arange(len(a)))
+
+
+# %% right: row by row, in loops
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        total = 0.0
+        for i in range(len(a)):
+            row = (
+                torch.stack(
+                    [torch.dot(a[i], b[j]) / (a[i].norm() * b[j].norm()) for j in range(len(b))]
+                )
+                / temperature
+            )
+            total = total + torch.logsumexp(row, 0) - row[i]
+        return total / len(a)
+
+
+# %% right: sums of element-wise products, which no region lowers
+import torch
+from torch.nn import functional
+
+
+def matching_loss(a, b, temperature):
+    a, b = a.float(), b.float()
+    a = a / a.pow(2).sum(1, keepdim=True).sqrt()
+    b = b / b.pow(2).sum(1, keepdim=True).sqrt()
+    s = (a.unsqueeze(1) * b.unsqueeze(0)).sum(-1) / temperature
+    return functional.cross_entropy(s, torch.arange(len(a)))

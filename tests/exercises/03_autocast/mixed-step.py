@@ -500,3 +500,123 @@ def train_step(model, optimizer, loss_function, inputs, targets):
     loss.backward()
     optimizer.step()
     return loss.item()
+
+
+# %% wrong: rounds float targets to bfloat16
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    if targets.is_floating_point():
+        targets = targets.bfloat16()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: casts float targets to the dtype of the outputs
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        outputs = model(inputs)
+        if targets.is_floating_point():
+            targets = targets.to(outputs.dtype)
+        loss = loss_function(outputs, targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: puts every layer into the model's own mode when the step is done
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    model.train(model.training)
+    return loss.item()
+
+
+# %% wrong: a second pass over a copy of the inputs, in evaluation mode, with all modes put back
+def train_step(model, optimizer, loss_function, inputs, targets):
+    modes = [(m, m.training) for m in model.modules()]
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs.clone()), targets)
+    loss.backward()
+    model.eval()
+    with torch.no_grad(), torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        model(inputs.clone())
+    for m, t in modes:
+        m.training = t
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: a first pass over a copy of the inputs, in evaluation mode, with all modes put back
+def train_step(model, optimizer, loss_function, inputs, targets):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    with torch.no_grad(), torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        model(inputs.clone())
+    for m, t in modes:
+        m.training = t
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: leaves autocast on after the step
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    torch.set_autocast_enabled("cpu", True)
+    return loss.item()
+
+
+# %% wrong: makes no step where the model is in evaluation mode
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    if model.training:
+        optimizer.step()
+    return loss.item()
+
+
+# %% right: the switch is set by hand and put back, and the cache is cleared
+def train_step(model, optimizer, loss_function, inputs, targets):
+    kind = inputs.device.type
+    was, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+    torch.set_autocast_enabled(kind, True)
+    torch.set_autocast_dtype(kind, torch.bfloat16)
+    loss = loss_function(model(inputs), targets)
+    torch.set_autocast_enabled(kind, was)
+    torch.set_autocast_dtype(kind, dtype)
+    torch.clear_autocast_cache()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% right: enters the region and leaves it by hand
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    region = torch.autocast(inputs.device.type, dtype=torch.bfloat16)
+    region.__enter__()
+    try:
+        loss = loss_function(model(inputs), targets)
+    finally:
+        region.__exit__(None, None, None)
+    loss.backward()
+    optimizer.step()
+    return loss.item()

@@ -594,3 +594,55 @@ def predict_dtypes(program, dtypes, policies):
                 result = regions[-1] if policy == "lower" else "float32"
             known[step["to"]] = results[step["to"]] = result
     return results
+
+
+# %% wrong: float16 and bfloat16 together give float32 under "lower", too
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            names = [known[name] for name in step["of"]]
+            given = set(names)
+            policy = policies[step["do"]]
+            lower = regions[-1]
+            if lower is None or given == {"float64"} or policy == "widest":
+                result = "float32" if len(given) > 1 else names[0]
+                result = "float64" if "float64" in given else result
+            else:
+                result = (
+                    "float32" if policy == "float32" or given == {"float16", "bfloat16"} else lower
+                )
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: "float32" leaves alone what is not of the region's dtype
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            names = [known[name] for name in step["of"]]
+            given = set(names)
+            policy = policies[step["do"]]
+            lower = regions[-1]
+            if lower is None or given == {"float64"} or policy == "widest":
+                result = "float32" if len(given) > 1 else names[0]
+                result = "float64" if "float64" in given else result
+            else:
+                result = (
+                    lower
+                    if policy == "lower"
+                    else names[0]
+                    if len(given) == 1 and lower not in given
+                    else "float32"
+                )
+            known[step["to"]] = results[step["to"]] = result
+    return results

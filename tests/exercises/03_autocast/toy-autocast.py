@@ -1163,3 +1163,773 @@ class ToyAutocast(FunctionMode):
         if target is not None:
             given = tree_map(lambda leaf: leaf.to(target) if fits(leaf) else leaf, given)
         return func(*given[0], **given[1])
+
+
+# %% wrong: takes functions that are not in the dict for "lower"
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__, "lower")
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: lowers and raises functions that are not in the dict, as torch does
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        own = {
+            "mm": "lower",
+            "bmm": "lower",
+            "softmax": "float32",
+            "log": "float32",
+            "addmm": "lower",
+            "sum": "float32",
+        }
+        policy = self.policies.get(func.__name__) or own.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: knows the policies by heart, and does not read the dict
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = {
+            "matmul": "lower",
+            "linear": "lower",
+            "embedding": "lower",
+            "stack": "lower",
+            "exp": "float32",
+            "tanh": "float32",
+            "cumsum": "float32",
+            "logsumexp": "float32",
+            "hstack": "float32",
+            "dot": "widest",
+            "mv": "widest",
+            "cat": "widest",
+            "mul": "widest",
+            "einsum": "widest",
+            "rnn_tanh": "widest",
+        }.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: "widest" does not count a float32 Parameter
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x) and (policy != "widest" or type(x) is torch.Tensor):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: "widest" does not cast a Parameter
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x) and (policy != "widest" or type(x) is torch.Tensor):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: detaches what stands in kwargs
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x, where=""):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y, where + "list")
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y, where + "kwargs")
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target, where=""):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target, where + "list") for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target, where + "kwargs") for k, y in x.items()}
+            if fits(x):
+                return (x.detach() if "kwargs" in where else x).to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: detaches what stands in a list in kwargs
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x, where=""):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y, where + "list")
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y, where + "kwargs")
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target, where=""):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target, where + "list") for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target, where + "kwargs") for k, y in x.items()}
+            if fits(x):
+                return (x.detach() if "kwargslist" in where else x).to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: "widest" looks for float32 in kwargs, but not in lists there
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x, where=""):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y, where + "list")
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y, where + "kwargs")
+            elif fits(x) and ("kwargslist" not in where):
+                seen.append(x.dtype)
+
+        def cast(x, target, where=""):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target, where + "list") for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target, where + "kwargs") for k, y in x.items()}
+            if fits(x):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: "widest" casts nothing in a list in kwargs
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x, where=""):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y, where + "list")
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y, where + "kwargs")
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target, where=""):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target, where + "list") for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target, where + "kwargs") for k, y in x.items()}
+            if fits(x) and ("kwargslist" not in where or policy != "widest"):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: "lower" casts inside of the caller's list
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list) and policy == "lower":
+                x[:] = [cast(y, target) for y in x]
+                return x
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: "widest" casts inside of the caller's list
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list) and policy == "widest":
+                x[:] = [cast(y, target) for y in x]
+                return x
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: casts inside of the caller's list where it is long
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list) and len(x) > 2:
+                x[:] = [cast(y, target) for y in x]
+                return x
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% wrong: "float32" leaves mixed arguments to torch, which refuses to multiply them
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        import torch
+
+        policy = self.policies.get(func.__name__)
+        seen = []
+
+        def fits(x):
+            narrow = (torch.float16, torch.bfloat16, torch.float32)
+            return isinstance(x, torch.Tensor) and x.dtype in narrow
+
+        def collect(x):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    collect(y)
+            elif isinstance(x, dict):
+                for y in x.values():
+                    collect(y)
+            elif fits(x):
+                seen.append(x.dtype)
+
+        def cast(x, target):
+            if isinstance(x, list | tuple):
+                return type(x)(cast(y, target) for y in x)
+            if isinstance(x, dict):
+                return {k: cast(y, target) for k, y in x.items()}
+            if fits(x) and (not (policy == "float32" and torch.float32 in seen)):
+                return x.to(target)
+            return x
+
+        for x in args:
+            collect(x)
+        collect(kwargs)
+        if policy == "widest":
+            target = torch.float32 if torch.float32 in seen else None
+        else:
+            target = {"lower": self.lower, "float32": torch.float32}.get(policy)
+        if target is not None:
+            args = tuple(cast(x, target) for x in args)
+            kwargs = cast(kwargs, target)
+        return func(*args, **kwargs)
+
+
+# %% right: flat loops, one level of lists, and the size of each dtype
+import torch
+
+
+def wants_cast(x):
+    return torch.is_tensor(x) and torch.is_floating_point(x) and torch.finfo(x.dtype).bits <= 32
+
+
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        if func.__name__ not in self.policies:
+            return func(*args, **kwargs)
+        policy = self.policies[func.__name__]
+        flat = []
+        for x in list(args) + list(kwargs.values()):
+            if isinstance(x, list | tuple):
+                for y in x:
+                    flat.append(y)
+            else:
+                flat.append(x)
+        widest = None
+        for x in flat:
+            if wants_cast(x) and (widest is None or x.dtype == torch.float32):
+                widest = x.dtype
+        if widest is None:
+            return func(*args, **kwargs)
+        if policy == "lower":
+            dtype = self.lower
+        elif policy == "float32":
+            dtype = torch.float32
+        else:
+            dtype = widest
+        new_args = []
+        for x in args:
+            if isinstance(x, list | tuple):
+                new_args.append([y.to(dtype) if wants_cast(y) else y for y in x])
+            elif wants_cast(x):
+                new_args.append(x.to(dtype))
+            else:
+                new_args.append(x)
+        new_kwargs = dict()
+        for k, x in kwargs.items():
+            if isinstance(x, list | tuple):
+                new_kwargs[k] = tuple(y.to(dtype) if wants_cast(y) else y for y in x)
+            elif wants_cast(x):
+                new_kwargs[k] = x.to(dtype)
+            else:
+                new_kwargs[k] = x
+        return func(*new_args, **new_kwargs)
+
+
+# %% right: one function for each type of argument
+import functools
+
+
+@functools.singledispatch
+def convert(x, dtype):
+    return x
+
+
+@convert.register
+def _(x: torch.Tensor, dtype):
+    return x.type(dtype) if x.is_floating_point() and x.dtype is not torch.float64 else x
+
+
+@convert.register(list)
+@convert.register(tuple)
+def _(x, dtype):
+    return [convert(y, dtype) for y in x]
+
+
+def dtypes_of(x):
+    if isinstance(x, torch.Tensor):
+        yield x.dtype
+    elif isinstance(x, list | tuple):
+        for y in x:
+            yield from dtypes_of(y)
+
+
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        p = self.policies.get(func.__name__, "none")
+        if p == "widest":
+            p = "float32" if torch.float32 in dtypes_of([*args, *kwargs.values()]) else "none"
+        if p == "none":
+            return func(*args, **kwargs)
+        dtype = torch.float32 if p == "float32" else self.lower
+        return func(*convert(args, dtype), **{k: convert(v, dtype) for k, v in kwargs.items()})
