@@ -1670,15 +1670,15 @@ Your loader's state is saved and restored like a model's, by `state_dict` and `l
 """
 ### A loader that can be stopped
 
-A killed run should resume without losing or repeating a batch.
+A killed run should resume without losing or repeating batches.
 
 The class `ResumableLoader(count, batch_size, seed, fetch)`
 
-- **In** `count`: the number of samples. `fetch(batches)` takes an iterable of index lists and returns an iterable, like a `DataLoader`, of their batches in order; it reads ahead. A batch may be anything.
+- **In** `count`: the number of samples. `fetch(batches)` takes an iterable of index lists and returns an iterable of their batches (of any kind), in order, reading ahead.
 - **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices in random order, in batches of `batch_size` (the last may be smaller), and yields what comes. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
 - `loader.state_dict()`, before, inside or after a loop, even one left by `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
-- `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch; if nothing is left, it may yield nothing or the next epoch.
-- **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches no batch that is done. After a `break`, the next `for` may do anything.
+- `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch; if nothing is left, nothing or the next epoch.
+- **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches none that is done. After a `break`, the next `for` may do anything.
 
 `ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second, it resumes with the last 2 samples.
 
