@@ -1445,7 +1445,7 @@ def no_linear_key():
     """
     near = [10**k for k in range(5, 10)] + [2**k for k in range(17, 32)] + [2654435761]
     indices = [400 * k for k in range(401)] + [n + more for n in near for more in (0, 399)]
-    bits = [(2**k, 0, 0) for k in range(32)] + [(0, 2**k, 0) for k in range(10)]
+    bits = [(2**k, 0, 0) for k in range(32)] + [(0, 2**k, 0) for k in (0, *range(2, 10))]
     # Not (0, 0, 2): Python's Random(2) and Random(2 + 2**32), so (0, 1, 2), draw the same numbers.
     bits += [(0, 0, 2**k) for k in range(2, 32)]
     all_different(

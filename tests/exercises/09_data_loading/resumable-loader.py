@@ -613,32 +613,6 @@ class ResumableLoader:
         self.epoch, self.done = state["epoch"], state["done"]
 
 
-# %% wrong: the hash of a text, which is another one in every process
-class ResumableLoader:
-    def __init__(self, count, batch_size, seed, fetch):
-        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
-        self.epoch = self.done = 0
-
-    def batches(self):
-        order = random.Random(hash(f"{self.seed}-{self.epoch}")).sample(
-            range(self.count), self.count
-        )
-        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
-
-    def __iter__(self):
-        for batch in self.fetch(self.batches()[self.done :]):
-            self.done += 1
-            yield batch
-        self.epoch += 1
-        self.done = 0
-
-    def state_dict(self):
-        return {"epoch": self.epoch, "done": self.done}
-
-    def load_state_dict(self, state):
-        self.epoch, self.done = state["epoch"], state["done"]
-
-
 # %% wrong: shuffles inside each batch only
 class ResumableLoader:
     def __init__(self, count, batch_size, seed, fetch):
