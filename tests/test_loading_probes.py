@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from helpers import probes
+from helpers import first_draws, probes
 from helpers.lending import Lent, Stream
 
 
@@ -91,6 +91,20 @@ def test_streams_run_once_for_each_seed_and_end() -> None:
     assert probes.streams(repeats, [1, 2], 1, [0]) == [[1, 2, 1]]
 
 
+def test_streams_in_turn_are_under_way_at_the_same_time() -> None:
+    begun = []
+
+    def counts_who_began(samples: Iterator, size: int, seed: int) -> Iterable:
+        begun.append(seed)
+        for sample in itertools.islice(samples, seed):
+            yield (sample, list(begun))
+
+    one, two = [7], [7, 8]
+    outs = probes.streams(counts_who_began, ["a", "b", "c"], 1, [2, 3], in_turn=True)
+    assert [[sample for sample, _ in out] for out in outs] == [["a", "b"], ["a", "b", "c"]]
+    assert [len(seen) for _, seen in outs[0]] == [len(one), len(two)]
+
+
 def test_each_item_of_a_stream_is_handed_on_before_the_next_is_read() -> None:
     stream, seen = Stream(itertools.count(3)), []
     to = Lent(lambda item: seen.append((item, stream.read)))
@@ -108,6 +122,22 @@ def test_a_stream_that_moves_the_global_generators_is_told() -> None:
     assert quiet["random"] == random.Random(7).random()
     assert moved["random"] == random.Random(9).random()
     assert quiet["torch"] == moved["torch"]
+
+
+def test_a_generator_that_others_find_moved_between_two_items_is_told() -> None:
+    def puts_back_late(samples: Iterable) -> Iterable:
+        state = random.getstate()
+        random.seed(1)
+        yield from samples
+        random.setstate(state)
+
+    quiet = probes.draws_between(iter, [1, 2], seed=7, most=5)
+    assert quiet[0] == first_draws(7)
+    assert len(quiet) == 3
+    moved = probes.draws_between(puts_back_late, [1, 2], seed=7, most=5)
+    assert moved[0]["random"] == random.Random(1).random()
+    assert [draws["torch"] for draws in moved] == [draws["torch"] for draws in quiet]
+    assert len(probes.draws_between(itertools.count, seed=7, most=5)) == 6
 
 
 class Plain:

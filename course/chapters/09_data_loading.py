@@ -284,7 +284,7 @@ If two machines list a folder in different orders, `dataset[5]` and every split 
 
 The class `PictureFolder(folder, pattern)`, a map-style dataset
 
-- **In** `folder`: a path. `pattern`: which files count, in `glob`'s syntax; their names look like `0012-7.png`. Files in subfolders do not count. An `index` is an int from 0.
+- **In** `folder`: a path, a `str`. `pattern`: which files count, in `glob`'s syntax; their names look like `0012-7.png`. Files in subfolders do not count. An `index` is an int from 0.
 - **Out** `len(dataset)`: the number of files that match. `dataset[index]`: the pair `(read_png(path), label_in(name))` for the file whose name comes at place `index` in alphabetical order. An index of `len(dataset)` or more raises an `IndexError`, which ends a `for` loop over the dataset.
 - **Limits**: each access reads the picture from its file; none is read in advance or kept, because a folder may hold more than fits in memory.
 
@@ -359,7 +359,7 @@ def pair_in(item, what):
 def is_pair_of(item, file, what):
     name, _, picture = file
     pair = pair_in(item, what)
-    check.equal(pair[1], int(name.split("-")[1][0]), what=f"the label of {what}")
+    check.equal(pair[1], int(name.split("-")[1].split(".")[0]), what=f"the label of {what}")
     check.close(pair[0], picture, atol=1e-6, what=f"the picture of {what}")
 
 
@@ -380,7 +380,9 @@ with check.property("each index has a picture and its label"):
     items = zip(indices, got["items"], strict=True)
     pairs = [pair_in(item, f"dataset[{index}]") for index, item in items]
     for index, (_, label) in zip(indices, pairs, strict=True):  # in any order: that comes next
-        told = f"the label of dataset[{index}] is {label}, which none of the files has"
+        told = (
+            f"the label of dataset[{index}] is {label}, which no file in folder pictures-90-… has"
+        )
         check.true(isinstance(label, int) and label in files, told)
         check.close(pairs[index][0], files[label][2], atol=1e-6, what=f"the picture of {label}")
     labels = [label for _, label in pairs]
@@ -390,14 +392,19 @@ with check.property("the names decide the order, not when the files were created
     names = drawn_names(9)
     turned = [names[i] for i in (7, 2, 0, 8, 5, 1, 6, 3, 4)]
     asked_for(turned, "*.png", names, [4, 0, 8, 3, 3])
-with check.property("every access reads the picture from its file"):
+with check.property("every access reads the picture from its file, and no other file is read"):
     names = drawn_names(4)
     old, new = [drawn_file(name) for name in names], [drawn_file(name) for name in names]
     contents = [[(name, content) for name, content, _ in files] for files in (old, new)]
+    contents[0][3] = (names[3], torch.zeros(7, dtype=torch.uint8))
+    indices, given = [1, 2, 1], (contents[0], "*.png", [1, 2, 1])
     got = check.call(
-        probes.folder_items, PictureFolder, contents[0], "*.png", [1, 2], replaced=contents[1]
+        probes.outcome, probes.folder_items, PictureFolder, *given, replaced=contents[1]
     )
-    rounds = zip((1, 2), got["items"], got["again"], strict=True)
+    told = "the last file holds no picture, and nobody asks for that sample. Still, "
+    check.true("output" in got, f"{told}{got.get('error')} was raised: {got.get('message')}")
+    got = got["output"]
+    rounds = zip(indices, got["items"], got["again"], strict=True)
     for index, first, again in rounds:
         is_pair_of(first, old[index], f"dataset[{index}]")
         what = f"dataset[{index}] after its file was replaced by another picture"
@@ -407,10 +414,11 @@ with check.property("an index past the end raises an IndexError; files in subfol
     asked_for([*names, "below/0000-1.png"], "*.png", names, [2, 3])
 with check.property("only files that match the pattern count"):
     names = ["0004-3.png", "0002-3.png", "0001-8.png", "0003-5.jpg", "0009-3.png"]
+    names += ["0006-3.png.part", "0003-3.png~"]
     asked_for(names, "*-3.png", ["0004-3.png", "0002-3.png", "0009-3.png"], [0, 1, 2])
     asked_for(names, "000[1-3]-?.png", ["0001-8.png", "0002-3.png"], [0, 1])
 with check.property("the order is alphabetical, not numerical", weight=0.5):
-    names = ["9-2.png", "10-1.png", "100-3.png"]
+    names = ["9-2.png", "10-1.png", "100-13.png"]
     asked_for(names, "*.png", names, [0, 1, 2])
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -679,7 +687,8 @@ def shared_out(sizes, workers):
     for worker, expected in enumerate(expected_shares(sizes, workers)):
         got = check.call(share_samples, sizes, worker, workers)
         check.true(isinstance(got, list), f"a {type(got).__name__} came back, not a list")
-        got = [tuple(part) if isinstance(part, list) else part for part in got]
+        odd = [part for part in got if not isinstance(part, tuple)]
+        check.true(not odd, f"a part is {odd[:1]}, not a tuple")
         check.equal(got, expected, what=f"worker {worker} of {workers}, sizes {sizes}")
         for shard, start, stop in got:
             seen.update((shard, number) for number in range(start, stop))
@@ -714,6 +723,9 @@ with check.property("the list of sizes does not change", weight=0.5):
     expected = check.call(share_samples, sizes, 1, 3)
     check.equal(first, expected, what=f"worker 1 of 3, sizes {sizes}")
     check.equal(again, expected, what=f"a second call with the same list, originally {sizes}")
+    seen = check.call(probes.after_call, share_samples, sizes, 1, 3)
+    check.equal(seen["output"], expected, what=f"worker 1 of 3, sizes {sizes}")
+    check.equal(seen["arguments"][0], sizes, what="the list of sizes after the call")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("more empty shards"):
@@ -834,10 +846,10 @@ def drawn_samples(count):
     return check.draw.permutation(100_000)[:count].tolist()
 
 
-def shuffled(samples, size, seeds):
+def shuffled(samples, size, seeds, in_turn=False):
     """Return, for each seed, the places in the stream of the samples that came out."""
     places = {sample: place for place, sample in enumerate(samples)}
-    outs = check.call(probes.streams, shuffle_buffer, samples, size, seeds)
+    outs = check.call(probes.streams, shuffle_buffer, samples, size, seeds, in_turn=in_turn)
     what = f"{len(samples)} samples, buffer of {size}: what came out"
     for out in outs:
         check.equal(sorted(out), sorted(samples), what=what + ", sorted")
@@ -880,6 +892,13 @@ with check.property("a buffer of 1 changes nothing; otherwise, the order depends
     first, again, other = shuffled(drawn_samples(40), 10, [seed, seed, seed + 1])
     check.equal(again, first, what="places in a second run with the same seed")
     check.true(other != first, "two seeds gave the same order")
+    samples, seeds = drawn_samples(40), [0, seed, 0]
+    first, other, again = shuffled(samples, 10, seeds)
+    check.equal(again, first, what="places in a second run with a seed of 0")
+    what = "places in runs with the seeds 0 and {}, which took samples in turn, against single runs"
+    check.equal(
+        shuffled(samples, 10, seeds[:2], in_turn=True), [first, other], what=what.format(seed)
+    )
 with check.property("it reads no further ahead than allowed, even in an endless stream", weight=2):
     endless = iter(lambda: check.draw.integer(0, 2**60), None)
     places = watched(endless, 6, check.draw.integer(0, 2**30), most=100)
@@ -912,6 +931,8 @@ with check.property("samples of any kind, equal ones too", weight=0.5):
     values = check.draw.normal(20).tolist()
     samples = [torch.full((2,), value) for value in values for _ in range(2)]
     (out,) = check.call(probes.streams, shuffle_buffer, samples, 6, drawn_seeds(1))
+    odd = [type(sample).__name__ for sample in out if not isinstance(sample, torch.Tensor)]
+    check.true(not odd, f"a stream of tensors came out with other things, {odd[:1]}")
     numbers = sorted(float(sample[0]) for sample in out)
     expected = sorted(float(sample[0]) for sample in samples)
     check.equal(numbers, expected, what="tensors that came out, sorted")
@@ -922,10 +943,15 @@ with check.property("samples of any kind, equal ones too", weight=0.5):
         check.true(sorted(map(repr, out)) == sorted(map(repr, samples)), told)
 with check.property("draws from a generator of its own, and leaves the global ones alone"):
     seed, samples = check.draw.integer(0, 2**20), drawn_samples(check.draw.integer(40, 60))
-    given = samples, 8, drawn_seeds(3)
-    seen = check.call(probes.global_draws, probes.streams, shuffle_buffer, *given, seed=seed)
-    for name, number in first_draws(seed).items():
-        check.equal(seen[name], number, what=f"the next number from the global generator of {name}")
+    given = check.stream(iter(samples)), 8, check.draw.integer(0, 2**30)
+    draws = check.call(probes.draws_between, shuffle_buffer, *given, seed=seed, most=len(samples))
+    check.equal(len(draws), len(samples) + 1, what="how often others drew, between samples")
+    own = random.Random(seed), np.random.RandomState(seed), torch.Generator().manual_seed(seed)
+    for k, seen in enumerate(draws, start=1):
+        drawn = own[0].random(), float(own[1].random_sample()), torch.rand((), generator=own[2])
+        for name, number in zip(("random", "numpy", "torch"), drawn, strict=True):
+            what = f"what others drew from the global generator of {name} after {k} samples"
+            check.equal(seen[name], float(number), what=what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("the last samples of a longer stream come out in random order", weight=0.5):
@@ -1222,6 +1248,12 @@ with check.property("short samples are padded after their end"):
     padded_right([6, 1], 3)
 with check.property("a real 0 is not padding, nor is a real -1", weight=2):
     padded_right([4, 2, 6, 3], 5, with_zeros=True)
+    every = torch.arange(-128, 128, dtype=torch.int8)[check.draw.permutation(256)]
+    rows = every[:, None].repeat(1, 2)  # whatever number fills up, a real row holds it as well
+    padded = torch.stack([rows, torch.zeros_like(rows)])
+    padded[1, :3] = rows[:3]
+    mask = torch.arange(256) < torch.tensor([[256], [3]])
+    is_padded(check.call(pad_batch, [rows, rows[:3].clone()]), padded, mask)
 with check.property("one sample; equal lengths; samples of length 0; other dtypes"):
     padded_right([5], 2)
     padded_right([3, 3, 3, 3], 2)
@@ -1329,7 +1361,7 @@ Find out, in cells of your own, what the two workers return in each epoch. Then 
 
 `add_noise(image, seed, epoch, index) -> Tensor`
 
-- **In** `image`: a floating-point tensor of any shape. `seed`, `index`: ints from 0, below 2³². `epoch`: an int from 0, below 1,000.
+- **In** `image`: a floating-point tensor with one or more axes. `seed`, `index`: ints from 0, below 2³². `epoch`: an int from 0, below 1,000.
 - **Out**: a new tensor, the image plus 0.1 times standard normal noise; same shape and dtype. The same four arguments give the same result in any process, whatever was drawn before. Another seed, epoch or index gives unrelated noise.
 - **Limits**: neither the image nor the global generators of `random`, NumPy and torch change.
 
@@ -1404,6 +1436,8 @@ def all_different(names):
 def no_linear_key():
     """Require noise that no sum of multiples of seed, epoch and index determines.
 
+    Nor does an exclusive or of shifted ones: every bit has noise of its own.
+
     With the multiplier of 1 for the index, (0, 1, i) is (0, 0, m + i) for the epoch's multiplier m.
     For any m up to 160,000, one i below 400 makes m + i a multiple of 400; the same holds
     for the seed's. The second call tries sums of the epoch and a multiple, below 1000, of the seed
@@ -1411,8 +1445,12 @@ def no_linear_key():
     """
     near = [10**k for k in range(5, 10)] + [2**k for k in range(17, 32)] + [2654435761]
     indices = [400 * k for k in range(401)] + [n + more for n in near for more in (0, 399)]
+    bits = [(2**k, 0, 0) for k in range(32)] + [(0, 2**k, 0) for k in (0, *range(2, 10))]
+    # Not (0, 0, 2): Python's Random(2) and Random(2 + 2**32), so (0, 1, 2), draw the same numbers.
+    bits += [(0, 0, 2**k) for k in range(2, 32)]
     all_different(
         [(0, 0, index) for index in indices]
+        + bits
         + [(seed, 1 - seed, index) for seed in (0, 1) for index in range(400)]
     )
     epochs = [32 * k for k in range(32)] + list(range(993, 1000))
@@ -1460,6 +1498,9 @@ with check.property("the result has the image's dtype and shape", weight=0.5):
     half = check.draw.normal(3, 2, dtype=torch.float16)
     got = check.call(add_noise, half, *drawn_name())
     check.close(got, half, atol=0.9, what="for a float16 image")
+    brain = check.draw.normal(3, 2, dtype=torch.bfloat16)
+    got = check.call(add_noise, brain, *drawn_name())
+    check.close(got, brain, atol=0.9, what="for a bfloat16 image")
     volume = check.draw.normal(2, 3, 5)
     got = check.call(add_noise, volume, *drawn_name())
     check.close(got, volume, atol=0.9, what="for three axes")
@@ -1629,15 +1670,15 @@ Your loader's state is saved and restored like a model's, by `state_dict` and `l
 """
 ### A loader that can be stopped
 
-A killed run should resume without losing or repeating a batch.
+A killed run should resume without losing or repeating batches.
 
 The class `ResumableLoader(count, batch_size, seed, fetch)`
 
-- **In** `count`: the number of samples. `fetch(batches)` takes an iterable of index lists and yields their batches in order, reading ahead.
-- **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices in random order, in batches of `batch_size` (the last may be smaller), and yields what `fetch` yields. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
+- **In** `count`: the number of samples. `fetch(batches)` takes an iterable of index lists and returns an iterable of their batches (of any kind), in order, reading ahead.
+- **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices in random order, in batches of `batch_size` (the last may be smaller), and yields what comes. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
 - `loader.state_dict()`, before, inside or after a loop, even one left by `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
-- `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch; if nothing is left, it may yield nothing or the next epoch.
-- **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches no batch that is done. After a `break`, the next `for` may do anything.
+- `loader.load_state_dict(state)`, on a new loader in any process: the next `for` yields the rest of that epoch; if nothing is left, nothing or the next epoch.
+- **Limits**: a `for` calls `fetch` once, passes each batch on as it comes, and fetches none that is done. After a `break`, the next `for` may do anything.
 
 `ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second, it resumes with the last 2 samples.
 
@@ -1693,37 +1734,35 @@ check = Check("resumable-loader")
 Run = collections.namedtuple("Run", "batches loaded loaded_by_then state")
 
 
-def run_loader(count, batch_size, seed, total, *, ahead=0, stop=None, state=None):
+def run_loader(count, batch_size, seed, total, *, numbered=False, salt=None, **options):
+    """Run a loader. A batch is a dict, or the number in which order it was loaded, 0 at first."""
     content = check.draw.permutation(100_000)[:count].tolist()
-    loaded, came, by_then = [], [], []
+    loaded, given, came, by_then = [], [], [], []
 
     def load(indices):
+        contents = [content[index] for index in indices]
+        given.append(len(loaded) if numbered else {"contents": contents})
         loaded.append(indices)
-        return [content[index] for index in indices]
+        return given[-1]
 
     def to(batch):
         came.append(batch)
         by_then.append(len(loaded))
 
-    state = check.call(
-        probes.loader_run,
-        ResumableLoader,
-        count,
-        batch_size,
-        seed,
-        load=check.lend(load),
-        to=check.lend(to),
-        total=total,
-        stop=stop,
-        ahead=ahead,
-        state=state,
-    )
+    asked = (count, batch_size, seed)
+    options |= {"load": check.lend(load), "to": check.lend(to), "total": total}
+    if salt is None:
+        state = check.call(probes.loader_run, ResumableLoader, *asked, **options)
+    else:
+        salted = probes.with_string_hashes
+        state = check.call(salted, probes.loader_run, ResumableLoader, *asked, salt=salt, **options)
     check.equal(len(came), total, what="the number of batches that came")
-    given = {tuple(content[index] for index in indices): indices for indices in loaded}
+    named = {json.dumps(batch): indices for batch, indices in zip(given, loaded, strict=True)}
     for number, batch in enumerate(came):
         told = f"batch {number} is {batch}, which fetch has not yielded"
-        check.true(isinstance(batch, list) and tuple(batch) in given, told)
-    return Run([given[tuple(batch)] for batch in came], loaded, by_then, state)
+        is_given = isinstance(batch, int if numbered else dict)
+        check.true(is_given and json.dumps(batch) in named, told)
+    return Run([named[json.dumps(batch)] for batch in came], loaded, by_then, state)
 
 
 def state_after_loop(count, batch_size, seed):
@@ -1790,6 +1829,13 @@ with check.property("an epoch holds every index once, in batches, in an order of
         kept = len(neighbors(order) & neighbors(later))
         told = f"not in random order: {kept} of 22 neighbor pairs are the same in {other} as in {one}: "
         check.true(kept < 17, f"{told}{later} and {order}")  # about 2 are expected
+        both = (
+            {frozenset(some[start : start + 5]) for start in range(0, 23, 5)}
+            for some in (order, later)
+        )
+        kept = len(set.intersection(*both))
+        told = f"not in random order: {kept} of 5 batches hold the same samples in {other} as in {one}: "
+        check.true(kept < 3, f"{told}{later} and {order}")
 with check.property("the order depends only on the seed and the epoch"):
     seed = check.draw.integer(0, 2**30)
     first = run_loader(17, 4, seed, 10).batches
@@ -1798,12 +1844,14 @@ with check.property("the order depends only on the seed and the epoch"):
         first,
         what="the batches of a second run with the same seed",
     )
+    salted = run_loader(17, 4, seed, 10, salt=check.draw.integer(1, 2**30))
+    check.equal(salted.batches, first, what="the batches when strings hash differently")
     other = run_loader(17, 4, seed + 1, 10).batches
     both = in_epochs(first, 17, 4), in_epochs(other, 17, 4)
     told = f"seeds {seed} and {seed + 1} gave the same order: {both[0][0]}"
     check.true(both[0][0] != both[1][0], told)
     named = {}
-    for s, epochs in ((seed + 1, 1), (seed, 1100)):
+    for s, epochs in ((seed + 1, 1), (seed, 1100), (1, 12), (11, 2)):
         for number, order in enumerate(run_loader(20, 20, s, epochs).batches):
             first = named.setdefault(tuple(order), (s, number))
             told = f"(seed, epoch) = {first} and {(s, number)} have the same order: {order}"
@@ -1811,11 +1859,12 @@ with check.property("the order depends only on the seed and the epoch"):
 with check.property(
     "after a stop it resumes where it was, also in a second epoch and after a second stop", weight=2
 ):
-    resumed_equally(14, 4, 0, [[0], [1], [2], [4], [6], [2, 3], [1, 5]])
+    resumed_equally(14, 4, 0, [[0], [1], [2], [4], [6], [2, 3], [1, 5], [3, 3]])
 with check.property("batches that were only drawn ahead do not count as done", weight=2):
     resumed_equally(29, 4, 5, [[1], [3], [5]])
 with check.property("fetch may read ahead, and its batches are passed on as they come"):
-    run = run_loader(check.draw.integer(29, 33), 4, check.draw.integer(0, 2**30), 8, ahead=3)
+    count, seed = check.draw.integer(29, 33), check.draw.integer(0, 2**30)
+    run = run_loader(count, 4, seed, 8, ahead=3, numbered=True)
     told = "fetch was called for each batch, so it could not read ahead: call it once per `for`"
     check.true(run.loaded_by_then[:4] != [1, 2, 3, 4], told)
     told = "the first batch came when all 8 had been loaded: pass each batch on as it comes"
@@ -1837,6 +1886,8 @@ with check.property(
     for run in runs:
         told = f"a state has {len(run.state)} characters as JSON: {run.state[:60]}"
         check.true(len(run.state) < 300, told)
+        kind = type(json.loads(run.state)).__name__
+        check.true(kind == "dict", f"a state is a {kind}, not a dict: {run.state[:60]}")
     whole = run_loader(10, 4, seed, 6).batches
     after_loop = state_after_loop(10, 4, seed)
     # Asked for a batch more than there are, the probe leaves the loop, as a break does.
@@ -1846,6 +1897,9 @@ with check.property(
         got = run_loader(500, 4, seed, 2, ahead=2, state=run.state)
         what = "the batches resumed from a state that was saved two batches after it was taken"
         check.equal(got.batches, run.batches[-2:], what=what)
+    got = run_loader(500, 4, seed, 2, ahead=2, state=runs[1].state, loaded_before=True)
+    what = "the batches resumed from a dict that another loader had loaded and run from before"
+    check.equal(got.batches, runs[1].batches[-2:], what=what)
     got = run_loader(10, 4, seed, 3, state=after_loop)
     what = "the batches after a state that was taken when the loop over epoch 0 had ended"
     check.equal(got.batches, whole[3:], what=what)

@@ -32,6 +32,7 @@ from helpers.probes.networks import (
 )
 from helpers.probes.random_numbers import (
     captured_states,
+    draws_between,
     global_draws,
     restored_draws,
     seeded_draws,
@@ -86,6 +87,7 @@ __all__ = [
     "counted",
     "counted_and_freed",
     "deterministic_results",
+    "draws_between",
     "fold",
     "folder_items",
     "for_each",

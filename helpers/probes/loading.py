@@ -25,8 +25,10 @@ def folder_items(
 ) -> dict[str, Any]:
     """Make a dataset over a folder of files, and ask it for samples.
 
+    The folder's own name has dashes and a number, as the names of pictures have.
+
     Args:
-        dataset_class: takes a folder's path and a pattern of names.
+        dataset_class: takes a folder's path, a str, and a pattern of names.
         files: name and content, uint8 of shape (bytes,), of each file in the order in which they
             are created; a name may have a folder in front.
         pattern: of the names.
@@ -38,7 +40,7 @@ def folder_items(
         ``{"length": int, "items": [...]}`` and, with ``replaced``, ``"again"``: for each index
         ``{"item": what came}`` or ``{"errors": the names of an exception's class and its bases}``.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="pictures-90-") as folder:
         _write(folder, files)
         dataset = dataset_class(folder, pattern)
         seen = {"length": len(dataset), "items": [_item(dataset, index) for index in indices]}
@@ -65,7 +67,12 @@ def _item(dataset: Any, index: int) -> dict[str, Any]:
 
 
 def streams(
-    function: Callable[[Iterator, int, int], Iterable], samples: list, size: int, seeds: list[int]
+    function: Callable[[Iterator, int, int], Iterable],
+    samples: list,
+    size: int,
+    seeds: list[int],
+    *,
+    in_turn: bool = False,
 ) -> list[list]:
     """Go through ``function(samples, size, seed)`` for each of ``seeds``, and return what came out.
 
@@ -74,9 +81,20 @@ def streams(
         samples: plain data each.
         size: the second argument.
         seeds: the third argument, one for each run.
+        in_turn: whether all runs are under way at the same time, and take a sample in turn; else
+            one ends before the next begins.
     """
     most = len(samples) + 1  # a loader that repeats samples may do so without end
-    return [list(itertools.islice(function(iter(samples), size, seed), most)) for seed in seeds]
+    runs = (itertools.islice(function(iter(samples), size, seed), most) for seed in seeds)
+    if not in_turn:
+        return [list(run) for run in runs]
+    missing = object()
+    outs: list[list] = [[] for _ in seeds]
+    for items in itertools.zip_longest(*runs, fillvalue=missing):
+        for out, item in zip(outs, items, strict=True):
+            if item is not missing:
+                out.append(item)
+    return outs
 
 
 def handed_on(
@@ -112,13 +130,15 @@ def loader_run(
     stop: int | None = None,
     ahead: int = 0,
     state: str | None = None,
+    loaded_before: bool = False,
 ) -> str:
     """Take batches from a new loader, epoch after epoch, and return its state.
 
     Args:
         loader_class: called with ``count``, ``batch_size``, ``seed`` and ``fetch``, a function
-            that takes batches of indices and yields what is loaded for them, in order. Its objects
-            are iterable and have ``state_dict`` and ``load_state_dict``.
+            that takes batches of indices and returns an iterable, like a DataLoader no iterator,
+            of what is loaded for them, in order. Its objects are iterable and have ``state_dict``
+            and ``load_state_dict``.
         count: of samples.
         batch_size: of indices in a batch.
         seed: of the orders.
@@ -129,13 +149,20 @@ def loader_run(
             one, if None.
         ahead: so many batches ``fetch`` loads ahead.
         state: what another call has returned; the loader is set to it.
+        loaded_before: whether another loader has been set to the very same ``state`` before, and
+            has gone on from there to the end of an epoch.
 
     Returns:
         the state as JSON, written after all batches have been taken.
     """
     loader = loader_class(count, batch_size, seed, _loading_ahead(load, ahead))
     if state is not None:
-        loader.load_state_dict(json.loads(state))
+        read = json.loads(state)
+        if loaded_before:
+            other = loader_class(count, batch_size, seed, _loading_ahead(list, ahead))
+            other.load_state_dict(read)
+            collections.deque(other, maxlen=0)
+        loader.load_state_dict(read)
     batches = itertools.islice(_epoch_after_epoch(loader), total)
     for batch in itertools.islice(batches, total if stop is None else stop):
         to(batch)
@@ -184,13 +211,27 @@ def _epoch_after_epoch(loader: Iterable) -> Iterator:
 
 def _loading_ahead(
     load: Callable[[list[int]], Any], ahead: int
-) -> Callable[[Iterable[Iterable[int]]], Iterator]:
-    def fetch(batches: Iterable[Iterable[int]]) -> Iterator:
-        waiting: collections.deque = collections.deque()
-        for batch in batches:
-            waiting.append(load([int(index) for index in batch]))
-            if len(waiting) > ahead:
-                yield waiting.popleft()
-        yield from waiting
+) -> Callable[[Iterable[Iterable[int]]], Iterable]:
+    def fetch(batches: Iterable[Iterable[int]]) -> Iterable:
+        return _Fetched(batches, load, ahead)
 
     return fetch
+
+
+class _Fetched:
+    """What is loaded for batches of indices, ``ahead`` of them before they are asked for."""
+
+    def __init__(
+        self, batches: Iterable[Iterable[int]], load: Callable[[list[int]], Any], ahead: int
+    ) -> None:
+        self._batches = batches
+        self._load = load
+        self._ahead = ahead
+
+    def __iter__(self) -> Iterator:
+        waiting: collections.deque = collections.deque()
+        for batch in self._batches:
+            waiting.append(self._load([int(index) for index in batch]))
+            if len(waiting) > self._ahead:
+                yield waiting.popleft()
+        yield from waiting

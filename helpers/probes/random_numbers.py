@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 import contextlib
 import io
+import itertools
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -34,6 +35,23 @@ def global_draws(function: Callable, *args: Any, seed: int) -> dict[str, float]:
         seed_globals(seed)
         function(*args)
         return _draws()
+
+
+@testimony
+def draws_between(
+    function: Callable[..., Iterable], *args: Any, seed: int, most: int
+) -> list[dict[str, float]]:
+    """Seed the global generators, take at most ``most`` items of ``function(*args)``, and draw a
+    number from each generator after every item, and once more at the end; then they are again as
+    they were.
+
+    Returns:
+        as often ``{"random": float, "numpy": float, "torch": float}``.
+    """
+    with globals_kept():
+        seed_globals(seed)
+        drawn = [_draws() for _ in itertools.islice(function(*args), most)]
+        return [*drawn, _draws()]
 
 
 def with_string_hashes(function: Callable, *args: Any, salt: int, **kwargs: Any) -> Any:

@@ -189,3 +189,49 @@ def add_noise(image, seed, epoch, index):
     generator = np.random.default_rng((seed * 1000 + epoch) * 2**32 + index)
     noise = torch.from_numpy(generator.standard_normal(tuple(image.shape)))
     return image + 0.1 * noise.to(image.dtype)
+
+
+# %% wrong: the exclusive or of shifted numbers, whose bits overlap
+def add_noise(image, seed, epoch, index):
+    rng = np.random.default_rng(seed ^ (epoch << 16) ^ (index << 26))
+    return image + 0.1 * torch.as_tensor(rng.standard_normal(image.shape)).to(image.dtype)
+
+
+# %% wrong: adds in NumPy, which does not know bfloat16
+def add_noise(image, seed, epoch, index):
+    noisy = image.numpy() + 0.1 * np.random.default_rng([seed, epoch, index]).standard_normal(
+        image.shape
+    )
+    return torch.as_tensor(noisy).to(image.dtype)
+
+
+# %% wrong: one stream for each epoch, begun one number later for each index
+def add_noise(image, seed, epoch, index):
+    bits = np.random.PCG64([seed, epoch]).advance(index)
+    noise = np.random.Generator(bits).standard_normal(image.shape)
+    return image + 0.1 * torch.as_tensor(noise).to(image.dtype)
+
+
+# %% right: normal numbers by Box and Muller
+def add_noise(image, seed, epoch, index):
+    rng = random.Random(index + (epoch << 32) + (seed << 64))
+    out = image.detach().clone().reshape(-1)
+    for i in range(out.numel()):
+        u, v = 1 - rng.random(), rng.random()
+        out[i] += 0.1 * math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
+    return out.reshape(image.shape)
+
+
+# %% right: torch's global generator, borrowed and put back
+def add_noise(image, seed, epoch, index):
+    state = np.random.SeedSequence((seed, epoch, index)).generate_state(1, dtype=np.uint32)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(state[0]))
+        return image + torch.randn_like(image) / 10
+
+
+# %% right: a stream that jumps ahead
+def add_noise(image, seed, epoch, index):
+    bits = np.random.PCG64(seed).jumped(epoch * 2**32 + index)
+    noise = np.random.Generator(bits).standard_normal(image.shape)
+    return image + torch.as_tensor(noise).type_as(image) * 0.1

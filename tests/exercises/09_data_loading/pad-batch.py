@@ -161,3 +161,48 @@ def pad_batch(samples):
     )
     mask = ~padded.isnan().any(dim=-1)
     return padded.nan_to_num().to(samples[0].dtype), mask
+
+
+# %% wrong: fills up with -100, as a label that does not count, and takes every -100 for filler
+def pad_batch(samples):
+    padded = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True, padding_value=-100)
+    mask = (padded != -100).all(-1)
+    return padded.masked_fill(~mask[..., None], 0), mask
+
+
+# %% wrong: resizes the samples in place
+def pad_batch(samples):
+    lengths = torch.tensor([len(s) for s in samples])
+    n = int(lengths.max())
+    for s in samples:
+        k = len(s)
+        s.resize_(n, s.shape[1])
+        s[k:] = 0
+    return torch.stack(samples), torch.arange(n) < lengths[:, None]
+
+
+# %% right: places of all rows, put at once
+def pad_batch(samples):
+    rows = torch.cat([torch.full((len(s),), i) for i, s in enumerate(samples)])
+    cols = torch.cat([torch.arange(len(s)) for s in samples])
+    n = max(len(s) for s in samples)
+    flat = torch.cat(samples)
+    padded = torch.zeros(len(samples), n, flat.shape[1], dtype=flat.dtype).index_put(
+        (rows, cols), flat
+    )
+    mask = torch.zeros(len(samples), n, dtype=torch.bool).index_put(
+        (rows, cols), torch.tensor(True)
+    )
+    return padded, mask
+
+
+# %% right: through arrays of NumPy
+def pad_batch(samples):
+    n = max(s.shape[0] for s in samples)
+    first = samples[0].numpy()
+    padded = np.zeros((len(samples), n, first.shape[1]), dtype=first.dtype)
+    mask = np.zeros((len(samples), n), dtype=bool)
+    for i, s in enumerate(samples):
+        padded[i, : s.shape[0]] = s.numpy()
+        mask[i, : s.shape[0]] = True
+    return torch.from_numpy(padded), torch.from_numpy(mask)

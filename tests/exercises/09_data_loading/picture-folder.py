@@ -272,3 +272,134 @@ class PictureFolder(Dataset):
     def __getitem__(self, index):
         path = self.paths[index]
         return label_in(path.name), read_png(path)
+
+
+# %% wrong: the label from the whole path, where the folder's name has a dash as well
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(str(p) for p in Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        return read_png(self.paths[index]), label_in(self.paths[index])
+
+
+# %% wrong: the label is the last digit of the name
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        p = self.paths[index]
+        return read_png(p), int(p.stem[-1])
+
+
+# %% wrong: the pattern as a regular expression, which may end before the name does
+import re
+
+
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        rule = re.compile(pattern.replace("*", ".*").replace("?", "."))
+        self.paths = sorted(p for p in Path(folder).iterdir() if rule.match(p.name))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        p = self.paths[index]
+        return read_png(p), label_in(p.name)
+
+
+# %% wrong: reads every picture once in advance, for the shapes
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+        self.shapes = [read_png(p).shape for p in self.paths]
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        p = self.paths[index]
+        return read_png(p), label_in(p.name)
+
+
+# %% wrong: keeps the picture that it has read last
+import functools
+
+
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+        self.read = functools.lru_cache(maxsize=1)(read_png)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        return self.read(self.paths[index]), label_in(self.paths[index].name)
+
+
+# %% right: a dict from names to paths, by os.scandir
+import fnmatch
+
+
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        with os.scandir(folder) as entries:
+            self.paths = {
+                e.name: e.path
+                for e in entries
+                if e.is_file() and fnmatch.fnmatchcase(e.name, pattern)
+            }
+        self.names = sorted(self.paths)
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        name = self.names[index]
+        return read_png(self.paths[name]), label_in(name)
+
+
+# %% right: names sorted as they are found, and a named tuple
+import bisect
+from collections import namedtuple
+
+Item = namedtuple("Item", "picture label")
+
+
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.folder = folder
+        self.names = []
+        for p in Path(folder).glob(pattern):
+            bisect.insort(self.names, p.name)
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        n = self.names[index]
+        return Item(read_png(f"{self.folder}/{n}"), label_in(n))
+
+
+# %% right: decodes by itself, through float64 of NumPy
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern), key=lambda p: p.name)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        with Image.open(path) as im:
+            a = np.asarray(im, dtype=np.float64) / 255
+        return torch.tensor(a, dtype=torch.float32), int(path.stem.split("-")[-1])

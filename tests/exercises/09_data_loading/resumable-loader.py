@@ -359,7 +359,7 @@ class ResumableLoader:
         except StopIteration:
             self.epoch, self.samples = self.epoch + 1, 0
             raise
-        self.samples += len(batch)
+        self.samples += self.batch_size
         return batch
 
     def state_dict(self):
@@ -530,6 +530,474 @@ class ResumableLoader:
 
     def state_dict(self):
         return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: seed and epoch in sorted order, so their roles are exchanged
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = (
+            np.random.default_rng(sorted([self.seed, self.epoch])).permutation(self.count).tolist()
+        )
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: the digits of seed and epoch joined, so (1, 11) is (11, 1)
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = random.Random(f"{self.seed}{self.epoch}").sample(range(self.count), self.count)
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: the product of seed and epoch, each counted from 1
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = (
+            np.random.default_rng((self.seed + 1) * (self.epoch + 1))
+            .permutation(self.count)
+            .tolist()
+        )
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: shuffles inside each batch only
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = [
+            i
+            for b in range(0, self.count, self.batch_size)
+            for i in random.Random(f"{self.seed}/{self.epoch}/{b}").sample(
+                range(b, min(b + self.batch_size, self.count)), min(self.batch_size, self.count - b)
+            )
+        ]
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: keeps the loaded dict and counts in it
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = 0
+        self.state = {"epoch": 0, "done": 0}
+
+    def batches(self):
+        order = (
+            np.random.default_rng([self.seed, self.state["epoch"]]).permutation(self.count).tolist()
+        )
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.state["done"] :]):
+            self.state["done"] += 1
+            yield batch
+        self.epoch += 1
+        self.state["epoch"] += 1
+        self.state["done"] = 0
+
+    def state_dict(self):
+        return dict(self.state)
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+# %% wrong: a list as state, not a dict
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return [self.epoch, self.done]
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state
+
+
+# %% wrong: a text as state, not a dict
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return json.dumps({"epoch": self.epoch, "done": self.done})
+
+    def load_state_dict(self, state):
+        state = json.loads(state)
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: what was loaded counts from the next loop on only
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = self.resume = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        self.done, self.resume = self.resume, 0
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.resume = state["epoch"], state["done"]
+
+
+# %% wrong: takes what fetch returns for an iterator
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        fetched = self.fetch(self.batches()[self.done :])
+        while True:
+            try:
+                batch = next(fetched)
+            except StopIteration:
+                break
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: counts by the batch's length, which is the number of its parts
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        order = list(itertools.chain(*self.batches()))[self.done :]
+        for batch in self.fetch(
+            [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
+        ):
+            self.done += len(batch)
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: ends at a batch that counts as False
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            if not batch:
+                break
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: makes a list of each batch
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield list(batch)
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: one batch late, to know whether it is the last
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        held = None
+        for batch in self.fetch(self.batches()[self.done :]):
+            if held is not None:
+                self.done += 1
+                yield held
+            held = batch
+        self.done += 1
+        if held is not None:
+            yield held
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% right: turns to the next epoch at the next for
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        batches = self.batches()
+        if self.done == len(batches):
+            self.epoch, self.done = self.epoch + 1, 0
+            batches = self.batches()
+        fetched = self.fetch(batches[self.done :])
+        for batch in fetched:
+            self.done += 1
+            yield batch
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% right: an object with __next__, over an iterator made at once
+class Running:
+    def __init__(self, loader):
+        self.loader = loader
+        self.it = iter(loader.fetch(loader.batches()[loader.done :]))
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        try:
+            batch = next(self.it)
+        except StopIteration:
+            self.loader.epoch += 1
+            self.loader.done = 0
+            raise
+        self.loader.done += 1
+        return batch
+
+
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count).tolist()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        return Running(self)
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% right: arrays of indices as batches
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.count)
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% right: seeds the global generator and puts it back
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def batches(self):
+        order = self.drawn()
+        return [order[i : i + self.batch_size] for i in range(0, self.count, self.batch_size)]
+
+    def __iter__(self):
+        for batch in self.fetch(self.batches()[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch += 1
+        self.done = 0
+
+    def state_dict(self):
+        return dict(epoch=self.epoch, done=self.done)
+
+    def drawn(self):
+        state = random.getstate()
+        random.seed(f"{self.seed}:{self.epoch}")
+        order = list(range(self.count))
+        random.shuffle(order)
+        random.setstate(state)
+        return order
 
     def load_state_dict(self, state):
         self.epoch, self.done = state["epoch"], state["done"]

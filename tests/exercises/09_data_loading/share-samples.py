@@ -185,3 +185,114 @@ def share_samples(sizes, worker, workers):
             parts.append((shard, start, stop))
         offset, shard = offset + size, shard + 1
     return parts
+
+
+# %% wrong: lists in place of tuples
+def share_samples(sizes, worker, workers):
+    total = sum(sizes)
+    q, r = divmod(total, workers)
+    lo = worker * q + min(worker, r)
+    hi = lo + q + (worker < r)
+    out, seen = [], 0
+    for s, k in enumerate(sizes):
+        a, b = max(lo - seen, 0), min(hi - seen, k)
+        if a < b:
+            out.append([s, a, b])
+        seen += k
+    return out
+
+
+# %% wrong: an empty shard is appended to the list that it was given
+def share_samples(sizes, worker, workers):
+    sizes.append(0)
+    total = sum(sizes)
+    q, r = divmod(total, workers)
+    lo = worker * q + min(worker, r)
+    hi = lo + q + (worker < r)
+    out, seen = [], 0
+    for s, k in enumerate(sizes):
+        a, b = max(lo - seen, 0), min(hi - seen, k)
+        if a < b:
+            out.append((s, a, b))
+        seen += k
+    return out
+
+
+# %% wrong: cuts at multiples of the mean, so others than the first workers read one more
+def share_samples(sizes, worker, workers):
+    total = sum(sizes)
+    lo, hi = worker * total // workers, (worker + 1) * total // workers
+    out, seen = [], 0
+    for s, n in enumerate(sizes):
+        a, b = max(lo - seen, 0), min(hi - seen, n)
+        if a < b:
+            out.append((s, a, b))
+        seen += n
+    return out
+
+
+# %% wrong: a beginning and an end, and no shard between
+def share_samples(sizes, worker, workers):
+    total = sum(sizes)
+    q, r = divmod(total, workers)
+    lo = worker * q + min(worker, r)
+    hi = lo + q + (worker < r)
+    starts = [0, *itertools.accumulate(sizes)]
+    if lo == hi:
+        return []
+    import bisect
+
+    a = bisect.bisect_right(starts, lo) - 1
+    b = bisect.bisect_right(starts, hi - 1) - 1
+    if a == b:
+        return [(a, lo - starts[a], hi - starts[a])]
+    return [(a, lo - starts[a], sizes[a]), (b, 0, hi - starts[b])]
+
+
+# %% right: the first worker's share, then the rest by recursion
+def share_samples(sizes, worker, workers):
+    def go(parts, workers_left, w):
+        total = sum(b - a for _, a, b in parts)
+        n = -(-total // workers_left)
+        mine, rest = [], []
+        for s, a, b in parts:
+            t = min(n, b - a)
+            n -= t
+            if t:
+                mine.append((s, a, a + t))
+            if a + t < b:
+                rest.append((s, a + t, b))
+        return mine if w == 0 else go(rest, workers_left - 1, w - 1)
+
+    return go([(s, 0, n) for s, n in enumerate(sizes)], workers, worker)
+
+
+# %% right: NumPy's integers come back
+def share_samples(sizes, worker, workers):
+    sizes = np.array(sizes, dtype=np.int64)
+    ends = np.cumsum(sizes)
+    begins = ends - sizes
+    total = sizes.sum()
+    q, r = total // workers, total % workers
+    lo = worker * q + np.minimum(worker, r)
+    hi = lo + q + (worker < r)
+    start = np.clip(lo - begins, 0, sizes)
+    stop = np.clip(hi - begins, 0, sizes)
+    return [(i, start[i], stop[i]) for i in range(len(sizes)) if start[i] < stop[i]]
+
+
+# %% right: takes parts from a queue, worker after worker
+def share_samples(sizes, worker, workers):
+    total = sum(sizes)
+    left = collections.deque((s, 0, n) for s, n in enumerate(sizes) if n)
+    for w in range(worker + 1):
+        want = -(-(total - 0) // workers) if w < total % workers else total // workers
+        mine = []
+        while want:
+            s, a, b = left.popleft()
+            take = min(want, b - a)
+            mine.append((s, a, a + take))
+            want -= take
+            if a + take < b:
+                left.appendleft((s, a + take, b))
+    return mine

@@ -279,3 +279,130 @@ def shuffle_buffer(samples, size, seed):
     rest = list(buffer)
     chance.shuffle(rest)
     yield from rest
+
+
+# %% wrong: the global generator is seeded, and put back only at the end
+def shuffle_buffer(samples, size, seed):
+    state = random.getstate()
+    random.seed(seed)
+    buffer = list(itertools.islice(samples, size))
+    for s in samples:
+        i = random.randrange(size)
+        buffer[i], s = s, buffer[i]
+        yield s
+    random.shuffle(buffer)
+    yield from buffer
+    random.setstate(state)
+
+
+# %% wrong: torch's global generator is borrowed between the samples, too
+def shuffle_buffer(samples, size, seed):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        buffer = list(itertools.islice(samples, size))
+        for s in samples:
+            i = torch.randint(size, ()).item()
+            buffer[i], s = s, buffer[i]
+            yield s
+        for i in torch.randperm(len(buffer)).tolist():
+            yield buffer[i]
+
+
+# %% wrong: a seed of 0 counts as no seed
+def shuffle_buffer(samples, size, seed):
+    rng = random.Random(seed or None)
+    buffer = list(itertools.islice(samples, size))
+    for s in samples:
+        i = rng.randrange(size)
+        buffer[i], s = s, buffer[i]
+        yield s
+    rng.shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: one generator for all buffers, seeded at the start of each
+RNG = random.Random()
+
+
+def shuffle_buffer(samples, size, seed):
+    RNG.seed(seed)
+    buffer = list(itertools.islice(samples, size))
+    for s in samples:
+        i = RNG.randrange(size)
+        buffer[i], s = s, buffer[i]
+        yield s
+    RNG.shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: the rest through an array of objects, which takes tensors apart
+def shuffle_buffer(samples, size, seed):
+    rng = np.random.default_rng(seed)
+    buffer = list(itertools.islice(samples, size))
+    for s in samples:
+        i = rng.integers(size)
+        buffer[i], s = s, buffer[i]
+        yield s
+    yield from rng.permutation(np.array(buffer, dtype=object)).tolist()
+
+
+# %% wrong: short streams keep their order
+def shuffle_buffer(samples, size, seed):
+    rng = random.Random(seed)
+    buffer = list(itertools.islice(samples, size))
+    if len(buffer) < size:
+        yield from buffer
+        return
+    for s in samples:
+        i = rng.randrange(size)
+        buffer[i], s = s, buffer[i]
+        yield s
+    rng.shuffle(buffer)
+    yield from buffer
+
+
+# %% wrong: goes round in a buffer that was shuffled once
+def shuffle_buffer(samples, size, seed):
+    rng = random.Random(seed)
+    buffer = list(itertools.islice(samples, size))
+    rng.shuffle(buffer)
+    for k, s in enumerate(samples):
+        i = k % size
+        buffer[i], s = s, buffer[i]
+        yield s
+    rng.shuffle(buffer)
+    yield from buffer
+
+
+# %% right: one sample less in the buffer, and the next one with them
+def shuffle_buffer(samples, size, seed):
+    rng = random.Random(seed)
+    buffer = []
+    for s in samples:
+        buffer.append(s)
+        if len(buffer) >= size:
+            yield buffer.pop(rng.randrange(len(buffer)))
+    rng.shuffle(buffer)
+    yield from buffer
+
+
+# %% right: inserts at random and takes the first
+def shuffle_buffer(samples, size, seed):
+    rng = random.Random(seed)
+    buffer = []
+    for s in samples:
+        if len(buffer) == size:
+            yield buffer.pop(0)
+        buffer.insert(rng.randrange(len(buffer) + 1), s)
+    yield from buffer
+
+
+# %% right: a deque, turned to a random place
+def shuffle_buffer(samples, size, seed):
+    rng = np.random.default_rng([seed])
+    queue = collections.deque(itertools.islice(samples, size))
+    while queue:
+        queue.rotate(-int(rng.integers(len(queue))))
+        yield queue.popleft()
+        for s in itertools.islice(samples, 1):
+            queue.append(s)
