@@ -468,7 +468,7 @@ failures = []
 try:
     pairs = pair_files([path.name for path in scans.glob("*.npy")])
 except ValueError:
-    failures.append("scan-64.npy has no mask and was left out.")
+    failures.append("One scan, scan-64.npy, has no mask and was left out.")
     (scans / "scan-64.npy").rename(workshop / "scan-64.npy")
     pairs = pair_files([path.name for path in scans.glob("*.npy")])
 except NotImplementedError:
@@ -1109,7 +1109,7 @@ MARGIN = 2000
 
 
 def measure_needs(network, loss_function, side=16, batch=4):
-    """Return ``needs(samples, checkpointed, bfloat16, patches)``: the bytes of steps in such passes.
+    """Return ``needs(samples, checkpointed, bfloat16, patches)``: bytes of a step in such passes.
 
     With patches, ``samples`` counts patches, and all patches of the batch take memory as well.
     """
@@ -2184,7 +2184,7 @@ def train(shards, side, steps, file, saved, settings):
 
 
 def find(network, scan, side):
-    """Return a scan's mask, predicted in patches of the training scans' size; they overlap by half."""
+    """Return a scan's mask, from patches of the training scans' size that overlap by half."""
     return join_patches(network, torch.from_numpy(scan)[None], side, side // 2)[0] > 0
 
 
@@ -2206,8 +2206,8 @@ def evaluate(folder, file):
         mask = read_array(folder / mask_name, is_mask=True)
         stop_if(
             mask.shape != scan.shape,
-            f"{folder / mask_name} has shape {mask.shape}, but its scan {scan.shape}: give both the "
-            "same shape",
+            f"{folder / mask_name} has shape {mask.shape}, but its scan {scan.shape}: they must "
+            "have the same shape",
         )
         scores.append(dice(find(network, scan, side)[None].float(), torch.from_numpy(mask)[None]))
         print(f"{name}: Dice {scores[-1]:.4f}", flush=True)
@@ -2384,33 +2384,33 @@ if license_file.exists():
     (project / "LICENSE").write_text(license_file.read_text())
 README = f"""# A 3-D U-Net trained within a memory budget
 
-`train.py` trains a small 3-D U-Net to segment balls in synthetic scans. You give it a number of
-bytes; it measures what a training step needs and chooses how to compute it: whole volumes or
-patches, in float32 or bfloat16, with or without activation checkpointing, and how many at a time.
-A run that was interrupted can be resumed bit for bit. `report.md` says how well this works.
+`train.py` trains a small 3-D U-Net to segment balls in synthetic scans, within a memory budget that
+you choose. It measures how many bytes a training step needs and then plans the step: whole volumes
+or patches, float32 or bfloat16, with or without activation checkpointing, and how many samples at
+a time. An interrupted run can be resumed bit for bit. `report.md` presents the results.
 
 ## Run it
 
-The script runs on the CPU. It was written with Python {platform.python_version()}, PyTorch
-{torch.__version__} and NumPy {np.__version__}.
+The script runs on the CPU. It needs Python, PyTorch and NumPy, and was tried with Python
+{platform.python_version()}, PyTorch {torch.__version__} and NumPy {np.__version__}.
 
-| to do this | run |
+| task | command |
 | --- | --- |
 | see all options | `python train.py --help` |
 | train 40 steps within 8 MB | `python train.py --budget 8000000 --steps 40` |
 | continue the run up to step 80 | `python train.py --budget 8000000 --steps 80 --resume` |
-| compute Dice coefficients on the test scans | `python train.py --test test-scans` |
-| train within 1.2 MB, in another file | `python train.py --budget 1200000 --checkpoint small.pt` |
+| compute the Dice coefficients on the test scans | `python train.py --test test-scans` |
+| train within 1.2 MB, with a checkpoint of its own | `python train.py --budget 1200000 --checkpoint small.pt` |
 
 ## Files
 
 | file | what it is |
 | --- | --- |
 | `report.md` | the task, the results and their limits, on one page |
-| `train.py` | the script |
+| `train.py` | the training script |
 | `peak_memory.py` | the memory meter, which `train.py` imports |
 | `scans/` | {len(volumes)} training scans, their masks, and a note on the scanner |
-| `test-scans/` | {len(test_volumes)} scans and masks that were used in no choice |
+| `test-scans/` | {len(test_volumes)} test scans and their masks, on which nothing was chosen |
 | `LICENSE` | the license of the course's code |
 
 A scan `NAME.npy` and its mask `NAME_mask.npy` are NumPy arrays of shape (1, depth, height, width),
@@ -2585,7 +2585,7 @@ for plan in plans:
         told = " and ".join(on) + " only" * (len(on) == 1) or "none (baseline)"
         rows.append((told, in_mb(plan["bytes"]), f"{plan['seconds']:.2f} ×", f"{plan['dice']:.2f}"))
 report += in_lines(
-    "## What each technique saves on its own",
+    "## What each technique saves",
     "Peak and time cover the forward and backward passes, but not the optimizer's step; the peak "
     "includes Adam's averages. Time is the shortest of three measurements, relative to the baseline. "
     f"The networks were trained for {STEPS} steps on a weighted cross-entropy, and their Dice is that "
