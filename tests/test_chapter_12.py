@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -42,9 +43,22 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return defined()["make_shards"](folder, defined()["pair_files"](names), folder)
 
 
-def training(shards: list[str], budget: int, side: int = 16) -> tuple:
+@cache
+def needs_of(side: int) -> Callable[..., int]:
+    """Return what the chapter measures, which takes long and depends on no weight."""
     torch.set_num_threads(1)
-    network, *_, segmenter, loader = defined()["make_training"](shards, budget, 0, side=side)
+    loss_function = defined()["segmentation_loss"]
+    return defined()["measure_needs"](defined()["seeded_network"](), loss_function, side)
+
+
+def measured_once(network: object, loss_function: object, side: int = 16) -> Callable[..., int]:
+    return needs_of(side)
+
+
+def training(shards: list[str], budget: int, side: int = 16) -> tuple:
+    needs_of(side)
+    with mock.patch.dict(defined(), measure_needs=measured_once):
+        network, *_, segmenter, loader = defined()["make_training"](shards, budget, 0, side=side)
     return network, segmenter, loader
 
 
@@ -79,8 +93,7 @@ def test_a_budget_is_kept_to_the_byte_that_its_plan_needs(tmp_path: Path) -> Non
     names = [path.name for path in (tmp_path / "small").glob("*.npy")]
     pairs = defined()["pair_files"](names)
     shards = defined()["make_shards"](tmp_path / "small", pairs, tmp_path)
-    torch.set_num_threads(1)
-    _, _, needs, *_ = defined()["make_training"](shards, 10**9, 0, side=8)
+    needs = needs_of(8)
     plans = (
         (1, True, False, True),
         (2, False, False, True),
@@ -228,6 +241,7 @@ def run(
 ) -> Callable[..., tuple[str, str]]:
     """Run the script on four small scans; return what it printed, and its error message."""
     save_small_scans(Path("small"))
+    monkeypatch.setattr(script, "measure_needs", measured_once)
 
     def started(*options: object) -> tuple[str, str]:
         given = ["--scans", "small", *options] if "--test" not in options else options
@@ -262,10 +276,10 @@ def test_the_script_ends_with_one_sentence_if_there_are_no_scans_that_it_can_tra
     assert "a.npy holds float64" in refusal("--scans", scans)
     with (scans / "a.npy").open("wb") as file:
         np.savez(file, np.zeros(3))
-    assert f"cannot read {scans / 'a.npy'}" in refusal("--scans", scans)
+    assert f"{scans / 'a.npy'} is damaged or holds no NumPy array" in refusal("--scans", scans)
     for content in (b"no array", b"", b"\x93NUMPY\x01\x00\x02"):
         (scans / "a.npy").write_bytes(content)
-        assert f"cannot read {scans / 'a.npy'}" in refusal("--scans", scans)
+        assert f"{scans / 'a.npy'} is damaged or holds no" in refusal("--scans", scans)
 
 
 def test_the_script_refuses_masks_of_other_numbers_and_scans_that_are_not_finite(
@@ -289,7 +303,7 @@ def test_the_script_refuses_masks_of_other_numbers_and_scans_that_are_not_finite
 def test_the_script_checks_the_scan_to_predict_and_its_options_before_it_trains(
     refusal: Callable[..., str], project: Path, tmp_path: Path
 ) -> None:
-    assert "cannot read none.npy" in refusal("--predict", "none.npy")
+    assert "there is no file none.npy" in refusal("--predict", "none.npy")
     for shape in ((16, 16, 16), (1, 16, 12, 16), (2, 16, 16, 16)):
         np.save(tmp_path / "new.npy", np.zeros(shape, np.float32))
         assert f"new.npy has shape {shape}" in refusal("--predict", "new.npy")

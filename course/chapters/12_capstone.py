@@ -2024,11 +2024,12 @@ def stop_if(problem, sentence):
 
 def read_array(file, is_mask=False):
     """Return the array of a scan or a mask, after checking its dtype and its values."""
+    stop_if(not Path(file).is_file(), f"there is no file {file}: check its name")
     try:
         array = np.load(file)
         dtype = array.dtype
-    except Exception as error:  # NumPy raises many kinds
-        stop(f"cannot read {file} as a NumPy array ({error}): save it again with numpy.save")
+    except Exception:  # NumPy raises many kinds
+        stop(f"{file} is damaged or holds no NumPy array: write it again with numpy.save")
     stop_if(dtype != np.float32, f"{file} holds {dtype}, not float32: convert it with astype")
     wrong = ~np.isfinite(array)
     if wrong.any():
