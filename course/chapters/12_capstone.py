@@ -453,7 +453,7 @@ def read_shard(path):
             yield first.name.removesuffix(".volume.npy"), volume, mask
 
 
-# %% tags=["needed"]
+# %% tags=["needed"] folded="Folders: the project and its scans"
 kept_folder = tempfile.TemporaryDirectory(prefix="segmenter-")
 workshop = Path(kept_folder.name)
 project = workshop / "segmenter"  # all that is handed over in the end
@@ -928,8 +928,15 @@ These bytes are those of live tensors, including the ones saved for backward. **
 def allocated_by(function):
     """Return the most bytes that a function allocates at one moment, operators' buffers included."""
     activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True) as seen:
-        function()
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)  # PyTorch's profiler logs its own start and end there
+    try:
+        with torch.profiler.profile(activities=activities, profile_memory=True) as seen:
+            function()
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nowhere)
     with tempfile.TemporaryDirectory() as folder:
         seen.export_chrome_trace(f"{folder}/trace.json")
         events = json.loads(Path(folder, "trace.json").read_text())["traceEvents"]
