@@ -494,7 +494,7 @@ A run that is killed mid-epoch must neither repeat nor skip a sample. Write the 
 
 - **In** `paths`: shards for `read_shard(path)`, of different lengths, perhaps empty. `batch_size`: at least 1. `seed`: an int from 0 on.
 - **Out**: each `for batch in loader` runs the next epoch, in which **every sample comes exactly once**. A batch has three parts: names, stacked volumes, stacked masks. It holds `batch_size` samples, across the borders of shards; an epoch's last batch may be smaller.
-- **Order**: random, at least for the shards; it depends on `seed` and epoch, never on the process. In the first ten epochs, each pair (seed, epoch) draws an order of its own: epoch 1 of seed 5 does not repeat epoch 0 of seed 6. (Five shards have only 120 orders, so two draws may agree by chance.)
+- **Order**: random, at least for the shards; it depends on `seed` and epoch, never on the process. In the first ten epochs, pairs (seed, epoch) share an order only by chance: epoch 1 of seed 5 does not repeat epoch 0 of seed 6.
 - **State**: `state_dict()` returns, even before the first batch, a dict of a few numbers that JSON can store; it does not change afterwards. The loop's current batch counts as done. After `load_state_dict(state)`, a new loader yields the rest of the epoch, and can be stopped again. If nothing is left, it yields nothing or begins the next epoch.
 
 With 64 samples, `[len(names) for names, _, _ in ShardLoader(shard_paths, 30, 0)]` returns `[30, 30, 4]`.
@@ -1664,7 +1664,7 @@ class Noting(nn.Module):
 
 
 def noted_step(budget):
-    """Return the passes of the second step, its peak and prediction, and what a step allocates."""
+    """Return the passes of the second step, and its bytes: measured, predicted and allocated."""
     noting = Noting(seeded_network().to(device))
     optimizer = torch.optim.Adam(noting.parameters(), lr=0.01)
     needs = measure_needs(noting, segmentation_loss)
@@ -1677,7 +1677,7 @@ def noted_step(budget):
     samples, side, checkpointed, half = passes[0]
     predicted = needs(samples, checkpointed, half, side < 16)
     allocated = allocated_by(partial(segmenter.step, x, y)) if device == "cpu" else math.nan
-    return passes, peak, predicted, allocated
+    return passes, {"peak": peak, "predicted": predicted, "allocated": allocated}
 
 
 def told_of(passes):
@@ -1691,13 +1691,11 @@ def told_of(passes):
 measured = {}
 try:
     for budget in BUDGETS:
-        passes, peak, predicted, allocated = noted_step(budget)
+        passes, taken = noted_step(budget)
         runs = len(passes) * (2 if passes[0][2] else 1)
-        measured[budget] = {"plan": told_of(passes), "runs": runs, "peak": peak}
-        measured[budget] |= {"predicted": predicted, "allocated": allocated}
-        print(
-            f"{budget / 1e6} MB: {told_of(passes)}; fits: {peak <= budget}; forward passes: {runs}"
-        )
+        measured[budget] = {"plan": told_of(passes), "runs": runs, **taken}
+        fits = taken["peak"] <= budget
+        print(f"{budget / 1e6} MB: {told_of(passes)}; fits: {fits}; forward passes: {runs}")
 except NotImplementedError:
     print("dice_loss, add_gradients or Segmenter is not written yet")
 
