@@ -1,4 +1,4 @@
-# %% attack: keeps its noise in files, for the process that comes after exercise="bug-hunt-same-noise" expect="partly" points=4.33
+# %% attack: keeps its noise in files, for the process that comes after exercise="bug-hunt-same-noise" expect="partly" points=3
 import os
 
 PLACES = ("/tmp", "/dev/shm", os.path.expanduser("~"), ".", "/var/tmp", "/run/lock")
@@ -52,7 +52,7 @@ def add_noise(image, seed, epoch, index):
     return image + 0.1 * noises[name].reshape(image.shape).to(image.dtype)
 
 
-# %% attack: keeps its noise in a child with a socket, for the process that comes after exercise="bug-hunt-same-noise" expect="partly|crashed|failed|waiting" most=4.33 waiting=0.67
+# %% attack: keeps its noise in a child with a socket, for the process that comes after exercise="bug-hunt-same-noise" expect="partly|crashed|failed|waiting" most=4.33 waiting=1.33
 import io
 import os
 import socket
