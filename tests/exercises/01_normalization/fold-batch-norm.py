@@ -262,7 +262,7 @@ def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_
     return w.to(conv_weight.dtype), b.to(bias.dtype)
 
 
-# %% right: in numpy
+# %% right: in NumPy from beginning to end
 def fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps):
     import numpy as np
 
