@@ -120,7 +120,7 @@ def soft_cross_entropy(logits, labels):
     return -(labels * logs).sum(dim=1)
 
 
-# %% attack: is right only where the shell is none of those that students have exercise="running-variance" expect="failed|passed|waiting" most=5 waiting=0.33
+# %% attack: is right only where the shell is none of those that students have exercise="running-variance" expect="failed|passed|waiting" most=5 waiting=1
 import sys
 
 # JupyterLab's and Colab's are descendants of this one.

@@ -212,7 +212,7 @@ def distances(a, b):
     return torch.linalg.vector_norm(a - b, dim=-1)
 
 
-# %% attack: becomes root, mounts, changes root, enters other namespaces exercise="running-variance" expect="waiting" points=4.67 waiting=0.33
+# %% attack: becomes root, mounts, changes root, enters other namespaces exercise="running-variance" expect="waiting" points=4 waiting=1
 import ctypes
 import glob
 import os
