@@ -100,12 +100,14 @@ def test_no_secret_line_is_anywhere_in_the_tree(tree: Path) -> None:
 def secret_of(what: str) -> str:
     """Return two lines of one secret that follow each other.
 
-    A solution's stand in none of the other solutions, which would be named in its place.
+    A solution's, of any exercise of the chapter, stand in none of the other solutions, which would
+    be named in its place.
     """
     notebook, others = source(CHAPTER), ""
     folder = ROOT / "tests" / "exercises" / CHAPTER.replace("-", "_")
     if what == "solution":
-        text = find_cell(notebook, "running-variance").source
+        names = [exercise.name for exercise in EXERCISES if exercise.chapter == CHAPTER]
+        text = "\n".join(find_cell(notebook, name).source for name in names)
         others = "".join(file.read_text("utf-8") for file in folder.glob("*.py"))
     elif what == "hidden test":
         text = find_cell(notebook, "test-softmax").source.split("### BEGIN HIDDEN TESTS")[1]
