@@ -497,25 +497,6 @@ def matching_loss(a, b, temperature):
         return functional.cross_entropy(scores, torch.arange(len(a)))
 
 
-# %% wrong: takes the temperature in the region's dtype
-import torch
-from torch.nn import functional
-
-
-def matching_loss(a, b, temperature):
-    temperature = torch.tensor(
-        temperature,
-        dtype=torch.get_autocast_dtype("cpu")
-        if torch.is_autocast_enabled("cpu")
-        else torch.float32,
-    )
-    with torch.autocast(a.device.type, enabled=False):
-        a, b = a.float(), b.float()
-        a, b = functional.normalize(a, dim=1), functional.normalize(b, dim=1)
-        scores = a @ b.T / temperature
-        return functional.cross_entropy(scores, torch.arange(len(a)))
-
-
 # %% right: divides both factors by the root of the temperature
 import torch
 from torch.nn import functional
