@@ -170,14 +170,12 @@ def pad_batch(samples):
     return padded.masked_fill(~mask[..., None], 0), mask
 
 
-# %% wrong: resizes the samples in place
+# %% wrong: lengthens the samples in place
 def pad_batch(samples):
     lengths = torch.tensor([len(s) for s in samples])
     n = int(lengths.max())
     for s in samples:
-        k = len(s)
-        s.resize_(n, s.shape[1])
-        s[k:] = 0
+        s.data = torch.cat([s, s.new_zeros(n - len(s), s.shape[1])])
     return torch.stack(samples), torch.arange(n) < lengths[:, None]
 
 

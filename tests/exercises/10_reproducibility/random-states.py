@@ -184,22 +184,6 @@ def restore_random_states(states):
     torch.cuda.set_rng_state_all(left.pop())
 
 
-# %% wrong: NumPy's state stays in a global variable, since it cannot be loaded
-_numpys = None
-
-
-def capture_random_states():
-    global _numpys
-    _numpys = np.random.get_state()
-    return {"random": random.getstate(), "torch": torch.get_rng_state()}
-
-
-def restore_random_states(states):
-    random.setstate(states["random"])
-    np.random.set_state(_numpys)
-    torch.set_rng_state(states["torch"])
-
-
 # %% wrong: a normal number kept now survives the restoring of a state that keeps none
 def capture_random_states():
     kind, keys, *rest = np.random.get_state()
