@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 from collections.abc import Iterable, Mapping
@@ -106,6 +107,29 @@ def exercises_behind(exercise: Exercise) -> list[str]:
     """
     names = [each.name for each in exercises_of(exercise.chapter)]
     return names[names.index(exercise.name) + 1 :]
+
+
+def stood_on(exercise: Exercise, code: str | None = None) -> set[str]:
+    """Return the names of the exercises whose functions ``code``, a solution of ``exercise``, uses,
+    and of those on which these stand; ``code`` is the reference, if None.
+    """
+    if code is None:
+        code = find_cell(source(exercise.chapter), exercise.name).source
+    others = [other for other in exercises_of(exercise.chapter) if other != exercise]
+    own = _names_defined(code)
+    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)} - own
+    direct = [other for other in others if used & _names_of(other)]
+    return {other.name for other in direct}.union(*(stood_on(other) for other in direct))
+
+
+@cache
+def _names_of(exercise: Exercise) -> frozenset[str]:
+    return frozenset(_names_defined(find_cell(source(exercise.chapter), exercise.name).source))
+
+
+def _names_defined(code: str) -> set[str]:
+    definitions = (ast.FunctionDef, ast.ClassDef)
+    return {node.name for node in ast.parse(code).body if isinstance(node, definitions)}
 
 
 def stubs(chapter: str, names: Iterable[str]) -> dict[str, str]:

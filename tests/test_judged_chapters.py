@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import zip_longest
 
 import pytest
 import repeats
-from classroom import exercises_behind, exercises_of, solved, stubs, to_bytes, without_demos
+from classroom import exercises_of, solved, stood_on, stubs, to_bytes, without_demos
 from course_files import (
     EXERCISES,
     Variant,
@@ -30,17 +29,40 @@ from helpers.grading.verdicts import ExerciseResult, Verdict
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
 
 LUCKLESS_TRIES = 3
+BY_NAME = {exercise.name: exercise for exercise in EXERCISES}
 # What else a machine does makes the same work longer, CPU time included.
 SLOW_TRIES = 3
 
 
 def rounds(chapter: str, *, only_right: bool = False) -> list[list[Variant]]:
-    """Return all solutions of a chapter but the references, one for each exercise at a time."""
-    solutions = (
-        [variant for variant in variants(exercise) if variant.right or not only_right]
+    """Return all solutions of a chapter but the references, one for each exercise at a time.
+
+    None stands on another's wrong solution: that would have to be judged once more without it.
+    """
+    waiting = {
+        exercise: [v for v in variants(exercise) if v.right or not only_right]
         for exercise in exercises_of(chapter)
-    )
-    return [[v for v in together if v] for together in zip_longest(*solutions)]
+    }
+    found = []
+    while any(waiting.values()):
+        together: list[Variant] = []
+        # An exercise stands on earlier ones.
+        for exercise, queue in reversed(waiting.items()):
+            needed = set().union(*(stood_on_by(variant) for variant in together))
+            fitting = (v for v in queue if v.right or exercise.name not in needed)
+            if variant := next(fitting, None):
+                queue.remove(variant)
+                together.insert(0, variant)
+        found.append(together)
+    return found
+
+
+def stood_on_by(variant: Variant) -> set[str]:
+    """Return the names of the exercises on which a solution stands; of none, if it is no Python."""
+    try:
+        return stood_on(BY_NAME[variant.exercise], variant.code)
+    except SyntaxError:
+        return set()
 
 
 # The last chapters take longest: they come first, so that no process is left alone with one.
@@ -57,8 +79,9 @@ def test_every_solution_gets_what_its_own_test_gives(
     chapter: str, together: list[Variant], registered: Register, known_points: KnownPoints
 ) -> None:
     given = {variant.exercise: variant for variant in together}
-    # Where an exercise has no solution left for this round, it stays a stub: that is fast.
-    idle = [e.name for e in exercises_of(chapter) if e.name not in given]
+    # An exercise that nobody needs in this round stays a stub: that is fast.
+    needed = set(given).union(*(stood_on_by(variant) for variant in together))
+    idle = [e.name for e in exercises_of(chapter) if e.name not in needed]
     with known_points.same_inputs():
         results = judge(registered(chapter), together, blank=idle)
         assert {name: results[name].points for name in idle} == dict.fromkeys(idle, 0.0)
@@ -66,7 +89,7 @@ def test_every_solution_gets_what_its_own_test_gives(
             variant = given[exercise.name]
             expected = exercise.points if variant.right else known_points.of(exercise, variant.code)
             result = results[exercise.name]
-            # It may stand on another exercise's wrong solution, or stub.
+            # Luck, or what another exercise's solution left behind.
             if result.points != expected:
                 result, expected = judge_alone(registered(chapter), exercise, variant, expected)
             check(result, expected, right=variant.right)
@@ -75,13 +98,14 @@ def test_every_solution_gets_what_its_own_test_gives(
 def judge_alone(
     assignment: Assignment, exercise: Exercise, variant: Variant, expected: float
 ) -> tuple[ExerciseResult, float]:
-    """Judge one solution behind the references; return its result, and the points that it has
-    nearly always: others are its own luck, which has to be rare.
+    """Judge one solution without the others; return its result, and the points that it has nearly
+    always: others are its own luck, which has to be rare.
     """
-    behind = exercises_behind(exercise)
+    needed = {exercise.name} | stood_on_by(variant)
+    idle = [e.name for e in exercises_of(exercise.chapter) if e.name not in needed]
     points = Counter([expected])
     for _ in range(1 if variant.right else LUCKLESS_TRIES):
-        result = judge(assignment, [variant], blank=behind)[exercise.name]
+        result = judge(assignment, [variant], blank=idle)[exercise.name]
         points[result.points] += 1
         if result.points == expected:
             break

@@ -190,6 +190,17 @@ def test_bare_picture_has_its_text_as_alternative():
     assert 'src="data:image/png;base64,AAAA" alt="&lt;Figure &quot;1&quot;&gt;"' in shown
 
 
+def test_markdown_output_is_rendered_below_the_pages_title():
+    text = "# Report\n\n| a | b |\n| --- | --- |\n| 1 | *2* |\n\n## Limits\n\n<b>no HTML</b>"
+    shown = render_outputs([sample.displayed(text_markdown=text, text_plain="<Markdown object>")])
+    assert "<h2>Report</h2>" in shown
+    assert "<h3>Limits</h3>" in shown
+    assert "<td><em>2</em></td>" in shown
+    assert "&lt;b&gt;no HTML" in shown
+    assert "Markdown object" not in shown
+    assert "\n\n" not in shown
+
+
 def test_text_is_escaped_and_stays_one_line_of_markdown():
     shown = render_outputs([sample.printed("<b>\n\n*not emphasis*\n")])
     assert "<pre>&lt;b&gt;&#10;&#10;*not emphasis*</pre>" in shown

@@ -82,6 +82,17 @@ PLAIN = [
     "for name, bits in [('float16', 16), ('float32', 32)]: print(getattr(torch, name), bits)",
     "for name in {'relu': 1, 'gelu': 2}: plt.plot(x, getattr(F, name)(x))",
     "for name in ['weight', 'bias']: print(getattr(layer, name).shape)",
+    # a local variable, whatever else has its name
+    "def f(layer):\n    for name in ('weight', 'bias'): getattr(layer, name).zero_()\n"
+    "name = input",
+    "class A:\n    def f(self):\n        for n, x in (('mean', 1), ('var', 2)):\n"
+    "            getattr(self, n).copy_(x)\n    def g(self, n): return n",
+    "[getattr(layer, n) for n in ('weight', 'bias')]\ndef f(n): return n",
+    "def f(layer, xs):\n    for n, x in zip(('weight', 'bias'), xs): getattr(layer, n).copy_(x)",
+    "for n, x in {'weight': 1, 'bias': 2}.items(): getattr(layer, n).fill_(x)",
+    "for i, n in enumerate(['weight', 'bias']): getattr(layer, n).fill_(i)",
+    "for n, on in (('benchmark', False), ('deterministic', True)):\n"
+    "    setattr(torch.backends.cudnn, n, on)",
     # all of a module, as far as it is plain, and modules that nobody uses
     "from collections import *\nd = defaultdict(list)\nd[deque()].append(3)",
     "from functools import *\n@lru_cache\ndef f(x): return partial(f, x)",
@@ -368,6 +379,25 @@ NOT_PLAIN = {
     "getattr of a name that is added to": "name = 'float16'\nname += x\ngetattr(torch, name)",
     "getattr of a name that a pattern binds":
         "name = 'float16'\nmatch x:\n    case name: getattr(torch, name)",
+    "getattr of a global name beside a local one of the same name":
+        "name = x\ndef f():\n    name = 'float16'\n    def g():\n        global name\n"
+        "        return getattr(torch, name)\n    return g",
+    "getattr of a comprehension's name outside of it":
+        "def f():\n    [0 for name in ('float16',)]\n    return getattr(torch, name)\nname = x",
+    "getattr of a name in what a comprehension goes through":
+        "def f(name): return [0 for a in getattr(torch, name) for name in ('float16',)]",
+    "getattr of a local name that an inner function binds":
+        "def f():\n    name = 'float16'\n    def g():\n        nonlocal name\n        name = x\n"
+        "    g()\n    return getattr(torch, name)",
+    "getattr of a name in a class that hides a local one":
+        "def f():\n    name = 'float16'\n    class A:\n        name = x\n"
+        "        y = getattr(torch, name)",
+    "getattr of names behind a star":
+        "for *a, name in [('float16', 'float32', '_C')]: getattr(torch, name)",
+    "getattr of names from a zip of one's own":
+        "def zip(a, b): return [('_C', 1)]\nfor n, x in zip(('float16',), y): getattr(torch, n)",
+    "setattr of a special name of a backend": "setattr(torch.backends.cudnn, '__class__', f)",
+    "setattr of a computed name of a backend": "setattr(torch.backends.cudnn, name, f)",
     "getattr of a name of a module": "for name in ('float16', 'ops'): getattr(torch, name)",
     "getattr of a special name in a loop": "for name in ['__globals__']: getattr(f, name)",
     "getattr of names in a list that grows":

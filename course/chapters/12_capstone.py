@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from IPython.display import Markdown, display
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
@@ -2658,7 +2659,7 @@ report += in_lines(
 )
 page = "\n".join(in_short_lines(line) for line in report).strip()
 (project / "report.md").write_text(page + "\n", "utf-8")
-print(page)
+display(Markdown(page))
 
 # %% [markdown]
 """

@@ -15,6 +15,21 @@ def parse(text: str) -> list[Token]:
     return MarkdownIt("commonmark").enable("table").parse(text)
 
 
+def to_html(text: str, *, below: int = 0) -> str:
+    """Return a Markdown text that may hold tables as HTML, none of it the text's own.
+
+    Args:
+        text: the Markdown.
+        below: the level of the heading under which the text stands: its own begin one lower.
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + below, 6)}"
+    return parser.renderer.render(tokens, parser.options, {})
+
+
 def link_targets(text: str) -> list[str]:
     """Return what the links and the pictures of a Markdown text point to, HTML's included."""
     found = []

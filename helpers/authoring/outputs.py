@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from helpers.authoring.markdown import to_html
+
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _PREFORMATTED = re.compile(r"(<pre\b.*?</pre>)", re.DOTALL | re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
@@ -25,7 +27,7 @@ def render_outputs(outputs: Sequence[Mapping[str, Any]]) -> str:
     Of a live widget, what stands for it on paper is shown; one that has nothing is left out.
 
     Raises:
-        OutputError: an output has none of the forms HTML, SVG, PNG, JPEG, plain text.
+        OutputError: an output has none of the forms HTML, SVG, PNG, JPEG, Markdown, plain text.
     """
     return "\n".join(_blocks(outputs))
 
@@ -67,6 +69,10 @@ def _data_block(data: Mapping[str, str], metadata: Mapping[str, Any]) -> Iterato
         source = f"data:{picture};base64,{''.join(data[picture].split())}"
         image = f'<figure><img src="{source}" alt="{alternative}"></figure>'
         yield _frame(_without_blank_lines(image), "Output", "output-html")
+    elif "text/markdown" in data:
+        # It stands below the title of the section's page.
+        body = to_html(data["text/markdown"], below=1)
+        yield _frame(_without_blank_lines(body), "Output", "output-html output-markdown")
     elif "text/plain" in data:
         yield from _text_block(data["text/plain"], "Output")
     else:

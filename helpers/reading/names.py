@@ -137,7 +137,7 @@ class Names:
 
     def texts(self, node: ast.AST) -> list[str] | None:
         """Return the texts that an expression can be; None if it may be anything else."""
-        return self._texts.of(node.id) if isinstance(node, ast.Name) else None
+        return self._texts.of(node) if isinstance(node, ast.Name) else None
 
     @functools.cached_property
     def _texts(self) -> Texts:

@@ -130,8 +130,14 @@ def _with_text(call: ast.Call, text: str) -> ast.Call:
 def _plain_setattr(call: ast.Call, names: Names, _: bool) -> bool:
     if len(call.args) < 2:
         return False
+    texts = names.texts(call.args[1])
+    if texts is not None:
+        return all(_plain_setattr(_with_text(call, text), names, _) for text in texts)
     owner, attributes = chain_of(call.args[0])
-    if names.path(owner, attributes):
+    if path := names.path(owner, attributes):
+        match call.args:
+            case [_, ast.Constant(value=str(flag)), _] if path.startswith("torch.backends"):
+                return flag.isidentifier() and not flag.startswith("_")
         return False
     critical = tables.PASSES_VALUES_ON if owner == "self" else tables.PASSES_VALUES_ON_OF_OTHERS
     match call.args[1]:

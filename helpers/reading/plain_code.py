@@ -70,7 +70,8 @@ _CALL_BACK = words("weakref.ref weakref.ReferenceType")
 _RECORDS = words("tarfile.TarInfo")
 # Its objects may start processes, whatever is handed to them.
 _LOADERS = words("torch.utils.data.DataLoader torch.utils.data.dataloader.DataLoader")
-_SHOW_MODULES = words("dir help hasattr isinstance print type id repr str getattr")
+# They do nothing with a module that is handed to them, or what is read of their call beside it.
+_SHOW_MODULES = words("dir help hasattr isinstance print type id repr str getattr setattr")
 
 
 def find_doubts(cells: Sequence[Cell], given: Sequence[Cell] = ()) -> list[Doubt]:

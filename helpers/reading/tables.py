@@ -134,7 +134,9 @@ PARTS = {
     "torch.utils._pytree": words("""
         tree_all tree_any tree_flatten tree_leaves tree_map tree_map_only tree_unflatten
     """),
-    "torch.utils.checkpoint": words("checkpoint checkpoint_sequential"),
+    "torch.utils.checkpoint": words("""
+        checkpoint checkpoint_sequential noop_context_fn set_checkpoint_early_stop
+    """),
     "torch.utils.tensorboard": words("SummaryWriter"),
     "torch.utils.data": words("""
         BatchSampler ChainDataset ConcatDataset DataLoader Dataset IterableDataset RandomSampler
@@ -211,7 +213,7 @@ OF_LIBRARIES = _HELD_MODULES | words("""
 # What is private by name, and what everybody uses.
 PRIVATE_PARTS = words("""
     _BatchNorm _ConvNd _InstanceNorm _LRScheduler _Loss _NormBase _Reduction _WeightedLoss _asdict
-    _buffers _field_defaults _fields _make _modules _parameters _pytree _replace
+    _buffers _cdata _field_defaults _fields _make _modules _parameters _pytree _replace _version
 """)
 # Private to torch's modules: a class of one's own may use these names, but its own alone.
 PRIVATE_OF_MODULES = words("""
@@ -222,7 +224,7 @@ PRIVATE_OF_MODULES = words("""
     _load_state_dict_pre_hooks _maybe_warn_non_full_backward_hook _named_members
     _non_persistent_buffers_set _register_load_state_dict_pre_hook _register_state_dict_hook
     _replicate_for_data_parallel _save_to_state_dict _slow_forward _state_dict_hooks
-    _state_dict_pre_hooks _version _wrapped_call_impl
+    _state_dict_pre_hooks _wrapped_call_impl
 """)
 # On any object: frames, what leads from a function to its globals, autograd's nodes, the shell, and
 # the modules that lead everywhere.
