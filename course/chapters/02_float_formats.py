@@ -1761,12 +1761,12 @@ check = Check("master-weights")
 
 def after_each(weights, steps, learning_rate):
     """Return the parameters after each step. Float32 holds every number here exactly."""
-    after = []
-    for number in range(len(steps)):
-        after.append([])
-        for weight, gradients in zip(weights, zip(*steps[: number + 1], strict=True), strict=True):
-            total = sum(g.double() for g in gradients if g is not None)
-            after[-1].append((weight.double() - learning_rate * total).float().to(weight.dtype))
+    totals, after = [torch.zeros_like(weight, dtype=torch.float64) for weight in weights], []
+    for gradients in steps:
+        pairs = zip(totals, gradients, strict=True)
+        totals = [total if g is None else total + g.double() for total, g in pairs]
+        pairs = zip(weights, totals, strict=True)
+        after.append([(w.double() - learning_rate * t).float().to(w.dtype) for w, t in pairs])
     return after
 
 

@@ -1234,8 +1234,11 @@ class Parts(nn.Module):
         return x
 
 
+SIDES = (check.draw.permutation(3) + 7).tolist()
+
+
 def drawn_batch(batch):
-    sizes = (batch, 1, *(check.draw.permutation(3) + 7).tolist())
+    sizes = (batch, 1, *SIDES)
     x = check.draw.normal(*sizes, equal_sizes=True)
     return x, (check.draw.uniform(*sizes, equal_sizes=True) < 0.3).float()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import itertools
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -167,7 +168,7 @@ class _Task:
         for weight in self.weights.values():
             weight.grad = None if left_over is None else torch.full_like(weight, left_over)
         self.bend = bend
-        self.lines = {saving: _needs(layers, state, volumes, saving) for saving in (False, True)}
+        self.lines = {saving: _needs(layers, volumes, saving) for saving in (False, True)}
         self.anything_fits = bool(fits[0])
         self.budget = self.needs(1, True) // 2
         if self.anything_fits:
@@ -208,18 +209,27 @@ class _Parts(torch.nn.Module):
 
 
 def _needs(
-    layers: list, state: dict, volumes: torch.Tensor, saving: bool, half: bool = False
+    layers: list, volumes: torch.Tensor, saving: bool, half: bool = False
 ) -> tuple[int, int]:
-    """Measure what two passes need, by one sample and by two: a fixed part, and that of a sample.
+    """Return what two passes need, by one sample and by two: a fixed part, and that of a sample.
 
     In the second pass there are gradients already.
     """
-    network = _Parts(layers)
-    network.load_state_dict(state)
+    # Bytes do not depend on values: measured once, they hold for every network of the same parts.
+    sizes = tuple(volumes.shape[1:])
+    return _measured_needs(json.dumps(layers), sizes, volumes.device.type, saving, half)
+
+
+@functools.cache
+def _measured_needs(
+    parts: str, sizes: tuple[int, ...], device: str, saving: bool, half: bool
+) -> tuple[int, int]:
+    with globals_kept():
+        network = _Parts(json.loads(parts)).to(device)
     loss_function = functional.binary_cross_entropy_with_logits
     peaks = []
     for samples in (1, 2):
-        x = volumes[:1].expand(samples, *volumes.shape[1:]).contiguous()
+        x = torch.ones(samples, *sizes, device=device)
 
         def two_passes(x: torch.Tensor = x) -> None:
             for _ in range(2):
@@ -348,7 +358,7 @@ def segmenter_peak(
         there at one moment of the steps, the batches left out.
     """
     lines = {
-        levers: _needs(layers, weights, volumes, *levers)
+        levers: _needs(layers, volumes, *levers)
         for levers in itertools.product((False, True), repeat=2)
     }
     momentum = sum(weight.nbytes for weight in weights.values())
