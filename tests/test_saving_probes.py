@@ -263,5 +263,5 @@ def test_data_that_need_no_gradient_fade_in_place() -> None:
     got = probes.forward_and_backward(plain, LAYERS, X.clone(), **given)
     faded = probes.forward_and_backward(plain, LAYERS, 0.5 * X, state=STATE, grad_output=SLOPES)
     assert torch.equal(got["output"], faded["output"])
-    with pytest.raises(RuntimeError, match="in-place"):
+    with pytest.raises(RuntimeError, match="requires a gradient after the call"):
         probes.forward_and_backward(asking, LAYERS, X.clone(), **given)

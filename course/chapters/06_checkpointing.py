@@ -289,7 +289,7 @@ for name, kept in saved_by.items():
 
 # %% [markdown]
 r"""
-A linear layer computes $xW^\mathsf{T} + b$. Its gradient with respect to $W$ needs $x$, and its gradient with respect to $x$ needs $W$. Four rules apply:
+A linear layer computes $xW^\mathsf{T} + b$. The gradient with respect to $W$ needs $x$, and the gradient with respect to $x$ needs $W$. Four rules apply:
 
 1. A saved **parameter** costs nothing extra, because it stays in memory anyway.
 2. If the layer is **frozen**, the gradient with respect to $W$ is not needed, so the input is not saved.
@@ -332,9 +332,9 @@ Write the counter that produced the results above.
 `count_saved(run, left_out) -> int`
 
 - **In** `run`: a function without arguments; it may contain a backward pass. `left_out`: a list of tensors, such as a model's parameters.
-- **Out**: the bytes of all storages that autograd saves during one call of `run()`. Each storage counts once, and **all** of its bytes count, even if the saved tensor is only a part of it. The storages of tensors in `left_out` do not count.
+- **Out**: the number of bytes in all storages that autograd saves during one call of `run()`. Each storage counts once, and **all** of its bytes count, even if the saved tensor is only a part of it. The storages of tensors in `left_out` do not count.
   A storage counts even if it is freed before `run` returns; its address may then be reused for another storage.
-- **Limits**: your function must not keep saved tensors in memory after it returns. The helper `saved_bytes` is not allowed.
+- **Limits**: once your function has returned and the results of `run` are freed, no saved tensor may stay in memory. The helper `saved_bytes` is not allowed.
 
 The function `storage_of` below returns the address and the size in bytes of a tensor's storage. If `run` sends a float32 tensor of shape (32, 64) through `Linear(64, 8)`, `count_saved(run, parameters)` returns `8192`.
 
@@ -505,7 +505,7 @@ You cannot measure a model that does not fit into memory, but you can predict wh
 `predict_saved(layers, rows, width) -> int`
 
 - **In** `layers`: a list of lists; see the table. `rows`, `width`: the shape of the data (float32, requiring no gradient). There may be more rows than any machine could hold.
-- **Out**: the bytes that autograd saves, excluding parameters.
+- **Out**: the number of bytes that autograd saves, excluding parameters.
 
 | layer | description |
 | --- | --- |
@@ -516,7 +516,7 @@ You cannot measure a model that does not fit into memory, but you can predict wh
 | `["Shift"]` | adds a constant: a new tensor, nothing saved |
 | `["Identity"]` | returns its input itself, the same storage |
 
-The check builds the stack and counts the saved bytes. `predict_saved([["Linear", 4, 2], ["Tanh"]], 10, 4)` returns `240`, for the data and the result of the Tanh.
+The check builds the stack and counts the saved bytes, for one row if there are too many. `predict_saved([["Linear", 4, 2], ["Tanh"]], 10, 4)` returns `240`, for the data and the result of the Tanh.
 
 <!-- hint: As you walk from layer to layer, which three things do you need to know about the current tensor? -->
 <!-- hint: Its width, whether it is saved already, and whether it requires a gradient. The last is False at first and True after the first trainable layer. A layer marks its input, its result, or neither. -->
@@ -634,7 +634,9 @@ with check.property("nothing is saved before the first trainable layer"):
     )
 with check.property("a frozen layer saves nothing, but the gradient passes through it", weight=2):
     predicts([["Linear", a, b], ["Frozen", b, c], ["Tanh"], ["Linear", c, d]], rows, a)
-    predicts([["Linear", a, b], ["Frozen", b, c], ["GELU"]], rows, a, what="nothing after the GELU")
+    predicts(
+        [["Linear", a, b], ["Frozen", b, c], ["GELU"]], rows, a, what="the GELU is the last layer"
+    )
     predicts_all(
         [[layer] for layer in [*OTHERS, *OTHERS]] + [[], [], [], [["GELU"]]],
         *["Linear", "Frozen", "Frozen", "Frozen"],
@@ -889,7 +891,7 @@ predict(
 
 # %% [markdown]
 """
-`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors with a different shape, dtype or device. In both examples, number, shape, dtype and device agree.
+`checkpoint` raises a `CheckpointError` if the second run saves too few tensors, or tensors with a different shape, dtype or device. In both examples, the number of tensors and their shapes, dtypes and devices agree.
 
 ## A backward pass of your own
 
@@ -919,7 +921,7 @@ print("gradient of 5 x³ at 1 and 2:", torch.autograd.grad(Cube.apply(x, 5.0).su
 Five facts from the documentation ([extending autograd](https://docs.pytorch.org/docs/stable/notes/extending.html), [`torch.autograd`](https://docs.pytorch.org/docs/stable/autograd.html), [`torch.random`](https://docs.pytorch.org/docs/stable/random.html)):
 
 - Autograd is off while `forward` and `backward` run. `with torch.enable_grad():` switches it on.
-- If a tensor kept by `save_for_backward` is changed in place before the backward pass, `ctx.saved_tensors` raises an error. A tensor stored as an attribute of `ctx` is not checked.
+- If a tensor kept by `save_for_backward` is changed in place before the backward pass, `ctx.saved_tensors` raises an error. A tensor stored as an attribute of `ctx` is not checked, which does no harm if nothing else refers to it.
 - The output requires a gradient if at least one of the tensor **arguments** does. Weights that a function uses *inside* are invisible to autograd.
 - `torch.autograd.backward(output, grad_output)` adds to the `.grad` of **all** leaves that it reaches. `torch.autograd.grad(output, tensors, grad_output)` returns gradients with respect to `tensors` and changes no `.grad`.
 - `torch.get_rng_state()` and `torch.set_rng_state(state)` read and set the state of the CPU's generator. At the end of its block, `with torch.random.fork_rng(devices=[]):` restores the state that it found.
@@ -933,10 +935,10 @@ Write both methods of `Checkpoint`.
 
 `own_checkpoint(run, *inputs) -> Tensor`
 
-- **In** `run`: a module, or a function that may use modules; it returns one tensor, and some weights may be frozen. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
-- **Out**: `run(*inputs)`, computed once, with nothing inside saved. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one; every other input gets None. `backward()` adds the gradients of `run`'s trainable weights to their `.grad`.
+- **In** `run`: a module, or a function that may use modules, some of whose weights may be frozen; it returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
+- **Out**: `run(*inputs)`, computed once, without saving anything inside `run`. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one (None or zeros if unused); the `.grad` of every other input stays None. `backward()` adds the gradients of `run`'s trainable weights to their `.grad`.
 - The generator continues as if nothing had run twice.
-- If an input is changed in place between the passes, the gradient must be the one for the old values, or an error must be raised.
+- If an input is changed in place between the passes, raise an error or compute the gradient for the old values.
 - **Limits**: no checkpoint function from torch; using one forfeits all points.
 
 To detect the second run, the check changes a number in a layer between the passes; only a recomputed gradient reflects the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
@@ -1058,10 +1060,16 @@ with check.property(
     state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), 0.1 * draw_slopes(rows)
     output, _ = gradients_of(dialed(1.0), grad_output, x, *state.values())
     _, slopes = gradients_of(dialed(turned), grad_output, x, *state.values())
+    of_first_run = slopes[0] / turned
     for as_leaves in (True, False):
         options = {"state": state, "grad_output": grad_output, "as_leaves": as_leaves}
         got = forward_and_backward(two_layers, x, dial_positions=(1.0, turned), **options)
         check.close(got["output"], output, atol=1e-6, what="the output")
+        found = got["gradients"][0]
+        if isinstance(found, torch.Tensor) and found.shape == of_first_run.shape:
+            is_old = (found - of_first_run).norm() < 0.01 * of_first_run.norm()
+            what = "the gradient with respect to the input"
+            check.true(not is_old, f"{what} is that of the first run: `run` does not run again")
         same_gradients(got, state, slopes, atol=1e-4)
     check.written_without(
         *("checkpoint", "_checkpoint", "checkpoint_module", "checkpoint_sequential"),
@@ -1431,7 +1439,7 @@ show(
 r"""
 ## Checkpoints under a budget
 
-In an image network, the first blocks can have the largest activations, so equal segments may not be best. Let `inputs[i]` be the bytes of block $i$'s input and `inside[i]` the bytes that the block saves inside. A segment from block $s$ up to, but not including, block $e$ keeps
+In an image network, the first blocks can have the largest activations, so equal segments may not be best. Let `inputs[i]` be the number of bytes in block $i$'s input and `inside[i]` the number that the block saves inside. A segment from block $s$ up to, but not including, block $e$ keeps
 `inputs[s]`. While the backward pass is in that segment, memory holds what its blocks save and the inputs of this and all earlier segments.
 
 In the diagram, the blocks are called layers and numbered from 1. Click or tap between two of them to set or remove a checkpoint. The "tent" shows the saved bytes over one training step, and orange layers run twice. In each of the three chains, compare the square-root rule's peak with the smallest possible one.
@@ -1469,8 +1477,8 @@ The machine sets the budget; the price is the number of blocks that run twice. F
 `choose_segments(inputs, inside, budget) -> list or None`
 
 - **In** `inputs`, `inside`: lists of positive ints as in `peak_bytes`, of equal length, for 1 to 60 blocks. `budget`: an int.
-- **Out**: a list `starts` of Python ints, the blocks at which segments begin, increasing from 0, with `peak_bytes(starts, inputs, inside)` **at most** the budget. All blocks before the last segment run twice, so the **last segment must begin as early as possible**. Any of several equally good choices is right. If none fits, return None.
-- **Limits**: 10 seconds for each call. For 60 blocks, there are 2⁵⁹ choices, too many to try; about 2,000 steps are enough.
+- **Out**: a list `starts` of ints: the blocks at which segments begin, increasing from 0. `peak_bytes(starts, inputs, inside)` must be **at most** the budget. All blocks before the last segment run twice, so the **last segment must begin as early as possible**. Any of several equally good choices is right. If none fits, return None.
+- **Limits**: 10 seconds for each call. For 60 blocks, there are 2⁵⁹ choices, too many to try.
 
 `choose_segments([1, 1, 1, 1], [1, 1, 1, 1], 4)` returns `[0, 2]`: two blocks run twice, and the peak is 4.
 
@@ -1557,18 +1565,22 @@ with check.property("if everything fits, nothing is wrapped"):
         by_trying(5 * [unit], inside, 9 * unit, "a budget that is just enough"),
         by_trying(5 * [unit], inside, 9 * unit - 1, "one byte less"),
         by_trying([unit], [unit], 3 * unit, "a single block"),
+        # From the second block, the rest of the chain does not fit; from the third it does.
+        by_trying([4 * unit, 4 * unit, 6 * unit], [2 * unit, 5 * unit, 2 * unit], 14 * unit),
     )
 with check.property("as few blocks as possible run twice", weight=2):
     first = [3, 3, 2, 1, 1, 3, 2], [2, 4, 2, 2, 3, 3, 1]
     # Three segments fit if the last one begins at block 5, four segments if it begins at block 4.
     second = [1, 1, 4, 1, 1, 1], [3, 6, 3, 3, 1, 6]
+    # The last segment fits from block 1 on, though less is kept if it begins at block 2.
+    third = [3, 2, 1], [6, 3, 7]
     is_good_in_all(
         # Halves would fit as well, and so would the smallest peak: they run more blocks twice.
         by_trying(8 * [unit], 8 * [unit], 8 * unit),
         by_trying([unit] * 6, [5 * unit, unit, unit, unit, unit, unit], 8 * unit),
         *(
-            by_trying(*([unit * k for k in part] for part in parts), 12 * unit)
-            for parts in (first, second)
+            by_trying(*([unit * k for k in part] for part in parts), budget * unit)
+            for parts, budget in ((first, 12), (second, 12), (third, 17))
         ),
     )
 with check.property("blocks of different sizes"):
@@ -1691,7 +1703,7 @@ for k in (3, 12):
 
 # %% [markdown]
 """
-The Tanh and checkpointing itself take time, too. Whether a larger batch, which now fits, makes up for this cost depends on the machine, so measure.
+The Tanh takes time, and so does checkpointing itself. Whether a larger batch, which now fits, makes up for this cost depends on the machine, so measure.
 
 ## A whole model in one table
 
@@ -1897,12 +1909,12 @@ A network with BatchNorm can use checkpointing if the second run does not change
 
 `checkpoint_once(block, x) -> Tensor`
 
-- **In** `block`: a module in training or evaluation mode, with BatchNorms at any depth and with any momentum (including None), some perhaps in evaluation mode; it may contain dropout and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
-- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all of the block's buffers, including counters, have the values that such a step leaves, even if the block is used several times, on different data, before the backward pass.
+- **In** `block`: a module in training or evaluation mode, the same in both passes. At any depth, it may contain BatchNorms with any momentum (including None), some of them in evaluation mode, dropout, and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
+- **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all running statistics and counters, which are buffers of these norms, have the values that such a step would leave, even if the block is used several times, on different data, before the backward pass.
 - The layers' modes and settings stay as they were, and so does `x`, including its `requires_grad`. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
-As before, the check changes a number in a layer between the passes. After `checkpoint_once(block, x).sum().backward()` with a fresh block, the counter `num_batches_tracked` of each BatchNorm is `1`, not `2`.
+As before, the check changes a number in a layer between the passes. After `checkpoint_once(block, x).sum().backward()` with a fresh block, the counter `num_batches_tracked` of each BatchNorm in training mode is `1`, not `2`.
 
 <!-- hint: Is it easier to keep BatchNorm from writing in the second run, or to undo what it wrote? Which of the two works for every kind of layer that has buffers? -->
 <!-- hint: A context manager around the second run alone can copy all buffers of the block before it, and put their values back after it. -->
@@ -2589,12 +2601,15 @@ with check.property("three blocks with the gradients of a plain run", weight=3):
     goes_through(3, 5, 7, (1.0, 1.0))
 with check.property("each block runs again in the backward pass, from its own input", weight=2):
     goes_through(3, 5, 4, (0.5, check.draw.number(1.5, 2.0)))
-with check.property("dropout drops the same in the backward pass, and nothing in evaluation mode"):
+with check.property(
+    "dropout drops the same entries in the backward pass, and none in evaluation mode"
+):
     goes_through(2, 6, 5, (1.0, check.draw.number(1.5, 2.0)), dropout=True)
     positions = (1.0, check.draw.number(1.5, 2.0))
     goes_through(3, 4, 6, positions, dropout=True, training=False)
 with check.property(
-    "blocks learn from data that require no gradient and are later changed in place", weight=0.5
+    "blocks learn from data that require no gradient and change in place after each step",
+    weight=0.5,
 ):
     goes_through(2, 6, 4, (1.0, 1.5), needed=False)
 # Hidden tests run here when your work is graded.

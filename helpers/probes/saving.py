@@ -127,6 +127,9 @@ def forward_and_backward(
         with respect to the inputs of ``with_respect_to`` and to the (first) network's parameters,
         by name, its state dict afterwards, and random numbers drawn after each forward and each
         backward pass.
+
+    Raises:
+        RuntimeError: the output requires no gradient, or an input that fades requires one.
     """
     made = _build(layers)
     set_modes(made, training, in_eval)
@@ -151,6 +154,7 @@ def forward_and_backward(
             ]
             drawn.append(torch.rand(3))
             _turn(networks, dial_positions[1])
+            _require_gradients(outputs)
             torch.autograd.backward(outputs, [grad_output] * uses)
             drawn.append(torch.rand(3))
             if fading is not None:
@@ -181,7 +185,14 @@ def _grown(values: list, factor: float | None) -> list:
     return [value * factor if value.is_floating_point() else value for value in values]
 
 
+def _require_gradients(outputs: list) -> None:
+    if any(isinstance(output, torch.Tensor) and not output.requires_grad for output in outputs):
+        raise RuntimeError("the output requires no gradient, though an input or a weight does")
+
+
 def _fade(tensors: list[torch.Tensor], factor: float) -> None:
+    if any(tensor.requires_grad for tensor in tensors):
+        raise RuntimeError("an input requires a gradient after the call, and did not before")
     for tensor in tensors:
         tensor.mul_(factor)
 

@@ -350,3 +350,50 @@ def choose_segments(inputs, inside, budget):
     while starts[0] > 0:
         starts.insert(0, int(before[starts[0]]))
     return starts
+
+
+# %% wrong: takes the last segment with the least kept as well, which need not begin first
+def choose_segments(inputs, inside, budget):
+    count = len(inputs)
+    kept, before = [0] + [math.inf] * (count - 1), [None] * count
+    for start in range(count):
+        for end in range(start + 1, count):
+            total = kept[start] + inputs[start]
+            if total + sum(inside[start:end]) <= budget and total < kept[end]:
+                kept[end], before[end] = total, start
+    fitting = [
+        (kept[start] + inputs[start], start)
+        for start in range(count)
+        if kept[start] + inputs[start] + sum(inside[start:]) <= budget
+    ]
+    if not fitting:
+        return None
+    starts = [min(fitting)[1]]
+    while starts[0]:
+        starts.insert(0, before[starts[0]])
+    return starts
+
+
+# %% wrong: halves the places for the last segment, as if a later one always fitted better
+def choose_segments(inputs, inside, budget):
+    count = len(inputs)
+    kept, before = [0] + [math.inf] * (count - 1), [None] * count
+    for start in range(count):
+        for end in range(start + 1, count):
+            total = kept[start] + inputs[start]
+            if total + sum(inside[start:end]) <= budget and total < kept[end]:
+                kept[end], before[end] = total, start
+
+    def fits(start):
+        return kept[start] + inputs[start] + sum(inside[start:]) <= budget
+
+    low, high = 0, count - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle + 1, high)
+    if not fits(low):
+        return None
+    starts = [low]
+    while starts[0]:
+        starts.insert(0, before[starts[0]])
+    return starts
