@@ -145,7 +145,7 @@ print(f"with the exact statistics:  {test_accuracy(recalibrated.eval()):.2f}")
 
 # %% [markdown]
 """
-The exact statistics do not restore the accuracy, so the learned weights must be bad. For a batch of 2, a hidden unit produces two numbers.
+The exact statistics do not restore the accuracy, so the learned weights must be bad. To see why, consider one hidden unit, which produces two numbers for a batch of 2.
 """
 
 # %% folded="Predict: 3 and 500"
@@ -324,7 +324,7 @@ r"""
 Of these norms, only BatchNorm combines different examples, and only in training. In evaluation mode, it uses stored statistics, so an extreme entry changes no other output.
 Batch size and mode do not matter to the other norms (unless an InstanceNorm keeps running statistics).
 
-The function below uses autograd to count the entries on which the first output depends, for 3 images of 4 channels and 2 × 3 pixels.
+For 3 images of 4 channels and 2 × 3 pixels, the function below uses autograd to count the entries on which the first output depends.
 """
 
 
@@ -366,7 +366,7 @@ One function can do the work of several norms if it knows the axes.
 
 - **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `axes`: a tuple of one or more different integers; negative ones count from the end. Entries that differ only in their position along these axes form a group.
 - **Out**: a tensor of the shape and dtype of `x`, with each group normalized by the formula above; `x` itself does not change. For float32 groups with a mean of 10,000 and a standard deviation of 1, the result is accurate to within 0.005.
-- **Gradient**: passes through the mean and the variance. For a group of equal numbers whose mean has no rounding error, such as all 2, the output is 0, and the gradient is finite, as given by the formula.
+- **Gradient**: passes through the mean and the variance. For a group of equal numbers whose mean has no rounding error (all 2, for example), the output is 0, and the gradient is finite, as given by the formula.
 - **Limits**: torch's own norms, such as `layer_norm` and `BatchNorm2d`, are forbidden; if your code names one, the exercise earns no points.
 
 `normalize(torch.tensor([[1.0, 3.0], [10.0, 30.0]]), (1,))` returns about `[[-1, 1], [-1, 1]]`; with `(0,)` it returns about `[[-1, -1], [1, 1]]`.
@@ -645,8 +645,8 @@ with check.property("2 and 3 groups, by definition, without torch's own norms"):
         expected = group_norm_in_float64(x, groups, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-5, what=f"groups={groups}")
     require_no_norm()
-with check.property("float64 keeps its precision; the arguments do not change", weight=0.5):
-    x = check.draw.normal(2, 6, 5, dtype=torch.float64)
+with check.property("float64, correct up to rounding; the arguments do not change", weight=0.5):
+    x = check.draw.normal(2, 6, 5, 3, dtype=torch.float64)
     weight, bias = (check.draw.normal(6, dtype=torch.float64) for _ in range(2))
     seen = check.call(probes.after_call, group_norm, x, 2, weight, bias)
     for name, old, place in (("x", x, 0), ("weight", weight, 2), ("bias", bias, 3)):
@@ -840,7 +840,7 @@ with check.property("each token has its own statistics, without torch's own norm
     got = check.call(layer_norm, x, (8,), weight, bias)
     check.close(got, layer_norm_in_float64(x, (8,), weight, bias), rtol=1e-4, atol=1e-3)
     require_no_norm()
-with check.property("float64 keeps its precision; the arguments do not change", weight=0.5):
+with check.property("float64, correct up to rounding; the arguments do not change", weight=0.5):
     x = check.draw.normal(3, 4, 5, dtype=torch.float64)
     weight, bias = (check.draw.normal(5, dtype=torch.float64) for _ in range(2))
     seen = check.call(probes.after_call, layer_norm, x, (5,), weight, bias)
@@ -966,8 +966,8 @@ Write an RMSNorm that is also accurate in 16-bit formats: in float16, and in bfl
 `rms_norm(x, weight, eps=1e-6) -> Tensor`
 
 - **In** `x`: a floating-point tensor of shape (..., features). `weight`: of shape (features,), with the same dtype. `rms_norm` normalizes over the last axis.
-- **Out**: a tensor of the shape and dtype of `x`, correct up to rounding in float32 and float64. In float16 and bfloat16, it is accurate to within a few machine epsilons for entries of any size from 0.0001 to 10,000 and weights from 0.5 to 2. The arguments do not change.
-- **Gradient**: with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, the output is 0, and the gradient is finite, as given by the formula.
+- **Out**: a tensor of the shape and dtype of `x`. In float32 and float64, it is correct up to rounding if the sum of the squares fits the format. In float16 and bfloat16, it is accurate to within a few machine epsilons for entries of any size from 0.0001 to 10,000 and weights from 0.5 to 2. A row of zeros gives zeros. The arguments do not change.
+- **Gradient**: in float32 and float64, with respect to `x` and `weight`; it passes through the mean square. For a row of zeros, it is finite, as given by the formula.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. (`x.norm()`, the length of a vector, is allowed.)
 
 With `x = torch.tensor([300.0, 400.0], dtype=torch.float16)` and weights of 1, `rms_norm(x, weight)` returns about `[0.849, 1.131]`, in float16.
@@ -1073,7 +1073,8 @@ with check.property(
         tokens = check.draw.uniform(3, 5, low=1e-4, high=1.6e-4) * sizes
         require_in_half_formats(tokens, eps)
         require_in_half_formats(tokens[:1], eps)
-    require_in_half_formats(torch.cat([torch.zeros(1, 5), tokens]), 1e-8)
+    for eps in (1e-8, 1e-12):
+        require_in_half_formats(torch.cat([torch.zeros(1, 5), tokens]), eps)
     require_in_half_formats(check.draw.uniform(2, 5000, low=0.5, high=2.0), 1e-6)
 with check.property("the gradients with respect to x (finite in a row of zeros) and the weight"):
     x, weight = check.draw.normal(4, 6, std=2.0), check.draw.normal(6)
@@ -1160,7 +1161,7 @@ show(
 
 # %% [markdown]
 r"""
-Halving the error takes a batch four times as large; for very small batches, the error of the variance falls slightly faster. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 125 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
+Halving the error of the mean takes a batch four times as large. In very small batches, the error of the variance falls slightly faster than that of the mean. The digits apparently contain similar amounts of ink, so the 64 values of one image are worth about 125 independent ones. With different exposures, they are worth only 5: a factor shared by all pixels of an image does not average out within that image.
 """
 
 # %% folded="Predict: one extreme value in a batch of 4"
@@ -1266,7 +1267,7 @@ print(f"0.9 * 1 + 0.1 * {unbiased:.4f} = {0.9 + 0.1 * unbiased:.4f}")
 r"""
 - BatchNorm normalizes the batch with the biased variance, 3.5, but updates the running variance with the **unbiased variance**, 4.6667, whose divisor is $n - 1$, so that on average it does not underestimate the variance of unseen values.
 - The running statistics are **buffers**: they are part of the `state_dict` and move with `.to(...)`, but the optimizer does not see them.
-- In PyTorch, momentum is the weight of the *new* batch; in Keras, it is that of the *old* average, 0.99 by default. If you copy a number from one to the other, the running average forgets almost everything at each step.
+- In PyTorch, momentum is the weight of the *new* batch; in Keras, it is that of the *old* average, 0.99 by default. If you copy a default from one to the other, the running average forgets almost everything at each step.
 
 The batch from $k$ steps ago has the weight $p (1 - p)^k$. In the variance of a weighted sum of independent values, the weights are squared. Their squares add up to $p / (2 - p)$, so the noise is that of an average over $(2 - p) / p = 19$ batches or, with batches of 2, over 38 images.
 """
@@ -1308,7 +1309,7 @@ print(
 
 # %% [markdown]
 """
-With one value per channel, the variance is 0 and every normalized value would be 0. In training, PyTorch raises an error for such a batch, which can be the last, smaller batch of an epoch:
+With one value per channel, the variance is 0, and so is every normalized value. In training, PyTorch raises an error for such a batch, which can be the last, smaller batch of an epoch:
 """
 
 # %%
@@ -1344,15 +1345,15 @@ print(layer.state_dict(), "parameters:", list(layer.parameters()))
 """
 ### BatchNorm as a module
 
-Write a module that can replace torch's BatchNorm.
+Write a BatchNorm whose `state_dict` fits torch's, and vice versa.
 
-`BatchNorm(channels, eps=1e-5, momentum=0.1)`, called as `layer(x) -> Tensor`
+`BatchNorm(channels, eps=1e-5, momentum=0.1)`, then `layer(x) -> Tensor`
 
-- **In** `x`: float32 or float64, contiguous or not, of shape (N, C, ...) with zero or more further axes; in training, at least two values per channel.
+- **In** `x`: float32 or float64, like the module, contiguous or not, of shape (N, C) or (N, C, ...); in training, at least two values per channel.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
-  The `state_dict` fits torch's BatchNorm, and vice versa; `.to(torch.float64)` converts all but the counter.
-- **Out**: in training, also under `torch.no_grad()`, `x` normalized by the batch's mean and biased variance; the running statistics move toward its mean and unbiased variance, all with the precision of `normalize`; the counter goes up by 1. In evaluation mode, `x` normalized by the running statistics; nothing is updated. In both, `eps` is under the root,
-  each channel is then multiplied by its weight, and its bias added.
+  `.to(torch.float64)` converts all but the counter.
+- **Out**: in training, `x` normalized by the batch's mean and biased variance; in evaluation mode, by the running statistics. In both, `eps` is under the root; each channel is then multiplied by its weight, and its bias is added.
+- **Updates**: in training, also under `torch.no_grad()`, the running statistics move toward the batch's mean and unbiased variance; the counter goes up by 1. Evaluation mode updates nothing. In training, outputs and buffers have `normalize`'s precision.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
@@ -1453,8 +1454,11 @@ def require_no_norm():
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*", "ByDefinition")
 
 
-def backpropagated_together(channels, *batches):
-    """Call it on one batch after another, in the modes given, and backpropagate through all."""
+def backpropagated_together(channels, *batches, only=None):
+    """Call it on one batch after another, in the modes given, and backpropagate through all.
+
+    Compare the gradients with respect to all batches, and a further output, or one gradient only.
+    """
     before = drawn_state(channels)
     calls = [(mode, x, check.draw.normal(*x.shape)) for mode, x in batches]
     last = batches[-1][1]
@@ -1465,13 +1469,14 @@ def backpropagated_together(channels, *batches):
         output = reference(leaf.requires_grad_(True), training=mode == "train")
         loss = loss + (output * grad_output).sum()
     expected = torch.autograd.grad(loss, leaves)
-    for place in reversed(range(len(batches))):
+    for place in reversed(range(len(batches))) if only is None else (only,):
         mode = {"train": "training", "eval": "evaluation mode"}[batches[place][0]]
         what = f"one backward pass through all batches: the gradient with respect to batch {place}, in {mode}"
         slope = expected[place].float()
         check.close(slopes[place], slope, rtol=1e-3, atol=1e-4, what=what)
-    output = reference(last, training=batches[-1][0] == "train")
-    check.close(got, output.float(), rtol=1e-3, atol=1e-4)
+    if only is None:
+        output = reference(last, training=batches[-1][0] == "train")
+        check.close(got, output.float(), rtol=1e-3, atol=1e-4)
 
 
 def same_as_torchs(torchs, x, y):
@@ -1590,20 +1595,25 @@ with check.property("the gradients go through the batch's mean and variance", we
         atol=1e-8,
         what="the gradient with respect to the parameters",
     )
-with check.property("no graph is kept in the buffers; gradients in evaluation mode"):
+with check.property("no graph is kept in the buffers", weight=0.5):
     x, y = check.draw.normal(5, 2, 3), check.draw.normal(4, 2, 3, std=2.0)
-    backpropagated_together(2, ("train", x), ("eval", y))
+    # The gradient with respect to y depends on the running statistics.
+    backpropagated_together(2, ("train", x), ("eval", y), only=0)
+with check.property("gradients in evaluation mode", weight=0.5):
+    y = check.draw.normal(4, 2, 3, std=2.0)
     before, grad_output = drawn_state(2), check.draw.normal(4, 2, 3)
     steps = [("load", before), ("eval",), ("gradient", y, grad_output)]
     *_, got = check.call(probes.module, BatchNorm, 2, steps=steps)
     reference = ByDefinition(before)
     leaves = {name: reference.state[name].requires_grad_(True) for name in ("weight", "bias")}
+    leaves["x"] = y.double().requires_grad_(True)
     slopes = torch.autograd.grad(
-        reference(y, training=False), list(leaves.values()), grad_output.double()
+        reference(leaves["x"], training=False), list(leaves.values()), grad_output.double()
     )
     expected = {name: slope.float() for name, slope in zip(leaves, slopes, strict=True)}
-    what = "in evaluation mode, the gradient with respect to the parameters"
-    check.close(got["parameters"], expected, rtol=1e-3, atol=1e-3, what=what)
+    what = "in evaluation mode, the gradient with respect to "
+    check.close(got["gradient"], expected.pop("x"), rtol=1e-3, atol=1e-3, what=what + "x")
+    check.close(got["parameters"], expected, rtol=1e-3, atol=1e-3, what=what + "the parameters")
 with check.property("takes torch's own state; float64 stays float64"):
     x, y = (check.draw.normal(5, 6, 2, std=0.5, dtype=torch.float64) for _ in range(2))
     same_as_torchs(nn.BatchNorm1d(6, eps=0.1, momentum=0.3), x, y)
@@ -1705,7 +1715,7 @@ A folded BatchNorm costs no time and no memory in evaluation mode. Write the fun
 
 `fold_batch_norm(conv_weight, conv_bias, weight, bias, running_mean, running_var, eps)`
 
-- **In** `conv_weight`: the weight of a linear layer or a convolution, contiguous or not, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32, or all float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
+- **In** `conv_weight`: the weight of a linear layer or a convolution, contiguous or not, of shape (out channels, ...) with one to four further axes. `conv_bias`: of shape (out channels,), or None. `weight`, `bias`, `running_mean`, `running_var`: the tensors of the BatchNorm that follows, each of shape (out channels,). All are float32 or all are float64. `eps`: a number, added under the root in every channel; `running_var` may be 0 in some channels.
 - **Out**: a tuple `(new_weight, new_bias)` of the single layer that computes what both layers compute in evaluation mode, with the shapes of `conv_weight` and `bias` and their dtype. The arguments do not change.
 - **Limits**: if your code names one of torch's own `fuse_…` functions, the exercise earns no points.
 
@@ -1762,9 +1772,8 @@ def require_same_output(layer, convolve, x, rtol=1e-4, atol=1e-4):
 def require_same_arguments(layer, convolve, x):
     given = list(layer.values())
     seen = check.call(probes.after_call, fold_batch_norm, *given)
-    without = ", without conv_bias" if layer["conv_bias"] is None else ""
     for name, old, new in zip(layer, given, seen["arguments"], strict=True):
-        check.equal(new, old, what=f"{name} after the call{without}")
+        check.equal(new, old, what=f"{name} after the call")
     require_folded(seen["output"], layer, convolve, x)
 
 
@@ -1795,16 +1804,20 @@ with check.property(
 ):
     require_same_output(drawn_layer(5, 3, 2, 4), over_pictures, check.draw.normal(2, 3, 7, 6))
     check.written_without("*fuse*", "*fusion*")
-with check.property("the arguments do not change", weight=0.5):
+with check.property("the arguments do not change", weight=0.25):
     for dtype in (torch.float32, torch.float64):
         layer = drawn_layer(4, check.draw.integer(5, 9), 2, 3, dtype=dtype)
         x = check.draw.normal(2, layer["conv_weight"].shape[1], 10, 11)
         require_same_arguments(layer, over_pictures, x)
-        require_same_arguments(layer | {"conv_bias": None}, over_pictures, x)
 with check.property("a convolution without bias, its weight in channels_last format"):
     layer = drawn_layer(4, 2, 3, 5) | {"conv_bias": None}
     layer["conv_weight"] = layer["conv_weight"].contiguous(memory_format=torch.channels_last)
     require_same_output(layer, over_pictures, check.draw.normal(3, 2, 6, 7))
+with check.property("a convolution without bias: the arguments do not change", weight=0.25):
+    for dtype in (torch.float32, torch.float64):
+        layer = drawn_layer(4, check.draw.integer(5, 9), 2, 3, dtype=dtype) | {"conv_bias": None}
+        x = check.draw.normal(2, layer["conv_weight"].shape[1], 10, 11)
+        require_same_arguments(layer, over_pictures, x)
 with check.property("one channel's running_var is 0, another's is as small as eps", weight=2):
     layer = drawn_layer(6, 2, 3, 4) | {"eps": 1e-3}
     special = check.draw.permutation(6)[:2]
@@ -1850,7 +1863,7 @@ With $z = w * x + b$, where $*$ denotes the convolution, $y = (s w) * x + (s b +
 r"""
 ## Volumes: when the batch is two
 
-Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches**, pieces cut out of the scan. Their width is given in voxels (pixels in three dimensions). Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes saved for two 3-D convolutions (8 channels), each followed by a norm and a ReLU.
+Batches are small where examples are large, as with three-dimensional medical images. What autograd saves for a whole scan can exceed memory, so training uses **patches**, pieces cut out of the scan. Their width is given in voxels (pixels in three dimensions). Memory can be spent on a larger patch size or on a larger batch size. The cells below count the bytes that two 3-D convolutions (8 channels), each followed by a norm and a ReLU, save for backward.
 """
 
 
@@ -1915,7 +1928,7 @@ for size, values in measured.items():
 
 # %% [markdown]
 r"""
-A norm nearly doubles what this block saves, because the norm keeps its own input for the backward pass, in addition to the output that the ReLU keeps.
+A norm nearly doubles what this block saves for backward, because the norm keeps its own input, in addition to the output that the ReLU keeps.
 
 nnU-Net, a segmentation method (Isensee and others 2021), gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel. The gradient is a mean over the batch, so a smaller batch makes it noisier. The next cell measures this noise with random weights:
 """
@@ -2055,7 +2068,7 @@ To choose a norm, decide which differences it has to keep. Do so for the six job
 - **In** `job`: one of the six names in the table.
 - **Out**: a tuple of the axes to normalize over: at least one, each at most once, in any order; negative ones count from the end.
 
-For the temperatures, if hours must stay different and the level of a station must not matter, the answer is `(1,)` or `(-1,)`.
+For the temperatures, if differences between hours must stay and the level of a station must not matter, the answer is `(1,)` or `(-1,)`.
 
 <!-- hint: Take the job's axes one by one, and ask of each: must differences along it stay? Then normalize over it. -->
 <!-- hint: A factor "for each channel of each patient" names two axes that are not normalized over. "Any other token" names the axis of tokens, and that of texts as well. -->
@@ -2237,11 +2250,11 @@ show(
 """
 ### Bug hunt: the old task
 
-Find out what changed in the old network, and why nothing changed in the first epoch. Then write a validation that changes nothing.
+Find out what changed in the old network, and why nothing changed in the first epoch. Then write a validation function that changes nothing.
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. None changes `images` in place, or draws random numbers in evaluation mode. `images`: the network's input. `labels`: an int64 tensor with the right classes.
+- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. No module changes `images` in place or draws random numbers in evaluation mode, and `copy.deepcopy` can copy the network. `images`: the network's input, as one batch. `labels`: an int64 tensor with the right classes.
 - **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are as they would be without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.
@@ -2289,6 +2302,12 @@ for_images = [
     [["Flatten"], ["Linear", 60, 6], ["RReLU"]],
     ["Linear", 6, 4],
 ]
+# Its norm keeps no statistics, so that the batch counts in evaluation mode, too.
+without_statistics = [
+    [["Linear", 5, 7], ["BatchNorm1d", 7, 1e-5, 0.1, True, False], ["ReLU"]],
+    [["Linear", 7, 6], ["Tanh"], ["Dropout", 0.5]],
+    ["Linear", 6, 4],
+]
 for_text = [
     [["TransformerEncoderLayer", 6, 2, 9, 0.5, "relu", 1e-5, True]],
     [["Flatten"], ["Linear", 18, 7]],
@@ -2332,8 +2351,11 @@ def require_sound_validation(
     left_over=None,
     seed_first=False,
     autograd=True,
+    drift=0.0,
 ):
     images, most = check.draw.normal(rows, *sizes, mean=1.0), rows
+    if drift:  # from the first image to the last
+        images = images + torch.linspace(-drift, drift, rows)[:, None]
     while most > 0.7 * rows:  # a network that tells several classes apart
         network, state = drawn_network(layers, shared)
         labels = network(images).argmax(dim=1)
@@ -2378,6 +2400,7 @@ with check.property("a network with a single frozen layer, stored gradients and 
 with check.property("networks for images and for text, with other kinds of layers"):
     require_sound_validation(all_training, layers=for_images, sizes=(2, 5, 7))
     require_sound_validation([True] * 16, layers=for_text, sizes=(3, 6))
+    require_sound_validation(all_training, layers=without_statistics, rows=1100, drift=5.0)
 with check.property("a network in evaluation mode; a call while autograd is off"):
     require_sound_validation([False] * 10, rows=211)
     require_sound_validation(all_training, autograd=False)

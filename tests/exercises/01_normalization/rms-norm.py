@@ -376,3 +376,10 @@ def rms_norm(x, weight, eps=1e-6):
     n = x.shape[-1]
     w = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     return (w * n**0.5 / torch.sqrt((w**2).sum(-1, keepdim=True) + n * eps) * weight).to(x.dtype)
+
+
+# %% wrong: the factor goes back to 16 bits before the product: 0 times inf in a row of zeros
+def rms_norm(x, weight, eps=1e-6):
+    wide = x.double()
+    factor = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    return x * factor.to(x.dtype) * weight
