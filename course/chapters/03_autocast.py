@@ -1397,7 +1397,7 @@ PyTorch gives no warning, although its documentation does not recommend backward
 """
 ### A mixed-precision training step
 
-A region that holds one line too many costs precision, and PyTorch does not warn you. Write one training step in bfloat16 autocast.
+A region that holds one line too many costs precision, without a warning. Write one training step in bfloat16 autocast.
 
 `train_step(model, optimizer, loss_function, inputs, targets) -> float`
 
