@@ -73,8 +73,8 @@ def train_classifier(model, inputs, compute_loss=loss_of, steps=20, eps=1e-8):
 
 # %% [markdown]
 """
-We train a classifier with two linear layers on handwritten digits three times: in float32; with weights and images converted to float16; and with both in float32, while
-`torch.autocast`, a decorator here, chooses float16 or float32 for some operations of the forward pass and the loss.
+We train a classifier with two linear layers on handwritten digits three times: in float32; with weights and images converted to float16; and in float32 with `torch.autocast`, which chooses float16 or float32 for some operations of the forward pass
+and the loss. Here, `torch.autocast` decorates the function that computes both.
 """
 
 # %%
@@ -222,7 +222,7 @@ with torch.autocast(device, dtype=torch.float16):
 
 # %% [markdown]
 """
-In an addition, the wider dtype wins, as it does outside a region (**type promotion**). A float tensor without dimensions does not widen float tensors that have them. Both matrix products are float16.
+In an addition, the wider dtype wins, as it does outside a region (**type promotion**), except that a float tensor without dimensions does not widen float tensors with dimensions. Both matrix products are float16.
 
 What autocast does to an operation is its **policy**:
 
@@ -234,7 +234,7 @@ What autocast does to an operation is its **policy**:
 
 With mixed dtypes, an operation that autocast does not touch follows its own rules: on a CPU, `add` returns the wider dtype, and `dot` raises an error.
 
-One run on float32 arguments and one on 16-bit arguments reveal the policy. (They cannot tell untouched arguments from arguments cast to the widest dtype.) First, a softmax of a product, on the CPU:
+One run on float32 arguments and one on 16-bit arguments reveal the policy. (The two runs cannot tell untouched arguments from arguments cast to the widest dtype.) First, a softmax of a product, on the CPU:
 """
 
 # %%
@@ -422,7 +422,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 """
 Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling, and float32's hyperparameters still work (Kalamkar et al., 2019). The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Use float16, with the loss scaling of chapter 04, if a computation needs that precision or if the GPU lacks fast bfloat16 arithmetic.
 
-A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores (circuits for matrix products) that handle float16 but no other float format. Still, `torch.cuda.is_bf16_supported()` returns True there, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
+A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores (circuits for matrix products) that handle float16 but no other float format. Nevertheless, `torch.cuda.is_bf16_supported()` returns True on a T4, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
 `torch.autocast` takes the kind of device as a string: `x.device.type` for a tensor `x`, or [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html)`.current_accelerator().type` for an accelerator of any vendor.
 """
 
@@ -444,7 +444,7 @@ if hasattr(torch, "accelerator"):  # since PyTorch 2.6
 """
 ### TF32: float32 tensors, fewer bits in the product
 
-NVIDIA's tensor cores since Ampere can also multiply float32 tensors in **TF32**: they read 10 bits of each fraction and keep the 8 bits of exponent. All tensors stay float32, so you cannot detect TF32 by looking at dtypes. The next cell rounds the factors of a
+NVIDIA's tensor cores since Ampere can also multiply float32 tensors in **TF32**: they use 10 of the 23 bits of each fraction and all 8 bits of the exponent. All tensors stay float32, so you cannot detect TF32 by looking at dtypes. The next cell rounds the factors of a
 product to each format:
 """
 
@@ -471,7 +471,7 @@ for name, rounded in {
 # %% [markdown]
 """
 In PyTorch, convolutions use TF32 by default and matrix products do not. Since PyTorch 2.9, `torch.backends.cuda.matmul.fp32_precision = "tf32"` switches TF32 on for products, and `torch.backends.cudnn.conv.fp32_precision = "ieee"` switches it off for
-convolutions. The older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). In a comparison with float32, say whether TF32 was on.
+convolutions. The older `allow_tf32` is being deprecated ([CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices)). When you compare a format with float32, say whether TF32 was on.
 """
 
 # %% [markdown]
@@ -643,7 +643,7 @@ print("no region:                ", name_of((matrix @ matrix).dtype))
 
 # %% [markdown]
 """
-So a model can enter a region in its own `forward` and still be called in another region of the same dtype. If the dtypes differ, the inner region needs `cache_enabled=False`: otherwise, a weight that both regions use comes out of the cache in the wrong dtype.
+A model can therefore enter a region in its own `forward`, even if it is called in another region. If the dtypes of the two regions differ, the inner region needs `cache_enabled=False`: otherwise, a weight that both regions use comes out of the cache in the wrong dtype.
 Autocast state is per thread, so threads that you start do not inherit the region.
 
 Next, a bfloat16 product meets a float32 matrix in a disabled region:
@@ -678,7 +678,7 @@ print("hidden @ matrix in the disabled region:", outcome)
 
 # %% [markdown]
 """
-Below, the second linear layer is in a disabled region. Which boxes must you add to that region to remove the error? Does the answer change with CUDA's policies?
+Below, the second linear layer is in a disabled region. Which other box must be in a disabled region to remove the error? Does the answer change with CUDA's policies?
 """
 
 # %%
@@ -688,7 +688,7 @@ explore_autocast(["region", "region", "region", "disabled", "region", "region"])
 """
 <details><summary>Answer</summary>
 
-On a CPU, the first linear layer, because it is the only box before the error that lowers the dtype. On CUDA there is no error to begin with, because `layer_norm` returns float32.
+On a CPU, the first linear layer, because no other box before the error lowers the dtype. On CUDA there is no error to begin with, because `layer_norm` returns float32.
 </details>
 """
 
@@ -700,10 +700,10 @@ Determine the dtype of each result without running the program.
 
 `predict_dtypes(program, dtypes, policies) -> dict`
 
-- **In** `program`: a list of steps. `{"do": "enter", "lower": "float16"}` begins a region, a disabled one if `lower` is None; `{"do": "leave"}` ends the innermost. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` stores the result of an operation on `x` and `w` as `y`.
+- **In** `program`: a list of steps. `{"do": "enter", "lower": "float16"}` begins a region, a disabled one if `lower` is None; `{"do": "leave"}` ends the innermost. `{"do": "matmul", "of": ["x", "w"], "to": "y"}` stores the result of an operation on `x` and `w` as `y`; each operation has two arguments. If only one of the two is float64, the operation's policy is `"widest"`.
 - **In** `dtypes`: a dict from the inputs' names to `"float64"`, `"float32"`, `"bfloat16"` or `"float16"`. `policies`: a dict from every operation to `"lower"`, `"float32"` or `"widest"`.
-- **Out**: a dict from each result's name to the name of its dtype. If a name is used again, its new dtype applies from then on.
-- **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. After any casts, the wider dtype wins; float16 and bfloat16 together give float32. Float64 is mixed with other dtypes only under `"widest"`.
+- **Out**: a dict from each result's name to the name of its dtype. If a result reuses a name, even an input's, its new dtype applies from then on.
+- **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. After any casts, the wider dtype wins; float16 and bfloat16 together give float32.
 
 With float32 inputs and the policy `"lower"` for `matmul`, the three steps enter, matmul and leave as written above give `{"y": "float16"}`.
 
@@ -752,6 +752,12 @@ def apply(operation, first, second, to):
     return {"do": operation, "of": [first, second], "to": to}
 
 
+def same_dtypes(got, program, expected):
+    """Compare in the program's order, so that the first difference is the earliest mistake."""
+    names = [step["to"] for step in program if "to" in step]
+    check.equal(got, {name: expected[name] for name in names})
+
+
 leave = {"do": "leave"}
 cpu_lists = {operation: measure_policy(operation) for operation in TAKE_TWO}
 lowered = ("matmul", "linear", "conv1d", "attention")
@@ -770,9 +776,8 @@ with check.property("one region: products, losses, sums"):
         leave,
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(
-        got, {"a": "bfloat16", "b": "float32", "c": "bfloat16", "d": "float32", "e": "bfloat16"}
-    )
+    expected = dict.fromkeys("ace", "bfloat16") | dict.fromkeys("bd", "float32")
+    same_dtypes(got, program, expected)
 with check.property("nothing is cast before a region or after it"):
     program = [
         apply(one_of(*lowered), "x", "w", "a"),
@@ -788,7 +793,7 @@ with check.property("nothing is cast before a region or after it"):
         apply(one_of(*kept), "h", "g", "k"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, dict.fromkeys("adik", "float32") | dict.fromkeys("bfcej", "bfloat16"))
+    same_dtypes(got, program, dict.fromkeys("adik", "float32") | dict.fromkeys("bfcej", "bfloat16"))
 with check.property(
     "a disabled region inside casts nothing, and the outer one applies again", weight=2
 ):
@@ -807,7 +812,7 @@ with check.property(
         apply(one_of(*lowered), "b", "d", "f"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, dict.fromkeys("acje", "bfloat16") | dict.fromkeys("bdif", "float32"))
+    same_dtypes(got, program, dict.fromkeys("acje", "bfloat16") | dict.fromkeys("bdif", "float32"))
     # Disabled regions inside nothing and inside each other, and a second region after them.
     program = [
         enter(None),
@@ -829,7 +834,7 @@ with check.property(
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
     expected = {"a": "float32", "b": "bfloat16", "c": "bfloat16"}
-    check.equal(got, expected | {"d": "float16", "e": "float32", "f": "float16"})
+    same_dtypes(got, program, expected | {"d": "float16", "e": "float32", "f": "float16"})
 with check.property("a float16 region inside a bfloat16 region", weight=2):
     program = [
         enter("bfloat16"),
@@ -846,7 +851,7 @@ with check.property("a float16 region inside a bfloat16 region", weight=2):
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
     expected = dict.fromkeys("aefd", "float16") | dict.fromkeys("bi", "float32")
-    check.equal(got, expected | {"c": "bfloat16"})
+    same_dtypes(got, program, expected | {"c": "bfloat16"})
 with check.property("a region inside a disabled one casts", weight=2):
     program = [
         enter("bfloat16"),
@@ -861,7 +866,7 @@ with check.property("a region inside a disabled one casts", weight=2):
         apply(one_of(*lowered), "x", "w", "d"),
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
-    check.equal(got, {"a": "float16", "b": "float32", "c": "bfloat16", "d": "float32"})
+    same_dtypes(got, program, {"a": "float16", "b": "float32", "c": "bfloat16", "d": "float32"})
 with check.property("operations whose arguments are float64 are not touched"):
     program = [
         enter("float16"),
@@ -875,7 +880,7 @@ with check.property("operations whose arguments are float64 are not touched"):
     ]
     given = {"big": "float64", "h": "bfloat16"}
     got = check.call(predict_dtypes, program, given, cpu_lists)
-    check.equal(got, dict.fromkeys("abcef", "float64") | {"d": "float16"})
+    same_dtypes(got, program, dict.fromkeys("abcef", "float64") | {"d": "float16"})
 with check.property("another device's operations, and a name that is used again"):
     others = {"blend": "lower", "spread": "float32", "join": "widest", "matmul": "float32"}
     program = [
@@ -891,7 +896,7 @@ with check.property("another device's operations, and a name that is used again"
         apply("join", "x", "g", "u"),
     ]
     got = check.call(predict_dtypes, program, inputs, others)
-    check.equal(got, dict.fromkeys("xkzu", "float16") | {"y": "float32"})
+    same_dtypes(got, program, dict.fromkeys("xkzu", "float16") | {"y": "float32"})
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("float64 in a disabled region and outside"):
@@ -911,7 +916,7 @@ with check.property("float64 in a disabled region and outside"):
     given = {"big": "float64", "w": "float32", "h": "float16"}
     got = check.call(predict_dtypes, program, given, others)
     expected = dict.fromkeys("abcd", "float64") | {"e": "float16", "f": "float32"}
-    check.equal(got, expected)
+    same_dtypes(got, program, expected)
 with check.property("other policies, regions three deep, and names that are used again"):
     others = {"blend": "lower", "spread": "float32", "join": "widest", "matmul": "float32"}
     program = [
@@ -932,7 +937,7 @@ with check.property("other policies, regions three deep, and names that are used
     expected = {"x": "float16", "y": "float32", "z": "float16"}
     expected |= {"u": "bfloat16", "v": "float32", "w": "float32"}
     got = check.call(predict_dtypes, program, inputs, others)
-    check.equal(got, expected)
+    same_dtypes(got, program, expected)
 ### END HIDDEN TESTS
 check.score()
 
@@ -1194,14 +1199,18 @@ with check.property("the caller's list stays as it is"):
         ("stack", mixed, torch.stack(mixed).bfloat16()),
         ("cat", mixed, torch.cat(mixed)),
     ):
-        # atleast_1d is not in the dict: it returns what the call before it left in the list.
-        steps = [("of_list", name, ("parts",)), ("after_list", "atleast_1d", ("parts",))]
-        steps += [("of_named", name, (), {"tensors": "parts"})]
-        got = run_in_toy([*steps, ("after_named", "atleast_1d", ("parts",))], parts=parts)
+        # atleast_1d is not in the dict: it returns what the call before it left in the list. It
+        # gets one entry at a time, which no other entry widens.
+        steps = []
+        for call, given in (("list", (("parts",), {})), ("named", ((), {"tensors": "parts"}))):
+            steps += [(f"of_{call}", name, *given)]
+            steps += [(f"after_{call}_{k}", "atleast_1d", (f"parts#{k}",)) for k in range(3)]
+        got = run_in_toy(steps, parts=parts)
         for call in ("list", "named"):
             check.equal(got[f"of_{call}"], expected, what=f'{name}, "of_{call}"')
-            what = f"the caller's list after {name}"
-            check.equal(list(got[f"after_{call}"]), parts, what=what)
+            for k, part in enumerate(parts):
+                what = f"entry {k} of the list after {name}, read by a function not in the dict"
+                check.equal(got[f"after_{call}_{k}"], part, what=what)
 with check.property("float64, integers, booleans and complex numbers are left alone"):
     exact, full = check.draw.normal(3, 4, dtype=torch.float64), check.draw.normal(3, 4)
     counts = check.draw.integers(5, low=1, high=9)
@@ -1388,11 +1397,11 @@ PyTorch gives no warning, although its documentation does not recommend backward
 """
 ### A mixed-precision training step
 
-A region that holds one line too many costs precision, and no error message says so. Write one training step in bfloat16 autocast.
+A region that holds one line too many costs precision, without a warning. Write one training step in bfloat16 autocast.
 
 `train_step(model, optimizer, loss_function, inputs, targets) -> float`
 
-- **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: holds all of the model's weights. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products.
+- **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: holds all of the model's weights, perhaps with weight decay. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. `inputs`, `targets`: one tensor each, floats or integers.
 - **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step, and the weights are still float32. Discard all gradients stored before the call, including those of frozen weights.
 - **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may run in a disabled region, so leave `inputs` as they are; the gradients of such parts must have float32 precision.
 - **Limits**: exactly one forward pass. Leave all modules' modes and the frozen weights as they are. Create no optimizer of your own, and do not use the given one's `state`, `defaults` or `param_groups`.
@@ -1563,23 +1572,25 @@ with check.property("a float32 first layer receives the inputs as they are"):
     expected = functional.cross_entropy(scores, y).item()
     check.close(got["losses"], [expected], rtol=1e-3, what="the loss")
 with check.property(
-    "the region holds a model that takes indices and a product in the loss, and ends with them"
+    "the region is bfloat16, covers the model and the loss for any inputs, and ends with the loss"
 ):
-    # In float32 class 1 has a score that is larger by 4.8; in bfloat16 both weights are 1.
+    # In float32 or float16 class 1 has a score that is larger by 4.8; in bfloat16 both weights
+    # are 1.
     ids = check.draw.permutation(5)[:3]
-    got = run_steps(
-        layers=[["Embedding", 5, 4], ["Linear", 4, 2]],
-        batches=[(ids, torch.zeros(3, dtype=torch.int64))],
-        state={
-            "body.0.weight": torch.full((5, 4), 400.0),
-            "body.1.weight": torch.tensor([[1.0] * 4, [1.003] * 4]),
-            "body.1.bias": torch.zeros(2),
-        },
-        learning_rate=0.01,
-    )
-    check.close(
-        got["losses"], [math.log(2)], rtol=1e-5, what="the loss of a model that takes indices"
-    )
+    for default, on in ((None, ""), ("float16", " where the default of a region is float16")):
+        got = run_steps(
+            layers=[["Embedding", 5, 4], ["Linear", 4, 2]],
+            batches=[(ids, torch.zeros(3, dtype=torch.int64))],
+            state={
+                "body.0.weight": torch.full((5, 4), 400.0),
+                "body.1.weight": torch.tensor([[1.0] * 4, [1.003] * 4]),
+                "body.1.bias": torch.zeros(2),
+            },
+            learning_rate=0.01,
+            region_default=default,
+        )
+        what = f"the loss of a model that takes indices{on}"
+        check.close(got["losses"], [math.log(2)], rtol=1e-5, what=what)
     state = {"body.weight": check.draw.normal(4, 3), "body.bias": torch.full((4,), 400.0)}
     factors = check.draw.normal(3, 6), check.draw.normal(6, 5)
     got = run_steps(
@@ -1646,7 +1657,7 @@ with check.property("the model runs once, and every module stays in its mode"):
         )
         loss = math.log(2) if training else functional.cross_entropy(scores, classes).item()
         what = f"the losses with a dropout, in {'training' if training else 'evaluation'}"
-        check.close(got["losses"], [loss, loss], rtol=1e-3, what=what)
+        check.close(got["losses"], [loss, loss], rtol=1e-2, what=what)
 with check.property("the model does not run twice, in either mode"):
     # The first layer doubles negative inputs where they are, each time it runs: class 0, which is
     # never right, gets a score of twice their sum from one pass, and of four times from two.
@@ -1693,6 +1704,7 @@ with check.property("the given optimizer makes the step, and frozen weights stay
         state=state,
         learning_rate=0.1,
         left_over=3.0,  # the frozen embedding has a stored gradient, too
+        weight_decay=0.5,  # moves a weight whose gradient is zero, but none without a gradient
     )
     for step in (0, 1):
         frozen = got["states"][step]["body.0.weight"]
@@ -1815,7 +1827,7 @@ show(
 r"""
 ### A loss that is safe under autocast
 
-A training loop calls its loss inside a region, so this loss must itself ensure that it is computed in float32.
+A training loop calls its loss inside a region, so the loss function itself must ensure that it computes in float32.
 
 `matching_loss(a, b, temperature) -> Tensor`
 
@@ -1918,7 +1930,7 @@ def same_region(product, factors, lower):
     check.close(product, (left @ right).to(dtype), atol=atol, what=what)
 
 
-def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
+def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4, same_state=False):
     factors = draw_factors()
     options = {"factors": factors, "lower": lower, "with_respect_to": with_respect_to}
     with gradient_asked("ab"[with_respect_to or 0]):
@@ -1926,8 +1938,9 @@ def keeps_digits(a, b, temperature, lower, with_respect_to=None, rtol=3e-4):
     loss, slopes = true_loss_and_gradients(a, b, temperature)
     region = region_of(lower)
     check.close(got["output"], loss, rtol=rtol, what=f"the loss {region}")
-    if with_respect_to is None:
+    if same_state:
         same_region(got["product"], factors, lower)
+    if with_respect_to is None:
         return
     # Casts of 16-bit inputs add up 16-bit gradients; a float32 gradient has nothing to add up.
     share = 1e-3 if slopes[with_respect_to].dtype == torch.float32 else 2e-2
@@ -2000,7 +2013,8 @@ with check.property("float32 in one argument, 16 bits in the other"):
 with check.property("the call leaves the autocast state unchanged"):
     for lower in ("bfloat16", "float16", None):
         rows = check.draw.integer(10, 18)
-        keeps_digits(*draw_views(rows, check.draw.integer(5, 10)), 0.1, lower, rtol=0.05)
+        views = draw_views(rows, check.draw.integer(5, 10))
+        keeps_digits(*views, 0.1, lower, rtol=0.05, same_state=True)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("large float16 entries beside float32 ones, in a float16 region"):
@@ -2083,7 +2097,7 @@ for size in (170.0, 180.0):
 
 # %% [markdown]
 r"""
-At 180, the largest square exceeds 65,504, the largest number of float16, so the mean is inf, its `rsqrt` is **0**, and so is every product with $x$. No nan appears, but output and gradient are all zeros.
+At 180, the largest square exceeds 65,504, the largest number of float16, so the mean is inf, its `rsqrt` is **0**, and every product with $x$ is 0, too. No nan appears, but output and gradient are all zeros.
 
 A **float32 island** is a part of the network that computes in float32 inside a 16-bit region. If no matrix product is involved, casts are enough: the normalization layer of
 [Llama in transformers](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py) casts its input up and its result back down.
@@ -2099,7 +2113,7 @@ A library layer that needs float32 should not have to be rewritten. Complete a m
 
 - **In** `inner`: a module with float32 weights. `inputs`: one or more tensors; floating-point ones are float32, bfloat16 or float16, and reach `inner` as float32. Integers and booleans (masks) reach it in their own dtype.
 - **Out**: what `inner` would return outside any region: a float32 tensor with float32 precision. The call leaves the autocast state unchanged.
-- Gradients with respect to the weights of `inner` are those of a float32 computation; each floating-point input receives a gradient in its own dtype. Run `inner` exactly once, hooks included, without changing its mode.
+- If the backward pass runs outside the region, gradients with respect to the weights of `inner` are those of a float32 computation; each floating-point input receives a gradient in its own dtype. Run `inner` exactly once, hooks included, without changing its mode.
 
 In a bfloat16 region, `Float32Island(torch.nn.Linear(4, 2))(x).dtype` is `torch.float32`, even if `x` is bfloat16.
 
@@ -2253,7 +2267,9 @@ with check.property("integers reach the inner module as they are"):
         got = on_island(["Embedding", 9, 4], state, given, times_bytes=True)
         rows = f"rows of an embedding by {name_of(given.dtype)} indices"
         what = f"{rows}, which a forward hook multiplies by the bytes of an index, {size}"
-        check.equal(got["output"], size * state["weight"][ids], what=what)
+        # If the hook did not run, the indices were not seen; whether it runs is tried below.
+        if not torch.equal(got["output"], state["weight"][ids]):
+            check.equal(got["output"], size * state["weight"][ids], what=what)
     layers = [["Embedding", 9, 4], ["Linear", 4, 3]]
     inside = {"0.weight": state["weight"], "1.weight": check.draw.normal(3, 4)}
     inside["1.bias"] = torch.zeros(3)
@@ -2278,7 +2294,7 @@ with check.property("booleans reach the inner module as they are"):
     x, mask = check.draw.normal(5, 4), torch.ones(5, 5, dtype=torch.bool).triu(1)
     got = on_island(given, state, x, mask)
     check.close(got["output"], made(x, mask).detach(), atol=1e-4, what="attention with a mask")
-with check.property("the inner module runs once and stays in its mode"):
+with check.property("the inner module runs once, with its hooks, and stays in its mode"):
     # Each training pass of a batch norm moves its means by a tenth, and an evaluation by nothing.
     x, scale = check.draw.normal(8, 3, mean=5.0), check.draw.uniform(3, low=0.5, high=2.0)
     state = {"running_mean": check.draw.normal(3), "running_var": torch.ones(3)}
@@ -2292,6 +2308,10 @@ with check.property("the inner module runs once and stays in its mode"):
         if not training:
             expected = (x - mean) / (1 + 1e-5) ** 0.5 * scale
             check.close(got["output"], expected, atol=1e-4, what="a batch norm in evaluation")
+    state = {"weight": scale.diag(), "bias": torch.zeros(3)}
+    got = on_island(["Linear", 3, 3], state, x, times_bytes=True)
+    what = "the output of a layer whose forward hook multiplies it by 4"
+    check.close(got["output"], 4 * scale * x, atol=1e-4, what=what)
 with check.property("the call leaves the autocast state unchanged"):
     for lower in ("bfloat16", "float16", None):
         size = check.draw.integer(3, 8)
@@ -2481,7 +2501,7 @@ show(
 
 # %% [markdown]
 r"""
-Mixed precision saves most when activations dominate, as with large batches or long texts. Half is the best case; operations in float32 keep float32 activations. The 16-bit copies come in addition to the float32 weights, whose memory does not shrink.
+Mixed precision saves most when activations dominate, as with large batches or long texts. At best, it halves the activations; operations in float32 keep float32 activations. The 16-bit copies come in addition to the float32 weights, whose memory does not shrink.
 
 It can also cost memory. With $n$ weights and activations of $A$ bytes, the table's columns add up to $16n + A$ for float32 and, if all weights are copied and all activations halved, to $18n + A/2$. The second is smaller only if $A > 4n$, that is, if the activations need more memory than the weights.
 
@@ -2554,7 +2574,7 @@ show(
 
 # %% [markdown]
 """
-For small products, the casts cost more than the faster product saves. On a GPU, launching a kernel can take longer than a small product: compare the sizes in Figure 3.12. Large products can gain if the processor has instructions for the format (for bfloat16, AVX-512 BF16 or AMX on x86; tensor cores on a GPU); without such instructions, they can even be slower.
+For small products, the casts cost more than the faster product saves. On a GPU, launching a kernel can take longer than a small product itself (compare the sizes in Figure 3.12). Large products can gain if the processor has instructions for the format (for bfloat16, AVX-512 BF16 or AMX on x86; tensor cores on a GPU); without such instructions, they can even be slower.
 
 ### The whole step, and memory bandwidth
 
@@ -2629,7 +2649,7 @@ Micikevicius et al. (section 1) report that GPUs of their time did 2 to 8 times 
 """
 ## Bug hunt: the positions that collided
 
-A transformer's attention compares the tokens (roughly, the words) of a text. With rotary embeddings (Su et al., 2021), it first rotates each token's vectors; each angle is the token's position times a frequency. The function below computes all angles of a text. Its author tested it in float32 and on short texts. In a bfloat16 region on a CPU, on long texts, the model mixed up neighboring tokens.
+A transformer's attention compares the tokens (roughly, the words) of a text. With rotary embeddings (Su et al., 2021), it first rotates each token's vectors; each angle is the token's position times a frequency. The function below computes all angles of a text. Its author tested it on long texts in float32 and on short texts in a region. In a bfloat16 region on a CPU, the model then mixed up neighboring tokens of long texts.
 """
 
 

@@ -101,7 +101,7 @@ for name, losses, weights in (
 
 # %% [markdown]
 """
-A step size of 0.1 is too large for these data, so the loss rises in both runs. One recovers. The other cannot, because nearly everything computed from a nan is nan; an accuracy of 0.10 is no better than guessing.
+A step size of 0.1 is too large for these data, so the loss rises in both runs. One recovers. The other cannot, because nearly everything computed from a nan is nan. Its accuracy of 0.10 is no better than guessing.
 
 > **After this chapter, you will be able to**
 >
@@ -208,7 +208,7 @@ print(f"and exp(-{gap:.0f}) is {torch.tensor(-gap).exp().item()}")
 
 # %% [markdown]
 r"""
-Nothing overflowed: 42 is well below 88.7. But for one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$.
+Nothing overflowed: 42 is well below 88.7, the limit in Figure 8.2. But for one image, the probability of the right digit is about $e^{-121}$, which float32 stores as 0, and $-\log 0 = \infty$.
 """
 
 # %% [markdown]
@@ -272,9 +272,9 @@ Attention layers compute a softmax along one dimension of a larger tensor. Write
 
 `softmax(logits, dim) -> Tensor`
 
-- **In** `logits`: a floating-point tensor of any shape. Some logits may be `-inf`, but every slice along `dim` has a finite one. `dim`: an integer; negative values count from the back.
+- **In** `logits`: a tensor of any shape and any floating-point dtype, float16 and bfloat16 included. Some logits may be `-inf`, but every slice along `dim` has a finite one. `dim`: an integer; negative values count from the back.
 - **Out**: a tensor of the same shape and dtype that sums to 1 along `dim`; a logit of `-inf` has probability 0. Gradients flow through the result, and `logits` is left unchanged.
-- **Limits**: do not use torch's own `softmax`, `log_softmax` or `logsumexp`, nor related functions: `logaddexp`, `cross_entropy`, attention, `torch.distributions`. The check searches your code for them.
+- **Limits**: do not use torch's own `softmax`, `log_softmax` or `logsumexp`, nor related functions such as `logaddexp`, `cross_entropy`, attention, `torch.distributions`. The check searches your code for them.
 
 `softmax(torch.tensor([[1000.0, 1000.0], [0.0, -math.inf]]), dim=1)` returns `tensor([[0.5, 0.5], [1.0, 0.0]])`.
 
@@ -314,7 +314,9 @@ with check.property("works along every dim, counted from the front or the back")
     logits = check.draw.normal(1, 4)
     got = check.call(softmax, logits, dim=1)
     check.close(got, torch.softmax(logits.double(), dim=1).float(), what="for a single row")
-with check.property("logits in the thousands, above and below 0, give no nan", weight=3):
+with check.property(
+    "logits in the thousands and millions give accurate probabilities, no nan", weight=3
+):
     logits = check.draw.normal(4, 7, std=3.0)
     logits = logits + torch.tensor([1000.0, -1000.0, 0.0, 300.0])[:, None]
     logits[2, 4] = 1000.0
@@ -452,7 +454,7 @@ Information theory defines $0 \log 0$ as 0, the limit of $p \log p$ as $p \to 0$
 r"""
 ### Cross entropy with soft labels
 
-Some models learn from soft labels, such as another model's probabilities, and a row that only pads a batch has no label at all. Compute the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is the softmax of its logits.
+Some models learn from soft labels, such as another model's probabilities. A row that only pads a batch has no label at all. Compute the loss of each row, $-\sum_k y_k \log p_k$, where $p$ is the softmax of its logits.
 
 `soft_cross_entropy(logits, labels) -> Tensor`
 
@@ -490,14 +492,16 @@ with check.property("labels need not sum to 1, and a row of labels may be all 0"
     labels[check.draw.integer(0, 5)] = 0.0
     got = check.call(soft_cross_entropy, logits, labels)
     expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
-    check.close(got, expected.float())
+    check.close(got, expected.float() + 0.0)  # makes 0.0 of -0.0
     for rows, classes, what in ((1, 5, "for a single row"), (1, 1, "for one row and one class")):
         logits = check.draw.normal(rows, classes)
         labels = check.draw.uniform(rows, classes, low=0.1)
         got = check.call(soft_cross_entropy, logits, labels)
         expected = functional.cross_entropy(logits.double(), labels.double(), reduction="none")
         check.close(got, expected.float(), what=what)
-with check.property("logits a thousand apart give large finite losses, not inf or nan", weight=2):
+with check.property(
+    "logits a thousand apart or in the millions give accurate, finite losses", weight=2
+):
     logits = check.draw.normal(6, 4, std=1000.0)
     labels = check.draw.uniform(6, 4, low=0.1, high=0.5)
     got = check.call(soft_cross_entropy, logits, labels)
@@ -831,7 +835,7 @@ axes.legend(loc="upper left")
 show(
     figure,
     number="8.5",
-    caption="The error of the one-pass form grows with the square of the mean. On the dotted line, the computed variance is 0 or about twice the true one; above the line, it is larger or negative. The error of the other form rises only once the mean's rounding error is noticeable.",
+    caption="The error of the one-pass form grows with the square of the mean. On the dotted line, the computed variance is 0 or about twice the true one; above the line, it is even larger, or negative. The error of the other form rises only once the mean's rounding error is noticeable.",
     alt="Relative error of the variance against the mean of the numbers, both axes logarithmic. "
     "The error of the one-pass form grows with the square of the mean; from a few thousand on, no digit is correct, "
     "and at a million the error is above a hundred thousand. The error of the other form stays at a millionth or "
@@ -863,12 +867,12 @@ show_drawing(
 """
 ### Variance in one pass
 
-A data set that does not fit in memory arrives in blocks, perhaps in several processes. Write the update for one more block of rows.
+A data set that does not fit in memory arrives in blocks, perhaps at several processes. Write the update for one more block of rows.
 
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
-- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,), the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and tensors of zeros. Do not modify the arguments.
-- **Out**: count, mean and m2 for all rows so far, as a tuple of an int and two tensors of the batch's dtype. In float32, `m2 / count` is within 5 percent of the variance after a thousand blocks, even for a mean of a hundred thousand and a standard deviation of 1; in float64, it is within 1e-7 for a mean of a million.
+- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,) and the batch's dtype, the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and tensors of zeros. Do not modify the arguments.
+- **Out**: count, mean and m2 for all rows so far, as a tuple of an int and two tensors of the batch's dtype. For data with a standard deviation of 1, `m2 / count` is close to the variance: in float32, within 5 percent after a thousand blocks, even for a mean of a hundred thousand; in float64, within a relative error of 1e-7, even for a mean of a million.
 - **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
 With `zeros = torch.zeros(1)` and `batch = torch.tensor([[1.0], [3.0]])`, `merge_moments(0, zeros, zeros, batch)` returns `(2, tensor([2.]), tensor([2.]))`.
@@ -963,7 +967,9 @@ with check.property("it continues from moments of rows that this process has nev
     state = check.call(merge_moments, count, mean, m2, mean.expand(2, 1))
     check.true(type(state) is tuple and len(state) == 3, "expected a tuple of three")
     check.close(state[2], m2, atol=0.0, what="m2 after two rows that equal the mean handed over")
-with check.property("a repeated call returns the same result", weight=0.5):
+with check.property(
+    "the arguments are not modified, so a repeated call returns the same result", weight=0.5
+):
     data = check.draw.normal(12, 3, mean=3.0)
     variance, mean = torch.var_mean(data[:5], dim=0, correction=0)
     both = check.call(probes.called_twice, merge_moments, 5, mean, 5 * variance, data[5:])
@@ -1196,7 +1202,7 @@ print("gradient with respect to the scores:", rounded(gradient_after_repair(weig
 r"""
 With $-\infty$, a fully masked row's maximum is $-\infty$, and $-\infty - (-\infty)$ is nan. Replacing the nan weights with 0 repairs the value but not the gradient: the derivative of softmax contains its result, 0 × nan is nan, and the addition of the mask passes that nan on to the scores.
 
-Giving a fully masked row zero weights is a useful convention. PyTorch's `scaled_dot_product_attention` used to return nan for such a row ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version returns.
+Giving a fully masked row zero weights is a useful convention. PyTorch's `scaled_dot_product_attention` used to return nan for such a row ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version of PyTorch returns.
 """
 
 # %%
@@ -1284,7 +1290,7 @@ with check.property("the gradient has no nan and is exactly 0 where the mask is 
     mask[check.draw.integer(0, 6)] = False
     got = check.call(probes.gradient, masked_softmax, logits, mask, grad_output=grad_output)
     weights = by_the_book_in_float64(logits, mask)
-    slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True))
+    slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True)) + 0.0
     check.close(got["gradient"], slope.float(), what="the gradient")
     masked_out = got["gradient"][~mask]
     check.equal(masked_out, torch.zeros_like(masked_out), what="the gradient of masked logits")
@@ -1329,7 +1335,7 @@ with check.property("value and gradient are right for float64 logits in the thou
     grad_output = check.draw.normal(5, 6, dtype=torch.float64)
     got = check.call(probes.gradient, masked_softmax, logits, mask, grad_output=grad_output)
     weights = softmax_of_kept(logits, mask)
-    slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True))
+    slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True)) + 0.0
     check.close(got["output"], weights, rtol=1e-8, what="the value")
     check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
 # Hidden tests run here when your work is graded.
@@ -1348,7 +1354,7 @@ with check.property("the gradient is right for large logits and a fully masked r
     mask[check.draw.integer(1, 4)] = False
     got = check.call(probes.gradient, masked_softmax, logits, mask, grad_output=grad_output)
     weights = softmax_of_kept(logits, mask)
-    slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True))
+    slope = weights * (grad_output - (grad_output * weights).sum(dim=1, keepdim=True)) + 0.0
     check.close(got["gradient"], slope, rtol=1e-7, atol=1e-9, what="the gradient")
 ### END HIDDEN TESTS
 check.score()
@@ -1392,7 +1398,7 @@ print(f"m + log(s) = {maxima[-1] + math.log(totals[-1]):.4f}, torch: {row.logsum
 
 # %% [markdown]
 """
-FlashAttention computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1). FlashAttention-2 updates one more quantity by the rule for $s$: $o$, the sum of the values weighted by the exponentials (Dao 2023, section 3.1.1).
+FlashAttention computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1). FlashAttention-2 also updates $o$, the sum of the values weighted by the exponentials, by the rule for $s$ (Dao 2023, section 3.1.1).
 """
 
 # %% folded="Drawing: attention in tiles"
@@ -1466,7 +1472,9 @@ with check.property("three blocks give the maximum and the sum of the whole row"
     maximum, total = after_blocks_of(logits, [5, 3, 4])
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
     check.close(total, total_of(logits), rtol=1e-4, what="total")
-with check.property("logits from -1000 to 1000, rising and falling, give no nan or inf"):
+with check.property(
+    "logits from -1000 to 1000 or in the millions give accurate totals, no nan or inf"
+):
     logits = check.draw.normal(3, 10, std=2.0)
     logits = logits + torch.tensor([1.0, -1.0, 0.0])[:, None] * torch.linspace(-1000, 1000, 10)
     maximum, total = after_blocks_of(logits, [3, 1, 4, 2])
@@ -1781,7 +1789,7 @@ In cells of your own, find out what broke the training above: which pair, and wh
 
 `distances(a, b) -> Tensor`
 
-- **In** `a`, `b`: float32 or float64 tensors of the same shape (..., features), finite, with squared differences within the range of the dtype.
+- **In** `a`, `b`: float32 or float64 tensors of the same shape (..., features), finite; squared differences neither overflow nor underflow.
 - **Out**: the Euclidean distances over the last dimension, shape (...), of the same dtype. They are accurate to rounding error, even near 1e-10. The gradients with respect to `a` and `b` are those of the distance, and exactly 0 wherever the distance has no derivative.
 - All of torch is **allowed**.
 
@@ -1921,7 +1929,7 @@ r"""
 2. In softmax and log-sum-exp, subtract each row's maximum first. Compute cross entropy from logits, never from probabilities.
 3. Subtracting nearly equal numbers exposes earlier rounding errors: use `log1p`, `expm1` and distances from the mean.
 4. A masked value is still differentiated, and 0 × inf is nan: mask what goes in, not only what comes out.
-5. Adding a small number, clamping, or replacing a nan hides the symptom and leaves wrong values or gradients.
+5. Adding a small number, clamping, or replacing a nan hides the symptom and can leave wrong values or gradients.
 
 ### Test yourself
 
@@ -1968,7 +1976,7 @@ Anomaly mode, and then a hook that shows the inf before the nan.
 | numerical stability | 数值稳定性 | the property that rounding errors stay small on the way to the result |
 | overflow | 上溢 | a result beyond the largest number; it becomes inf |
 | underflow | 下溢 | a result too close to zero; it becomes subnormal or 0 |
-| subnormal number | 次正规数 | a number below the smallest normal number, with fewer digits |
+| subnormal number | 次正规数 | a nonzero number closer to zero than the smallest normal number, with fewer digits |
 | logit | 未归一化得分 | the score of a class before softmax |
 | log-sum-exp | 对数-求和-指数 | the logarithm of a sum of exponentials |
 | fused loss | 融合损失函数 | a loss that is simplified before it is computed |

@@ -88,7 +88,8 @@ def wrapped_in_autocast(
     with _region(lower):
         output = outer(*given)
         product = factors[0] @ factors[1]
-    output.float().sum().backward()
+    if output.is_floating_point():  # what came back as integers is told by its dtype
+        output.float().sum().backward()
     return {
         "output": output.detach(),
         "product": product,
@@ -124,7 +125,8 @@ def in_function_mode(
         lower: the name of a dtype, of which the factory gets the dtype itself.
         steps: ``(result, function, arguments)`` or, with a dict behind them, keyword arguments; the
             function is named as in ``torch.nn.functional`` or ``torch``, and a string among the
-            arguments, or in a list there, names an earlier value.
+            arguments, or in a list there, names an earlier value; ``"parts#1"`` is entry 1 of the
+            list ``parts``.
         values: the tensors at the start, or lists of them, by name.
         with_respect_to: the name of a tensor that becomes a ``Parameter``; the sum of the last
             result is differentiated with respect to it, outside.
@@ -151,7 +153,8 @@ def in_function_mode(
 def _look_up(known: dict[str, torch.Tensor], given: Any) -> Any:
     match given:
         case str():
-            return known[given]
+            name, _, place = given.partition("#")
+            return known[name][int(place)] if place else known[name]
         case list() | tuple():
             return type(given)(_look_up(known, item) for item in given)
         case dict():

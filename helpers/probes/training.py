@@ -27,10 +27,12 @@ def training_steps(
     left_over: float | None = None,
     loss_matrix: torch.Tensor | None = None,
     factors: tuple[torch.Tensor, torch.Tensor] | None = None,
+    weight_decay: float = 0.0,
+    region_default: str | None = None,
 ) -> dict[str, Any]:
     """Train a network by ``step(model, optimizer, loss_function, inputs, targets)``.
 
-    The optimizer is plain SGD, the loss function ``torch.nn.functional.cross_entropy``.
+    The optimizer is SGD, the loss function ``torch.nn.functional.cross_entropy``.
 
     Args:
         step: the student's; its return value is kept.
@@ -46,6 +48,9 @@ def training_steps(
         loss_matrix: what the loss function multiplies the outputs by before anything else.
         factors: two matrices, multiplied after the last step, outside of any region that was not
             left on.
+        weight_decay: the optimizer's.
+        region_default: the name of the dtype of regions of the CPU that name none; torch's own if
+            None.
 
     Returns:
         ``{"losses": [...], "states": [...], "product": tensor or None}``: what came back from each
@@ -55,7 +60,7 @@ def training_steps(
     model.load_state_dict(state)
     set_modes(model, training, in_eval)
     _leave_over(model.parameters(), left_over)
-    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
 
     def loss_function(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         scores = outputs if loss_matrix is None else outputs @ loss_matrix
@@ -63,6 +68,8 @@ def training_steps(
 
     losses, states = [], []
     with _autocast_put_back():
+        if region_default is not None:
+            torch.set_autocast_dtype("cpu", getattr(torch, region_default))
         for inputs, targets in batches:
             losses.append(step(model, optimizer, loss_function, inputs, targets))
             states.append(_copy_of_state(model))
@@ -72,15 +79,16 @@ def training_steps(
 
 @contextlib.contextmanager
 def _autocast_put_back() -> Iterator[None]:
-    """Whether autocast is on for the CPU is afterwards as it was before.
+    """Whether autocast is on for the CPU, and its default, are afterwards as they were before.
 
     A region would do that, too, but the casts in its cache would stay from one step to the next.
     """
-    enabled = torch.is_autocast_enabled("cpu")
+    enabled, default = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     try:
         yield
     finally:
         torch.set_autocast_enabled("cpu", enabled)
+        torch.set_autocast_dtype("cpu", default)
 
 
 def adversarial_steps(

@@ -149,7 +149,7 @@ def train_step(model, optimizer, loss_function, inputs, targets):
         return loss_function(model(inputs), targets)
 
     loss = forward()
-    optimizer.zero_grad(set_to_none=False)
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     return float(loss.detach())
@@ -589,6 +589,26 @@ def train_step(model, optimizer, loss_function, inputs, targets):
     loss.backward()
     if model.training:
         optimizer.step()
+    return loss.item()
+
+
+# %% wrong: fills stored gradients with zeros, so that weight decay moves frozen weights
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad(set_to_none=False)
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+# %% wrong: does not name the dtype of the region
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    with torch.autocast(inputs.device.type):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
     return loss.item()
 
 
