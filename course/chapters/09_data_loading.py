@@ -1401,7 +1401,7 @@ def drawn_name():
 
 
 def is_noisy(got, image, what):
-    check.close(got, image, atol=math.inf, what=what)  # type, shape, dtype, and no nan
+    check.close(got, image, atol=math.inf)  # type, shape, dtype, and no nan
     most = (got.double() - image.double()).abs().max().item()
     told = f"{what}: a difference of {most:.3g}; 0.1 times standard normal noise rarely exceeds 0.5"
     check.true(most < 0.9, told)
@@ -1691,11 +1691,11 @@ A killed run should resume without losing or repeating batches.
 
 The class `ResumableLoader(count, batch_size, seed, fetch)`
 
-- **In** `count`: the number of samples. `seed`: an int from 0. `fetch(batches)` takes an iterable of index lists, in which it may read ahead, and returns an iterable of the loaded batches (of any kind), in the same order.
+- **In** `count`: the number of samples. `seed`: an int from 0. `fetch(batches)` takes an iterable of index lists, may read ahead, and returns an iterable of their batches (of any kind), in order.
 - **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices in random order, in batches of `batch_size` (the last may be smaller), and yields what comes. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
-- `loader.state_dict()`, before, inside or after a loop, even one left by `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
-- `loader.load_state_dict(state)` sets a new loader, in any process: its next `for` fetches and yields only the rest of that epoch. If nothing is left, it may yield nothing or run the next epoch.
-- **Limits**: in each `for`, the loader calls `fetch` once and passes each batch on as it comes. After a `break`, the next `for` may do anything.
+- `loader.state_dict()`, before, inside or after a loop or a `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
+- `loader.load_state_dict(state)`, in any process: a new loader's next `for` fetches and yields only the rest of that epoch; if nothing is left, it may begin the next.
+- **Limits**: a loop calls `fetch` once and passes each batch on as it comes. After a `break`, the next `for` may do anything.
 
 `ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second, it resumes with the last 2 samples.
 
