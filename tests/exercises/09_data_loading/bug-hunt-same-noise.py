@@ -214,10 +214,10 @@ def add_noise(image, seed, epoch, index):
 
 # %% right: normal numbers by Box and Muller
 def add_noise(image, seed, epoch, index):
-    rng = random.Random(index + (epoch << 32) + (seed << 64))
+    rng = np.random.RandomState([seed, epoch, index])
     out = image.detach().clone().reshape(-1)
     for i in range(out.numel()):
-        u, v = 1 - rng.random(), rng.random()
+        u, v = 1 - rng.random_sample(), rng.random_sample()
         out[i] += 0.1 * math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
     return out.reshape(image.shape)
 
@@ -235,3 +235,17 @@ def add_noise(image, seed, epoch, index):
     bits = np.random.PCG64(seed).jumped(epoch * 2**32 + index)
     noise = np.random.Generator(bits).standard_normal(image.shape)
     return image + torch.as_tensor(noise).type_as(image) * 0.1
+
+
+# %% wrong: one large integer for Python's generator, which starts alike from some of them
+def add_noise(image, seed, epoch, index):
+    rng = random.Random((seed << 64) | (epoch << 32) | index)
+    noise = np.array([rng.gauss(0.0, 0.1) for _ in range(image.numel())])
+    return image + torch.from_numpy(noise).reshape(image.shape).to(image.dtype)
+
+
+# %% wrong: the index in the highest bits of the integer
+def add_noise(image, seed, epoch, index):
+    rng = random.Random((index << 64) | (epoch << 32) | seed)
+    noise = np.array([rng.gauss(0.0, 0.1) for _ in range(image.numel())])
+    return image + torch.from_numpy(noise).reshape(image.shape).to(image.dtype)

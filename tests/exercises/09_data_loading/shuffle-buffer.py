@@ -406,3 +406,16 @@ def shuffle_buffer(samples, size, seed):
         yield queue.popleft()
         for s in itertools.islice(samples, 1):
             queue.append(s)
+
+
+# %% wrong: one random key for each sample, so those that stay have large ones
+def shuffle_buffer(samples, size, seed):
+    import heapq
+
+    rng = random.Random(seed)
+    heap = [(rng.random(), n, s) for n, s in enumerate(itertools.islice(samples, size))]
+    heapq.heapify(heap)
+    for n, sample in enumerate(samples, size):
+        yield heapq.heapreplace(heap, (rng.random(), n, sample))[2]
+    while heap:
+        yield heapq.heappop(heap)[2]
