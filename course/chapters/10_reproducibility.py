@@ -1171,7 +1171,9 @@ def varying_run(sources, varying):
     def run(fixed):
         calls.append(fixed)
         if len(calls) > MOST_RUNS * len(sources):
-            raise RuntimeError(f"more than {MOST_RUNS} calls per source, {MOST_RUNS * len(sources)} in all")
+            raise RuntimeError(
+                f"more than {MOST_RUNS} calls per source, {MOST_RUNS * len(sources)} in all"
+            )
         if isinstance(fixed, torch.Tensor):
             raise TypeError("run takes a list of names, not a tensor")
         for number, name in enumerate(fixed):
@@ -1678,7 +1680,7 @@ A checkpoint torn by a crash is worthless, so saving must be **atomic**: done co
 
 - **In** `write(target)`: a function that writes the checkpoint to the path `target`, such as `lambda target: torch.save(state, target)`. It may be killed halfway or raise an exception. `path`: a string that says where the checkpoint belongs, with any ending or none.
 - **Out**: nothing is returned. `path` **always** holds a whole checkpoint: the old one (or nothing, if there was none) until the new one is complete, then the new one. Exceptions from `write` reach the caller.
-- **Limits**: call `write` once, with a target in the same folder as `path`, not in a subfolder. Another folder may be on another disk; moving between disks means copying, which is not atomic.
+- **Limits**: call `write` once, with a target in the same folder as `path`. Another folder may be on another disk; moving between disks means copying, which is not atomic.
 
 [`os.replace(src, dst)`](https://docs.python.org/3/library/os.html#os.replace) renames `src` to `dst` in a single step, replacing any file called `dst`.
 
