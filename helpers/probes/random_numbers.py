@@ -7,6 +7,7 @@ import contextlib
 import io
 import itertools
 import os
+import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from unittest import mock
 import numpy as np
 import torch
 
+from helpers.probes.forgetting import forgotten
 from helpers.probes.runs import as_bytes
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
@@ -136,7 +138,7 @@ def captured_states(
     capture: Callable[[], Any], seed: int, rounds: int, gpus: bool = False
 ) -> dict[str, Any]:
     """Draw numbers of every kind from the global generators, capture the states, and draw on; then
-    capture others, which are thrown away.
+    seed them anew and capture others, which are thrown away. What is kept of them is forgotten.
 
     A round draws an odd number of normal ones, of which a generator keeps one back.
 
@@ -151,14 +153,49 @@ def captured_states(
         ``{"written", "next"}``: what ``torch.save`` writes of the states, uint8 of shape (bytes,),
         and the numbers of the round after the capture.
     """
-    with globals_kept(), _two_gpus() if gpus else contextlib.nullcontext([]) as generators:
+    pretended = _two_gpus() if gpus else contextlib.nullcontext([])
+    with globals_kept(), forgotten(capture), pretended as generators:
         seed_globals(seed)
         _one_each(generators[1:])
         for _ in range(rounds):
             _all_kinds(generators)
-        seen = {"written": as_bytes(capture()), "next": _all_kinds(generators)}
+        states = capture()
+        seen = {"written": as_bytes(states), "next": _all_kinds(generators)}
+        _refuse_arrays(states, seen["written"])
+        seed_globals(seed + 1)
         capture()
         return seen
+
+
+def _refuse_arrays(states: Any, written: torch.Tensor) -> None:
+    """Say where NumPy's arrays are in ``states`` if these cannot be loaded: torch's own words for
+    that are many, and its advice is to load what may do harm.
+    """
+    found = next(_find_arrays(states, ""), None)
+    if found is None:
+        return
+    place, kind = found
+    try:
+        _load(written)
+    except pickle.UnpicklingError:
+        told = f"states{place} is a {kind}, which torch.load does not load with weights_only=True"
+        raise TypeError(told) from None
+
+
+def _find_arrays(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, np.ndarray | np.generic):
+        yield place, f"numpy.{type(value).__name__}"
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _find_arrays(item, f"{place}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            if type(item) is not int:
+                yield from _find_arrays(item, f"{place}[{number}]")
+
+
+def _load(written: torch.Tensor) -> Any:
+    return torch.load(io.BytesIO(written.numpy().tobytes()), weights_only=True)
 
 
 def restored_draws(
@@ -186,7 +223,7 @@ def restored_draws(
         seed_globals(seed)
         for name in ("got", "again"):
             _all_kinds(generators)
-            restore(torch.load(io.BytesIO(written.numpy().tobytes()), weights_only=True))
+            restore(_load(written))
             seen[name] = _all_kinds(generators)
         for _ in range(later):
             seen["later"] = _all_kinds(generators)

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from helpers.lending import KilledError
+from helpers.probes.forgetting import forgotten
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
@@ -182,12 +183,13 @@ def trained_part(
     steps: int,
     state: torch.Tensor | None = None,
     saves: bool = False,
+    ends: bool = False,
 ) -> dict[str, Any]:
     """Make a training, and let it make some steps, from its start or from a state.
 
     Its state is written by ``torch.save`` and read by ``torch.load`` with ``weights_only=True``.
     Two normal numbers are drawn of each global generator before a training is made: it keeps one
-    back.
+    back. What the class keeps elsewhere is forgotten in the end.
 
     Args:
         training_class: its objects have ``step()``, ``state_dict()`` and ``load_state_dict()``;
@@ -195,12 +197,13 @@ def trained_part(
         seed: of the global generators.
         steps: how many are made.
         state: the written state from which they go on, uint8 of shape (bytes,), or None.
-        saves: whether the state is also written before each step, and thrown away.
+        saves: whether the state is also asked for before each step, and thrown away.
+        ends: whether nothing goes on from here: then no state is written in the end.
 
     Returns:
-        ``{"trace", "state"}``: what each step returned, and the state in the end.
+        ``{"trace", "state"}``: what each step returned, and the state in the end, or None.
     """
-    with globals_kept():
+    with globals_kept(), forgotten(training_class):
         seed_globals(seed)
         random.gauss(0.0, 1.0), np.random.normal(), torch.randn(1)
         training = training_class()
@@ -210,9 +213,9 @@ def trained_part(
         trace = []
         for _ in range(steps):
             if saves:
-                as_bytes(training.state_dict())
+                training.state_dict()
             trace.append(training.step())
-        return {"trace": trace, "state": as_bytes(training.state_dict())}
+        return {"trace": trace, "state": None if ends else as_bytes(training.state_dict())}
 
 
 def as_bytes(state: Any) -> torch.Tensor:

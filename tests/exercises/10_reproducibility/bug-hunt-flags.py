@@ -74,10 +74,9 @@ def set_reproducible(on):
     torch.use_deterministic_algorithms(mode=on, warn_only=False)
 
 
-# %% right: by another name for cuDNN, and it stays enabled
+# %% right: by another name for cuDNN
 def set_reproducible(on):
     cudnn = torch.backends.cudnn
-    torch.backends.cudnn.enabled = True
     torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = not on, bool(on)
     torch.use_deterministic_algorithms(bool(on))
     assert cudnn.enabled

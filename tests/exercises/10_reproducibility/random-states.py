@@ -412,3 +412,66 @@ def restore_random_states(states):
     torch.set_rng_state(states["torch"])
     for i, state in enumerate(states["cuda"]):
         torch.cuda.set_rng_state(state, device=f"cuda:{i}")
+
+
+# %% wrong: NumPy's state stays in a dict of this process, and its number is saved
+KEPT = {}
+
+
+def capture_random_states():
+    number = len(KEPT)
+    KEPT[number] = np.random.get_state()
+    return {
+        "random": random.getstate(),
+        "numpy": number,
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all(),
+    }
+
+
+def restore_random_states(states):
+    random.setstate(states["random"])
+    np.random.set_state(KEPT[states["numpy"]])
+    torch.set_rng_state(states["torch"])
+    torch.cuda.set_rng_state_all(states["cuda"])
+
+
+# %% wrong: NumPy's state stays in a global variable
+_numpys = None
+
+
+def capture_random_states():
+    global _numpys
+    _numpys = np.random.get_state()
+    return {"random": random.getstate(), "torch": torch.get_rng_state()}
+
+
+def restore_random_states(states):
+    random.setstate(states["random"])
+    torch.set_rng_state(states["torch"])
+    np.random.set_state(_numpys)
+
+
+# %% wrong: NumPy's states stay in a list of an object
+class Keeper:
+    def __init__(self):
+        self.states = []
+
+    def keep(self, state):
+        self.states.append(state)
+        return len(self.states)
+
+
+keeper = Keeper()
+
+
+def capture_random_states():
+    number = keeper.keep(np.random.get_state())
+    return [random.getstate(), number, torch.get_rng_state(), torch.cuda.get_rng_state_all()]
+
+
+def restore_random_states(states):
+    random.setstate(states[0])
+    torch.set_rng_state(states[2])
+    torch.cuda.set_rng_state_all(states[3])
+    np.random.set_state(keeper.states[states[1] - 1])

@@ -654,3 +654,41 @@ class ResumableTraining(Training):
         self.generator.set_state(state["generator"])
         self.order, self.place = state["order"], state["place"]
         restore_random_states(state["random"])
+
+
+# %% wrong: NumPy's state stays in a dict of this process
+KEPT = {}
+
+
+def kept_states():
+    number = len(KEPT)
+    KEPT[number] = np.random.get_state()
+    return [number, random.getstate(), torch.get_rng_state()]
+
+
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "order": self.order,
+            "place": self.place,
+            "random": kept_states(),
+        }
+
+    def load_state_dict(self, state):
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"])
+        self.order, self.place = state["order"], state["place"]
+        number, python, torchs = state["random"]
+        np.random.set_state(KEPT[number])
+        random.setstate(python)
+        torch.set_rng_state(torchs)

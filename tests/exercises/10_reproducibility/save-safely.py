@@ -109,9 +109,9 @@ def save_safely(write, path):
     os.replace(path + ".new", path)
 
 
-# %% right: hands over a Path, beside the old one
+# %% wrong: puts .tmp in the place of the ending, which may be .tmp
 def save_safely(write, path):
-    unfinished = Path(path).with_suffix(".new")
+    unfinished = Path(path).with_suffix(".tmp")
     write(unfinished)
     os.replace(unfinished, path)
 
@@ -247,4 +247,11 @@ def save_safely(write, path):
     write(unfinished)
     with open(unfinished, "rb") as file:
         os.fsync(file.fileno())
+    os.replace(unfinished, path)
+
+
+# %% right: hands over a Path, beside the old one
+def save_safely(write, path):
+    unfinished = Path(f"{path}.new")
+    write(unfinished)
     os.replace(unfinished, path)
