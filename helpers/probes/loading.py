@@ -22,12 +22,10 @@ def folder_items(
     indices: list[int],
     *,
     replaced: list[tuple[str, torch.Tensor]] | None = None,
-    named: str = "",
 ) -> dict[str, Any]:
     """Make a dataset over a folder of files, and ask it for samples.
 
-    The name of the folder, or of the one that it is in, has dashes and a number, as the names of
-    pictures have.
+    The folder's own name has dashes and a number, as the names of pictures have.
 
     Args:
         dataset_class: takes a folder's path, a str, and a pattern of names.
@@ -37,15 +35,12 @@ def folder_items(
         indices: which samples are asked for.
         replaced: files, as above, that are written after each sample has been asked for once; then
             they are asked for again.
-        named: the folder's own name, if it matters.
 
     Returns:
         ``{"length": int, "items": [...]}`` and, with ``replaced``, ``"again"``: for each index
         ``{"item": what came}`` or ``{"errors": the names of an exception's class and its bases}``.
     """
-    with tempfile.TemporaryDirectory(prefix="pictures-90-") as made:
-        folder = str(Path(made) / named)
-        Path(folder).mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="pictures-90-") as folder:
         _write(folder, files)
         dataset = dataset_class(folder, pattern)
         seen = {"length": len(dataset), "items": [_item(dataset, index) for index in indices]}

@@ -405,22 +405,6 @@ class PictureFolder(Dataset):
         return torch.tensor(a, dtype=torch.float32), int(path.stem.split("-")[-1])
 
 
-# %% wrong: the folder is part of the pattern, so one with brackets in its name seems empty
-import glob
-
-
-class PictureFolder(Dataset):
-    def __init__(self, folder, pattern="*.png"):
-        self.paths = sorted(glob.glob(os.path.join(folder, pattern)))
-
-    def __len__(self):
-        return len(self.paths)
-
-    def __getitem__(self, index):
-        path = self.paths[index]
-        return read_png(path), label_in(os.path.basename(path))
-
-
 # %% right: the folder is part of the pattern, escaped
 import glob
 
