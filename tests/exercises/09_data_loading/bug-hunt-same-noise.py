@@ -205,13 +205,6 @@ def add_noise(image, seed, epoch, index):
     return torch.as_tensor(noisy).to(image.dtype)
 
 
-# %% wrong: one stream for each epoch, begun one number later for each index
-def add_noise(image, seed, epoch, index):
-    bits = np.random.PCG64([seed, epoch]).advance(index)
-    noise = np.random.Generator(bits).standard_normal(image.shape)
-    return image + 0.1 * torch.as_tensor(noise).to(image.dtype)
-
-
 # %% right: normal numbers by Box and Muller
 def add_noise(image, seed, epoch, index):
     rng = np.random.RandomState([seed, epoch, index])
