@@ -429,7 +429,7 @@ r"""
 A static scale must be chosen in advance, but gradients change during training. A **dynamic loss scale** adapts to them by two rules:
 
 - **inf or nan in a gradient**: skip this step, and halve the scale;
-- **neither for 2,000 steps in a row**: double the scale, because there may be room.
+- **neither of them for 2,000 steps in a row**: double the scale, because there may be room.
 
 The rules need no histogram, because an overflow reveals the upper end of the range, at the cost of a skipped step. A **gradient scaler** applies both rules. PyTorch's is `torch.amp.GradScaler`, with the defaults `init_scale=2**16`, `growth_factor=2.0`, `backoff_factor=0.5`, `growth_interval=2000`.
 """
@@ -532,7 +532,7 @@ Left alone, the scale climbs until the largest gradient overflows, then alternat
 
 ### Several optimizers and losses
 
-All losses are multiplied by *one* scale. Until `update`, the scaler records for each optimizer whether its gradients have been unscaled and whether they held an inf or a nan. `scaler.step` skips an optimizer only if *its own* gradients did. A single `update` follows and halves the scale once if any optimizer was skipped.
+All losses are multiplied by *one* scale. Until `update`, the scaler keeps a record for each optimizer: whether its gradients have been unscaled, and whether they held an inf or a nan. `scaler.step` skips an optimizer only if *its own* gradients held one. A single `update` follows and halves the scale once if any optimizer was skipped.
 """
 
 # %%
@@ -561,8 +561,8 @@ print("the scale was 1024 and is     ", scaler.get_scale())
   - `get_scale()` returns the scale, a float. `scale(loss)` returns the loss times the scale, a differentiable tensor, and leaves `loss` unchanged.
   - `unscale_` divides the optimizer's gradients by the scale and records whether any held an inf or a nan. A second call for the same optimizer before `update()` raises a `RuntimeError`.
   - `step` calls `unscale_` first, unless it was called since the last update. Without inf or nan it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone. It clears no gradients.
-  - `update()`, called once after all steps, multiplies the scale by `backoff_factor` if any gradient held an inf or a nan, or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. The scale may fall below 1.
-- **Limits**: using torch's scaler or `torch._amp_...` operators scores 0. Scales stay in float32's range; `step` is called once per optimizer and update.
+  - `update()`, called once after all steps, multiplies the scale by `backoff_factor` if any unscaled optimizer's gradients held an inf or a nan, stepped or not, or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. The scale may fall below 1.
+- **Limits**: using torch's scaler or `torch._amp_...` operators scores 0. The scale and its reciprocal stay in float32's range, and finite gradients stay finite when they are divided; every optimizer has a gradient; `step` is called at most once per optimizer and update.
 
 With `scaler = LossScaler(init_scale=8.0)`, `scaler.scale(torch.tensor(0.5))` returns `tensor(4.)`.
 
@@ -765,6 +765,10 @@ with check.property(
     steps += [("backward", 0, slopes[1:2]), ("step", 0), ("unscale", 0), ("update",)]
     for slope in slopes[2:4]:
         steps += [("backward", 0, [slope]), ("step", 0), ("update",)]
+    same_as_torch(weights, steps, init_scale=512.0)
+    # An inf that keeps the optimizer from being stepped at all counts at the update.
+    steps = [("backward", 0, slopes[2:3]), ("unscale", 0), ("update",), ("clear",)]
+    steps += one_by_one(slopes[:1])
     same_as_torch(weights, steps, init_scale=512.0)
 with check.property(
     "two optimizers: one is skipped, one steps, the scale backs off once", weight=2
@@ -998,12 +1002,12 @@ With `enabled=False`, `scale` returns the loss unchanged, and `step` always step
 """
 ### Clipping in the right order
 
-Write the part of a training step that follows the loss, with correct clipping.
+Write the part of a training step that follows the computation of the loss, with correct clipping.
 
 `clipped_step(scaler, optimizer, loss, max_norm) -> float`
 
 - **In** `scaler`: a `torch.amp.GradScaler`, possibly disabled. `optimizer`: has one or several groups and possibly momentum. `loss`: a scalar float32 tensor that depends on all of the optimizer's parameters. `max_norm`: a positive float.
-- **What happens**: gradients already stored in `.grad` are ignored. The gradient of the *unscaled* loss with respect to all parameters together is clipped to norm `max_norm`. If the scaler is enabled and a gradient holds an inf or a nan, the step is skipped; a disabled scaler skips none. The scaler is updated.
+- **What happens**: the call ignores gradients already stored in `.grad`. The gradient of the *unscaled* loss with respect to all parameters together is clipped to norm `max_norm`. If the scaler is enabled and a gradient holds an inf or a nan, the step is skipped; a disabled scaler skips none. The scaler is updated.
 - **Out**: the norm of the unscaled gradient before clipping, a Python float; after a skipped step, any float.
 
 With the gradient (3, 4), a learning rate of 1 and no momentum, `clipped_step(scaler, optimizer, loss, 1.0)` moves the weights by (−0.6, −0.8) and returns `5.0`.
@@ -1237,14 +1241,14 @@ for fused in (False, True):
 
 # %% [markdown] exercise="follow-real-steps" points=4 minutes=20 difficulty=2
 """
-### A scheduler that follows the real steps
+### A scheduler that follows the actual steps
 
 Write the part of an iteration that follows `backward`, for any number of optimizers.
 
 `follow_steps(scaler, optimizers, schedulers) -> None`
 
-- **In** `scaler`: a `torch.amp.GradScaler`. `optimizers`: a list; none is fused, each has one or several groups, and their gradients are still scaled. `schedulers`: a list with one scheduler per optimizer, in the same order.
-- **Out**: nothing. The scaler steps or skips every optimizer, and is updated once. The scheduler of each optimizer that **really stepped** (even with gradients of 0) steps once; the other schedulers do not. The function is called in every iteration with the same objects, so hooks must not pile up.
+- **In** `scaler`: a `torch.amp.GradScaler`, enabled. `optimizers`: a list; none is fused, each has one or several groups, and all their parameters have gradients, still scaled. `schedulers`: a list with one scheduler per optimizer, in the same order.
+- **Out**: nothing. The scaler steps or skips every optimizer, and is updated once. The scheduler of each optimizer that **actually stepped** (even with gradients of 0) steps once; the other schedulers do not. The function is called in every iteration with the same objects, so hooks must not pile up.
 
 If the gradients of `a` hold an inf and those of `b` do not, `follow_steps(scaler, [a, b], [for_a, for_b])` steps `b` and `for_b` and halves the scale.
 
@@ -1960,7 +1964,7 @@ check.score()
 """
 ## A step that counts
 
-A library wraps optimizers to count their steps. `CountedOptimizer` has `zero_grad` and what a scaler needs: `param_groups` and `step`. The library steps with `step_from_the_wild`:
+A library wraps optimizers to count their steps. `CountedOptimizer` has `zero_grad` and what a scaler needs: `param_groups` and `step`. The library makes its steps with `step_from_the_wild`:
 """
 
 
@@ -2037,8 +2041,8 @@ The network does not learn, and the count is too high. Find out why, then write 
 
 `counted_step(scaler, counted, loss, max_norm) -> None`
 
-- **In** `scaler`: a `torch.amp.GradScaler`. `counted`: a `CountedOptimizer`, whose optimizer may have several groups and momentum. `loss`: a scalar float32 tensor. `max_norm`: a positive float. Gradients already stored in `.grad` are ignored.
-- **Out**: nothing. The unscaled gradient of all parameters together is clipped to `max_norm`; the optimizer steps, unless a gradient holds an inf or a nan; the scaler is updated. `counted.steps` is the number of steps **really made**, including those with gradients of 0.
+- **In** `scaler`: a `torch.amp.GradScaler`, enabled. `counted`: a `CountedOptimizer`, whose optimizer may have several groups and momentum. `loss`: a scalar float32 tensor that depends on all parameters. `max_norm`: a positive float.
+- **Out**: nothing. Gradients already stored in `.grad` are ignored. The unscaled gradient of all parameters together is clipped to `max_norm`; the optimizer steps, unless a gradient holds an inf or a nan; the scaler is updated. `counted.steps` is the number of steps **actually made**, including those with gradients of 0 or with huge ones.
 
 With the right step, `train_counted(counted_step)` returns losses that end below `1.0`.
 
@@ -2125,10 +2129,18 @@ with check.property("a skipped step is not counted, and the scale backs off", we
     scales = [512.0, 512.0, 256.0, 256.0, 128.0, 64.0, 64.0]
     norms = (2.0, 0.9, 1.0, 3.0, 1.0, 1.0, 5.0)
     counts_and_steps(norms, "..i.ni.", 1.5, scales, init_scale=512.0)
-with check.property("steps with gradients of 0 count, and the scale grows after two good steps"):
+with check.property(
+    "steps with gradients of 0 or huge ones count; the scale grows after two good steps"
+):
     scales = [64.0, 128.0, 64.0, 64.0, 128.0, 128.0, 256.0]
     norms = (0.8, 3.0, 1.0, 0.9, 4.0, 1.1, 2.0)
     counts_and_steps(norms, "0.n.0..", 1.25, scales, init_scale=64.0, growth_interval=2)
+    huge = [torch.full((size,), 2.0**126) for size in (4, 3, 2)]  # float32's norm of it is inf
+    given = {"max_norm": 1.25, "learning_rate": 0.5, "counted": True, "init_scale": 1.0}
+    weights = [check.draw.normal(4), check.draw.normal(3), check.draw.normal(2)]
+    got = check.call(probes.scaled_steps, counted_step, weights, [huge], **given)
+    told = "counted.steps after a step with finite gradients, each 2^126"
+    check.equal(got[0]["count"], 1, what=told)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("many steps with growth; the first two are skipped"):

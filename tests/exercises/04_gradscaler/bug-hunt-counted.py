@@ -225,3 +225,16 @@ def counted_step(scaler, counted, loss, max_norm):
     scaler.step(counted.optimizer)
     counted.steps += int(0 < norm < math.inf)
     scaler.update()
+
+
+# %% wrong: counts a step if the norm is finite, which it need not be
+def counted_step(scaler, counted, loss, max_norm):
+    counted.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(counted.optimizer)
+    parameters = [p for group in counted.param_groups for p in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(counted.optimizer)
+    scaler.update()
+    if math.isfinite(norm):
+        counted.steps += 1

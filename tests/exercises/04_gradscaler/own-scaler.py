@@ -1616,3 +1616,54 @@ class LossScaler:
                 self._scale *= self.growth_factor
                 self.count = 0
         self.found = {}
+
+
+# %% wrong: the scale backs off only if a step was skipped
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self._scale = float(init_scale)
+        self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
+        self.growth_interval = growth_interval
+        self.good = 0
+        self.skipped = False
+        self.bad = {}
+
+    def get_scale(self):
+        return self._scale
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.bad:
+            raise RuntimeError("unscale_ was called before")
+        bad = False
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    bad = bad or not torch.isfinite(p.grad).all().item()
+                    p.grad.div_(self._scale)
+        self.bad[id(optimizer)] = bad
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.bad:
+            self.unscale_(optimizer)
+        if self.bad[id(optimizer)]:
+            self.skipped = True
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if self.skipped:
+            self._scale *= self.backoff_factor
+            self.good = 0
+        else:
+            self.good += 1
+            if self.good == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.good = 0
+        self.bad = {}
+        self.skipped = False
