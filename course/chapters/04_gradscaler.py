@@ -552,17 +552,17 @@ print("the scale was 1024 and is     ", scaler.get_scale())
 """
 ### Your own GradScaler
 
-`torch.amp.GradScaler` does not report a skipped step. Write a scaler that does and otherwise behaves the same.
+`torch.amp.GradScaler` does not report skipped steps. Write one that does, and otherwise behaves the same.
 
 `LossScaler(init_scale, growth_factor, backoff_factor, growth_interval)`
 
-- **In** `scale(loss)`: a loss. `unscale_(optimizer)`, `step(optimizer)`: an optimizer with one or several `param_groups`, each with a list `"params"`; parameters whose `.grad` is None are ignored.
+- **In** `scale(loss)`: a loss. `unscale_(optimizer)`, `step(optimizer)`: an optimizer with `param_groups`, each with a list `"params"`. Ignore parameters whose `.grad` is None.
 - **Out**
-  - `get_scale()` returns the scale, a float. `scale(loss)` returns the loss times the scale, a differentiable tensor, and leaves `loss` unchanged.
+  - `get_scale()` returns the scale, a float. `scale(loss)` returns the loss times the scale, differentiable, and leaves `loss` unchanged.
   - `unscale_` divides the optimizer's gradients by the scale and records whether any held an inf or a nan. A second call for the same optimizer before `update()` raises a `RuntimeError`.
   - `step` calls `unscale_` first, unless it was called since the last update. Without inf or nan it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone. It clears no gradients.
-  - `update()`, called once after all steps, multiplies the scale by `backoff_factor` if any unscaled optimizer's gradients held an inf or a nan, stepped or not, or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. The scale may fall below 1.
-- **Limits**: using torch's scaler or `torch._amp_...` operators scores 0. The scale and its reciprocal stay in float32's range, and finite gradients stay finite when they are divided; every optimizer has a gradient; `step` is called at most once per optimizer and update.
+  - `update()`, called after all steps, multiplies the scale by `backoff_factor` if any unscaled gradient held an inf or a nan (stepped or not), or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. The scale may fall below 1.
+- **Limits**: using torch's scaler or `torch._amp_...` operators scores 0. Scales and their reciprocals stay in float32's range. `step` is called at most once per optimizer and update.
 
 With `scaler = LossScaler(init_scale=8.0)`, `scaler.scale(torch.tensor(0.5))` returns `tensor(4.)`.
 
