@@ -57,6 +57,12 @@ def rounds(chapter: str, *, only_right: bool = False) -> list[list[Variant]]:
     return found
 
 
+def left_idle(chapter: str, together: Sequence[Variant]) -> list[str]:
+    """Return the exercises that none of the solutions needs: as stubs they are judged fast."""
+    needed = {variant.exercise for variant in together}.union(*map(stood_on_by, together))
+    return [exercise.name for exercise in exercises_of(chapter) if exercise.name not in needed]
+
+
 def stood_on_by(variant: Variant) -> set[str]:
     """Return the names of the exercises on which a solution stands; of none, if it is no Python."""
     try:
@@ -79,9 +85,7 @@ def test_every_solution_gets_what_its_own_test_gives(
     chapter: str, together: list[Variant], registered: Register, known_points: KnownPoints
 ) -> None:
     given = {variant.exercise: variant for variant in together}
-    # An exercise that nobody needs in this round stays a stub: that is fast.
-    needed = set(given).union(*(stood_on_by(variant) for variant in together))
-    idle = [e.name for e in exercises_of(chapter) if e.name not in needed]
+    idle = left_idle(chapter, together)
     with known_points.same_inputs():
         results = judge(registered(chapter), together, blank=idle)
         assert {name: results[name].points for name in idle} == dict.fromkeys(idle, 0.0)
@@ -101,8 +105,7 @@ def judge_alone(
     """Judge one solution without the others; return its result, and the points that it has nearly
     always: others are its own luck, which has to be rare.
     """
-    needed = {exercise.name} | stood_on_by(variant)
-    idle = [e.name for e in exercises_of(exercise.chapter) if e.name not in needed]
+    idle = left_idle(exercise.chapter, [variant])
     points = Counter([expected])
     for _ in range(1 if variant.right else LUCKLESS_TRIES):
         result = judge(assignment, [variant], blank=idle)[exercise.name]

@@ -12,7 +12,7 @@ HTML_TARGET = re.compile(r"""\b(?:src|srcset|href)\s*=\s*["']([^"'\s]+)""")
 
 def parse(text: str) -> list[Token]:
     """Return the tokens of a Markdown text that may hold tables."""
-    return MarkdownIt("commonmark").enable("table").parse(text)
+    return _parser().parse(text)
 
 
 def to_html(text: str, *, below: int = 0) -> str:
@@ -22,12 +22,16 @@ def to_html(text: str, *, below: int = 0) -> str:
         text: the Markdown.
         below: the level of the heading under which the text stands: its own begin one lower.
     """
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser = _parser(html=False)
     tokens = parser.parse(text)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1]) + below, 6)}"
     return parser.renderer.render(tokens, parser.options, {})
+
+
+def _parser(*, html: bool = True) -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": html}).enable("table")
 
 
 def link_targets(text: str) -> list[str]:
