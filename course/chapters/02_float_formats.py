@@ -1338,6 +1338,11 @@ with check.property("total + rest is the sum, to more digits than the total has"
     exact = summed_exactly(start, values)
     check.close(total, exact.float(), rtol=2e-7, what="the total")
     check.close(total.double() + rest.double(), exact, rtol=1e-10, atol=0.0, what="total + rest")
+with check.property("a value so small that not even one float64 holds the sum", weight=0.5):
+    tiny = torch.full((2,), 2.0 ** -check.draw.integer(60, 80))
+    total, rest = check.call(kahan_add, torch.ones(2), torch.zeros(2), tiny)
+    check.equal(total, torch.ones(2), what=f"the total of 1.0 and {tiny[0].item():.3g}")
+    check.equal(rest, tiny, what=f"the rest for total 1.0, rest 0.0 and value {tiny[0].item():.3g}")
 with check.property(
     "a bfloat16 weight accumulates updates far smaller than its ulp, and stays bfloat16"
 ):

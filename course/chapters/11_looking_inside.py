@@ -1004,6 +1004,15 @@ with check.property("a module that is used twice"):
         ["2", "Linear", [5, 2], 2 * a + 2],
     ]
     summary_of(layers, check.draw.normal(5, a, equal_sizes=True), expected, order=[0, 1, 0, 1, 2])
+with check.property("one module in two places of the model", weight=0.5):
+    layers = [["Linear", a, a], ["ReLU"], ["Linear", a, a]]
+    expected = [
+        ["0", "Linear", [5, a], a * a + a],
+        ["1", "ReLU", [5, a], 0],
+        ["0", "Linear", [5, a], 0],
+    ]
+    x = check.draw.normal(5, a, equal_sizes=True)
+    summary_of(layers, x, expected, shared=[("0", "2")])
 with check.property("a model that is a leaf itself", weight=0.5):
     summary_of(
         ["Linear", a, b],
@@ -1627,6 +1636,10 @@ with check.property("a layer that is called three times, and one that is never c
     layers = [["Linear", a, a], ["Linear", a, b], ["Linear", b, c]]
     expected = {"0": 3 * 2 * 5 * a * a, "1": 2 * 5 * a * b, "2": 0}
     flops_of(layers, check.draw.normal(5, a, equal_sizes=True), expected, order=[0, 0, 0, 1])
+with check.property("one layer in two places of the model", weight=0.5):
+    layers = [["Linear", a, a], ["ReLU"], ["Linear", a, a]]
+    x = check.draw.normal(5, a, equal_sizes=True)
+    flops_of(layers, x, {"0": 2 * 2 * 5 * a * a}, shared=[("0", "2")])
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("other modes are kept as well"):

@@ -91,7 +91,7 @@ def kahan_add(total, rest, value):
     return new_total, (total - (new_total - back)) + (wanted - back)
 
 
-# %% right: adds in float64 and splits the sum in two
+# %% wrong: adds in float64, which holds 53 bits at most, and splits the sum in two
 def kahan_add(total, rest, value):
     exact = total.double() + rest.double() + value.double()
     new_total = exact.to(total.dtype)

@@ -515,3 +515,29 @@ def summarize(model, x):
             m.register_forward_hook(hook)
     twin(x)
     return rows
+
+
+# %% wrong: every place of a module has its own row and name, though it is one module
+def summarize(model, x):
+    rows, counted = [], set()
+    modes = [(module, module.training) for module in model.modules()]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = 0 if name in counted else sum(p.numel() for p in module.parameters())
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    named = model.named_modules(remove_duplicate=False)
+    leaves = [(name, module) for name, module in named if not list(module.children())]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in modes:
+        module.training = mode
+    return rows
