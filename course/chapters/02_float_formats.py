@@ -307,7 +307,7 @@ with check.property("8 exponent bits and 23 fraction bits, as in float32"):
     signed = torch.where(bits >= 2**31, bits - 2**32, bits).to(torch.int32)
     got = check.call(decode_bits, bits, 8, 23)
     check.close(got, signed.view(torch.float32).double(), rtol=1e-14, atol=0.0)
-with check.property("bits does not change"):
+with check.property("the values are right, and bits does not change"):
     bits = check.draw.integers(2, check.draw.integer(3, 9), low=0, high=0b11111_0000000000)
     bits[0, :2] = torch.tensor([0b1_00000_0000000001, 0b1_11111_1000000000])
     bits[1, :2] = torch.tensor([0b1_00000_0000000000, 0b0_11111_0000000000])
@@ -622,7 +622,7 @@ with check.property("the largest number, infinity and nan"):
     x = torch.tensor([65504.0, math.inf, -math.inf, math.nan, -1.5], dtype=torch.float16)
     expected = torch.tensor([32.0, math.inf, math.inf, math.nan, 2.0**-10], dtype=torch.float16)
     check.close(check.call(ulp, x), expected, rtol=1e-3)
-with check.property("x does not change"):
+with check.property("the values are right, and x does not change"):
     x = check.draw.normal(check.draw.integer(4, 9), std=100.0, dtype=torch.float64)
     x[:4] = torch.tensor([-1.5, -math.inf, -0.0, math.nan])
     expected = torch.tensor([math.ulp(value) for value in x.tolist()], dtype=torch.float64)
@@ -978,7 +978,7 @@ with check.property("every exponent width, at both ends of the range", weight=2)
         )
         what = f"{exponent_bits} exponent bits, {fraction_bits} fraction bits"
         check.equal(got, torch.tensor(expected, dtype=torch.float64), what=what)
-with check.property("x does not change"):
+with check.property("the values are right, and x does not change"):
     x = check.draw.normal(2, check.draw.integer(3, 9), std=100.0)
     x[:, 0], x[:, 1] = torch.tensor([math.nan, -math.inf]), torch.tensor([-70000.0, 1e-9])
     seen = check.call(probes.after_call, round_to, x, *KINDS[torch.float16])
@@ -1371,7 +1371,7 @@ with check.property(
         )
         right = torch.tensor([expected, -expected], dtype=torch.float16)
         check.equal(got, right, what=f"the total, value {value}")
-with check.property("the arguments do not change", weight=0.5):
+with check.property("total + rest is exact, and the arguments do not change", weight=0.5):
     size = check.draw.integer(4, 12)
     given = [check.draw.uniform(size, low=50.0, high=90.0) for _ in range(3)]
     given[1:] = [given[1] * 1e-7, given[2] / 100]  # a rest and a value, neither of them 0
@@ -1511,7 +1511,6 @@ with check.property(
     x = check.draw.uniform(6, low=1.0, high=60.0)
     x[:2] = torch.tensor([1.37, 51.3])
     got = round_often(x, 7)
-    check.close(got.double().mean(dim=1), x.double(), rtol=0.01, what="the mean over the noise")
     require_neighbors(got, x, 7)
     require_unbiased(got, x, 7)
 with check.property(
@@ -1552,7 +1551,7 @@ with check.property("the same noise gives the same result, in a new process too"
     check.restart()
     again = check.call(round_stochastically, x, 3, noise)
     check.equal(again, first, what="the call in a new process")
-with check.property("x and noise do not change", weight=0.5):
+with check.property("the values stay the same, and so do x and noise", weight=0.5):
     columns = check.draw.integer(4, 9)
     x, noise = check.draw.normal(3, columns), check.draw.uniform(3, columns)
     expected = check.call(round_stochastically, x, 3, noise)
@@ -2254,7 +2253,7 @@ def from_patterns(*patterns):
 
 def require_same_values(got, patterns, fraction_bits):
     expected = torch.zeros(len(patterns), dtype=torch.int64)
-    check.close(got * 0, expected, what="what came back")  # shape and dtype
+    check.close(got * 0, expected, what="shape and dtype")
     exponents, fractions = (got >> fraction_bits) & 0xFF, got % 2**fraction_bits
     fits = (got >= 0) & (got < 2 ** (9 + fraction_bits))
     kept = fits & (exponents == 0xFF) & (fractions > 0)
@@ -2293,7 +2292,7 @@ with check.property("other fraction widths, with all of these values", weight=2)
         check.equal(got, torch.tensor(expected), what=f"{fraction_bits} bits of fraction")
         got = check.call(pack_bits, from_patterns(*special), fraction_bits)
         require_same_values(got, special, fraction_bits)
-with check.property("x does not change", weight=0.5):
+with check.property("the values are right, and x does not change", weight=0.5):
     numbers = check.draw.normal(check.draw.integer(4, 9), std=100.0)
     x = torch.cat([numbers, from_patterns(0xFF800000, 0x80000001, 0x7FFFFFFF, 0x7F800001)])
     seen = check.call(probes.after_call, pack_bits, x, 7)
