@@ -1250,7 +1250,7 @@ Find out whether a model fits before the job waits in a queue.
 `training_bytes(model, x, optimizer)`
 
 - **In**: a module, whose parameters share one dtype (not always float32) and may be frozen or tied (each trained one gets a gradient); an input; and `"sgd"`, `"momentum"` or `"adam"`.
-- **Out**: a dict of four ints, in bytes. `"weights"`: parameters and buffers. `"gradients"`: all gradients after backward. `"optimizer"`: states after the first step, as in the table, in the weights' dtype. `"activations"`: what autograd saves in `model(x)`, without the parameters.
+- **Out**: a dict of four ints, in bytes. `"weights"`: parameters and buffers. `"gradients"`: all gradients after backward. `"optimizer"`: states after the first step, as in the table, in the weights' dtype (Adam's step counts in float32). `"activations"`: what autograd saves in `model(x)`, buffers included, without the parameters.
 - **Limits**: make no optimizer and run no backward pass, in any form (the check reads your code). The model may run, in its current mode.
 
 `saved_bytes(function, except_for=tensors).bytes` counts what autograd saves while `function()` runs.
@@ -1832,7 +1832,9 @@ with check.property("no saved tensors accumulate", weight=1.5):
     )
     told += "0 each time"
     check.true(max(got["alive"]) == 0, told)
-with check.property("modes, stored gradients and requires_grad do not change"):
+with check.property(
+    "modes, stored gradients and requires_grad do not change, and autograd is on afterwards"
+):
     for modes in ((True,) * 5, (False,) * 5, (True, False, False, True, True)):
         losses_of(2, modes)
         stays(modes)
