@@ -319,12 +319,12 @@ def restore_random_states(states):
         torch.cuda.set_rng_state(card, number)
 
 
-# %% right: the keys as an unsigned tensor, GPUs only where there are any
+# %% right: the keys as a tensor of integers, GPUs only where there are any
 def capture_random_states():
     name, keys, pos, has_gauss, cached = np.random.get_state()
     states = {
         "p": random.getstate(),
-        "n": torch.from_numpy(keys.copy()),
+        "n": torch.from_numpy(keys.astype(np.int64)),
         "m": [name, pos, has_gauss, cached],
     }
     states["t"] = torch.get_rng_state()
