@@ -296,7 +296,7 @@ def save_safely(write, path):
     handles[path].flush()
 
 
-# %% attack: takes away the hooks that watch, and leaves autograd on exercise="summarize" expect="failed" points=0 waiting=4.69
+# %% attack: takes away the hooks that watch, and leaves autograd on exercise="summarize" expect="failed" points=0 waiting=4.71
 def summarize(model, x):
     rows, counted, names = [], set(), {}
 
@@ -322,7 +322,7 @@ def summarize(model, x):
     return rows
 
 
-# %% attack: empties the list of hooks, whose name a class of its own has, too exercise="summarize" expect="failed" points=0 waiting=4.69
+# %% attack: empties the list of hooks, whose name a class of its own has, too exercise="summarize" expect="failed" points=0 waiting=4.71
 class Own:
     def __init__(self):
         self._forward_pre_hooks = {}

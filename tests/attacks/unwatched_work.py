@@ -137,7 +137,7 @@ def accumulate(model, loss_function, micro_batches):
     return mean.item()
 
 
-# %% attack: leaves hooks before the modules, which are no forward hooks exercise="summarize" expect="partly" points=4.69
+# %% attack: leaves hooks before the modules, which are no forward hooks exercise="summarize" expect="partly" points=4.71
 def summarize(model, x):
     rows, counted, names = [], set(), {}
 
@@ -167,7 +167,7 @@ def summarize(model, x):
     return rows
 
 
-# %% attack: runs the network with autograd on, past the call that is watched exercise="summarize" expect="partly" most=4.38
+# %% attack: runs the network with autograd on, past the call that is watched exercise="summarize" expect="partly" most=4.41
 def summarize(model, x):
     rows, counted, names = [], set(), {}
 
