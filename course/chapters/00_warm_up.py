@@ -907,7 +907,7 @@ def shown(coefficients):
     return ", ".join(f"{c:.5g}" for c in coefficients.tolist())
 
 
-def fits(coefficients, low, high, what, *, zero=True, twelve_times=False):
+def fits(coefficients, low, high, what, *, zero=True, thirty_times=False):
     """Ask for a fit, and compare term by term, each at the x where it is largest."""
     coefficients = torch.tensor(coefficients, dtype=torch.float64)
     count = 60 + check.draw.integer(0, 30)
@@ -917,8 +917,8 @@ def fits(coefficients, low, high, what, *, zero=True, twelve_times=False):
     else:
         # Evenly spaced: the two values next to 0 are half a gap away from it.
         x = torch.linspace(low, high, count + count % 2)
-    if twelve_times:
-        x = x.sort().values.repeat_interleave(4).repeat(3)
+    if thirty_times:
+        x = x.sort().values.repeat_interleave(10).repeat(3)
     exponents = range(len(coefficients) - 1, -1, -1)
     y = sum(c * x.double() ** k for c, k in zip(coefficients, exponents, strict=True)).float()
     got = check.call(fit_polynomial, x, y, len(coefficients) - 1)
@@ -956,7 +956,7 @@ with check.property("constants, lines, and cubics"):
     fits(draw_coefficients(0.1, 3.0, 40.0), 0.0, 50.0, "degree 2, from 0 to 50")
     fits(draw_coefficients(0.008, 0.1, 3.0, 40.0), -4.0, 50.0, "degree 3, from -4 to 50")
     sizes = 1.0, 2.0, 5.0, 8.0
-    fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x twelve times", twelve_times=True)
+    fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x thirty times", thirty_times=True)
     fits(draw_coefficients(2e-9, 3e-9, 5e-9), -3.0, 2.0, "degree 2, with tiny y")
 with check.property("|x| up to 100", weight=2):
     fits(draw_coefficients(1e-3, 0.1, 9.0), -100.0, 60.0, "degree 2, from -100 to 60")
