@@ -544,7 +544,7 @@ Errors counted in ulps can be compared across formats, but Python's `math.ulp` h
 `ulp(x) -> Tensor`
 
 - **In** `x`: a tensor of any shape, contiguous or not, of dtype float64, float32, float16 or bfloat16.
-- **Out**: the ulp of each number in the tensor's own format, as a tensor of the same shape and dtype. The sign does not matter. For 0 and every subnormal number, the ulp is the smallest subnormal number;
+- **Out**: the ulp of each number in the tensor's own format, as a tensor of the same shape and dtype. A number and its negative have the same ulp. For 0 and every subnormal number, the ulp is the smallest subnormal number;
   for the largest number, it is the distance to the neighbor below. The ulp of infinity is inf, that of nan is nan.
 - **Limits**: `x` does not change.
 

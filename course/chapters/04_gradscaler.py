@@ -91,7 +91,7 @@ predict(
     "04/zeros",
     "The float16 run improves a little, then stalls. In its last step, what share of the gradients is exactly 0?",
     zeros_float16,
-    "The plate moves by millimeters and the loss is in square meters, so every gradient of the last step is too small for float16.",
+    "The plate moves by millimeters and the loss is in square meters, so the last step's float16 backward pass starts with zeros.",
     between=(0, 100),
     unit="%",
 )
@@ -561,7 +561,7 @@ print("the scale was 1024 and is     ", scaler.get_scale())
   - `get_scale()` returns the scale, a float. `scale(loss)` returns the loss times the scale, differentiable, and leaves `loss` unchanged.
   - `unscale_` divides the optimizer's gradients by the scale and records whether any held an inf or a nan. A second call for the same optimizer before `update()` raises a `RuntimeError`.
   - `step` calls `unscale_` first, unless it was called since the last update. Without inf or nan it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone. It clears no gradients.
-  - `update()`, called after all steps, multiplies the scale by `backoff_factor` if any unscaled gradient held an inf or a nan (stepped or not), or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. The scale may fall below 1.
+  - `update()`, called after all steps, multiplies the scale by `backoff_factor` if `unscale_` recorded an inf or a nan (even without a `step`), or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. The scale may fall below 1.
 - **Limits**: using torch's scaler or `torch._amp_...` operators scores 0. Scales and their reciprocals stay in float32's range. `step` is called at most once per optimizer and update.
 
 With `scaler = LossScaler(init_scale=8.0)`, `scaler.scale(torch.tensor(0.5))` returns `tensor(4.)`.
@@ -1423,7 +1423,7 @@ for dtype in (torch.float16, torch.bfloat16):
     print(
         f"{dtype!s:<15} {share:.1%} of the gradients become 0; largest number {torch.finfo(dtype).max:.3g}"
     )
-print(f"trained in bfloat16 without a scale, the error goes below 0.1: {errors_bfloat16[-1] < 0.1}")
+print(f"in bfloat16 without a scale, the error goes below 0.1: {errors_bfloat16[-1] < 0.1}")
 print("bfloat16 gradients, without and with the scale 65536, are equal:", bfloat16_is_same)
 
 # %% [markdown]
@@ -1437,7 +1437,7 @@ r"""
 
 This section tries a scaler on three of the five causes of nan in its closing table: gradient underflow, a logarithm in the loss, and a network that is too deep.
 
-`examine` makes one forward and backward pass and records outputs, loss and gradients. `train_by_length` divides each parameter's gradient by its norm after `unscale_`, much as the optimizer LARS does.
+`examine` makes one forward and backward pass and records outputs, loss and gradients. After `unscale_`, `train_by_length` divides each gradient by its own norm, much as the optimizer LARS does.
 """
 
 
@@ -1723,7 +1723,7 @@ show(
     alt="Left: the base-2 logarithm of the largest gradient in each layer. In the residual network all layers lie "
     "between minus 4 and 0. In the network of sigmoids it falls from minus 6 in the last layer to about "
     "minus 60 in the first, while float16 spans 40. Right: the share of lost parameters against the scale. For the plate "
-    "it falls from 1 to 0 and stays there. For the residual network it is 0 up to 2 to the 16, about 0.4 at 2 to the 20, then 1. For the sigmoids "
+    "it falls from 1 to 0 and stays there. For the residual network it is 0 up to 2 to the 16, about 0.5 at 2 to the 20, then 1. For the sigmoids "
     "it never reaches 0.",
 )
 
@@ -2029,7 +2029,7 @@ show(
 )
 
 # %%
-print(f"loss: {losses_in_the_wild[0]:.1f} at first, {losses_in_the_wild[-1]:.1f} after 40 steps")
+print(f"loss: {losses_in_the_wild[0]:.1f} at first, {losses_in_the_wild[-1]:.1f} in step 40")
 skipped = last_scale < 2.0**24
 print(f"steps counted: {counted_steps}; the scale fell, so some were skipped: {skipped}")
 

@@ -1650,7 +1650,7 @@ check.score()
 ## What recomputation costs
 
 The forward pass of a linear layer takes one matrix product. The backward pass takes two, one each for the gradients with respect to the input and the weight. So a step takes three products per layer, or four if the layer runs twice:
-a third more. With frozen weights, a step takes three products instead of two: 50% more.
+a third more. With frozen weights, recomputation raises two products to three: 50% more.
 """
 
 
@@ -1834,8 +1834,7 @@ print(f"1024 tokens: explicit {explicit[-1]:.1f} MB, fused {fused[-1]:.2f} MB")
 r"""
 ## BatchNorm counts a batch twice
 
-Recomputation causes trouble in a layer that *records something* when it runs. In training mode, BatchNorm moves its running mean and variance toward the statistics $s$ of the
-batch, $r \leftarrow (1-m)\,r + m\,s$ with momentum $m$, and counts its batches. Inside a checkpointed block, it does both twice.
+Recomputation causes trouble in a layer that *records something* when it runs. In training mode, BatchNorm moves its running mean and variance $r$ toward the batch's statistics $s$, $r \leftarrow (1-m)\,r + m\,s$ with momentum $m$, and counts its batches. Inside a checkpointed block, it does both twice.
 """
 
 # %% folded="Measure: running statistics with a checkpoint"
@@ -1909,7 +1908,7 @@ A network with BatchNorm can use checkpointing if the second run does not change
 
 `checkpoint_once(block, x) -> Tensor`
 
-- **In** `block`: a module in training or evaluation mode, the same in both passes. At any depth, it may contain BatchNorms with any momentum (including None), some of them in evaluation mode, dropout, and InstanceNorms with running statistics. `x`: a tensor, with or without `requires_grad`.
+- **In** `block`: a module in training or evaluation mode, the same in both passes. At any depth, it may contain dropout, InstanceNorms with running statistics, and BatchNorms with any momentum (including None), some of them in evaluation mode. `x`: a tensor, with or without `requires_grad`.
 - **Out**: `block(x)`. In the backward pass, the block runs again, and the gradients are those of a step without checkpointing. After the backward pass, all running statistics and counters, which are buffers of these norms, have the values that such a step would leave, even if the block is used several times, on different data, before the backward pass.
 - The layers' modes and settings stay as they were, and so does `x`, including its `requires_grad`. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
@@ -2475,7 +2474,7 @@ In cells of your own, compare the gradients of `run_plain` and `FromTheWild()` b
 - **Each block is checkpointed by itself**: nothing inside is kept, and in the backward pass, the block runs again from its own input and does the same as before.
 - **Limits**: `torch.utils.checkpoint` is allowed.
 
-The check changes a number in the blocks between the passes. With two blocks that double their input and shares 1 and 0.5, `run_blocks(blocks, torch.ones(1, 1), shares)` returns `tensor([[6.]])`: 1 + 2 = 3, then 3 + 0.5 · 6 = 6.
+The check changes a number in the blocks between the passes. With shares 1 and 0.5 and two blocks that double their input, `run_blocks(blocks, torch.ones(1, 1), shares)` returns `tensor([[6.]])`: 1 + 2 = 3, then 3 + 0.5 · 6 = 6.
 
 <!-- hint: When does the body of `shared` run, and how often? What do its names refer to each time? -->
 <!-- hint: It runs a second time long after the loop has ended. Attributes, like all names in a function, are looked up when it runs. The second run needs the block and the share from the iteration in which the first run happened. -->
@@ -2633,7 +2632,7 @@ The same happens with `checkpoint(lambda h: share * block(h), x)`, because names
 `create_custom_forward(module)` that [bound the module](https://github.com/huggingface/transformers/blob/v4.30.0/src/transformers/models/llama/modeling_llama.py). Anything else that a block reads from outside is
 read again, too; the adapters library had to restore its forward context for the second run ([pull request 759](https://github.com/adapter-hub/adapters/pull/759)).
 
-So pass **everything that a checkpointed function needs through its arguments**.
+So a checkpointed function should **use nothing but its arguments**.
 </details>
 """
 
@@ -2658,7 +2657,7 @@ r"""
 
 1. Autograd saves the inputs of some operations and the results of others; a storage counts once, and parameters are in memory anyway.
 2. A checkpoint keeps a block's input and runs the block again in the backward pass. It frees what is saved inside, so checkpointing a single `Linear` gains nothing.
-3. The peak is the kept inputs plus what one segment saves; for equal blocks that each save as much as their input, $\sqrt n$ is the best number of equal segments.
+3. The peak is the kept inputs plus what one segment saves; for $n$ equal blocks that each save as much as their input, $\sqrt n$ equal segments are best.
 4. The price is a second forward pass through all segments but the last: up to a third more products, or 50% more if the weights are frozen.
 5. The second run must repeat the first: same random numbers, same code and state, and no second update of running statistics.
 

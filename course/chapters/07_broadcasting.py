@@ -1126,7 +1126,7 @@ A simple text classifier averages the features of a text's real tokens.
 
 `masked_mean(x, mask) -> Tensor`
 
-- **In** `x`: shape (texts, tokens, features), float32 or float64. `mask`: shape (texts, tokens), bool, True where a token is real; padding may stand anywhere. Sizes may be equal.
+- **In** `x`: shape (texts, tokens, features), float32 or float64. `mask`: shape (texts, tokens), bool, True where a token is real; padding may be anywhere. Sizes may be equal.
 - **Out**: shape (texts, features), the same dtype: the mean over the real tokens of each text. A text without real tokens gives zeros. Padding may hold anything, **inf and nan included**, and has no effect. A nan or inf in a *real* token makes the text's mean of that feature nan or inf. The gradient is 0 at padding. `x` and `mask` do not change.
 
 `masked_mean(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([[True, True, False]]))` returns `tensor([[2.]])`.
@@ -1535,7 +1535,7 @@ r"""
 
 An unwanted broadcast raises no error. Three habits help:
 
-- **Name the axes** of `sum` and `squeeze`. `squeeze()` removes *every* axis of size 1, even the batch axis of a single image.
+- **Pass the axis** to `sum` and `squeeze`. `squeeze()` removes *every* axis of size 1, even the batch axis of a single image.
 - **Keep the axis** with `keepdim=True` if you later combine the result with the original tensor.
 - **Compare shapes** that must be equal, such as those of predictions and targets, or of a result and its reference in a test.
 """
@@ -1556,7 +1556,7 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 | what | where |
 | --- | --- |
 | the rule | [PyTorch](https://docs.pytorch.org/docs/stable/notes/broadcasting.html), [NumPy](https://numpy.org/doc/stable/user/basics.broadcasting.html), the [array API standard](https://data-apis.org/array-api/latest/API_specification/broadcasting.html) |
-| shapes in advance | [`torch.broadcast_shapes`](https://docs.pytorch.org/docs/stable/generated/torch.broadcast_shapes.html); [`Tensor.expand`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html) |
+| shapes and views | [`torch.broadcast_shapes`](https://docs.pytorch.org/docs/stable/generated/torch.broadcast_shapes.html); [`Tensor.expand`](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html) |
 | distances | [`torch.cdist`](https://docs.pytorch.org/docs/stable/generated/torch.cdist.html): `compute_mode=` chooses whether large inputs use a matrix product |
 | gathering | [`torch.gather`](https://docs.pytorch.org/docs/stable/generated/torch.gather.html); [`torch.take_along_dim`](https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html), which broadcasts |
 | many axes | [`torch.einsum`](https://docs.pytorch.org/docs/stable/generated/torch.einsum.html); [einops](https://einops.rocks) lets you name axes in `rearrange`, `reduce` and `repeat` |
@@ -1573,7 +1573,7 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 2. An expanded axis has stride 0 and needs no extra memory. The result of an operation is stored in full, and the backward pass sums over what was repeated.
 3. A linear layer after a concatenation is a sum of linear layers. The sum broadcasts, so nothing has to be tiled.
 4. A call has a fixed cost: replace loops over rows with one operation on the whole tensor.
-5. (N, 1) and (N,) give (N, N): name the axes that you sum and squeeze, and compare shapes that must be equal.
+5. (N, 1) and (N,) give (N, N): pass the axes to `sum` and `squeeze`, and compare shapes that must be equal.
 
 ### Test yourself
 
