@@ -1881,7 +1881,7 @@ def healthy():
 with check.property("a healthy run, and runs that a scale cures: the smallest such scale"):
     a, b, c, d = draw_scale_exponents(4)
     far = 61 + check.draw.integer(0, 30)
-    fates = {0: "00.", c: "...", a: "0..", b: "...", d: "..i"}
+    fates = {c: "...", a: "0..", 0: "00.", b: "...", d: "..i"}
     says_all(
         (draw_record(), {0: "...", a: "...", b: "ii."}, ("healthy", None)),
         (draw_record(), fates, ("underflow", b)),

@@ -503,3 +503,31 @@ def diagnose(records, reference):
         if not lost(records[k]):
             return ("underflow", k)
     return ("range", None)
+
+
+# %% wrong: takes the first record for the one at scale 1
+def diagnose(records, reference):
+    first = next(iter(records.values()))
+    for name, out in first["outputs"].items():
+        if not torch.isfinite(out).all():
+            return ("forward", name)
+    if not math.isfinite(first["loss"]):
+        return ("loss", None)
+
+    def bad(record):
+        return any(not torch.isfinite(g).all() for g in record["gradients"].values())
+
+    def lost(record):
+        return bad(record) or any(
+            not g.any() and reference["gradients"][name].any()
+            for name, g in record["gradients"].items()
+        )
+
+    if all(bad(r) for r in records.values()):
+        return ("backward", None)
+    if not lost(first):
+        return ("healthy", None)
+    for k in sorted(records):
+        if not lost(records[k]):
+            return ("underflow", k)
+    return ("range", None)
