@@ -2532,7 +2532,7 @@ def table(*rows):
 
 
 def in_mb(count):
-    return "–" if math.isnan(count) else f"{count / 1e6:.2f} MB"
+    return "–" if math.isnan(count) else f"{count / 1e6:.2f}\N{NO-BREAK SPACE}MB"
 
 
 batch, threads = len(whole_batch[0]), torch.get_num_threads()
