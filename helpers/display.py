@@ -33,7 +33,7 @@ def show(
 
 def show_markdown(markdown: str) -> None:
     """Show ``markdown`` where there is a display for it, else its text without emphasis."""
-    text = re.sub(r"\*+", "", markdown)
+    text = re.sub(r"(`[^`]*`)|\*+", lambda found: found[1] or "", markdown)
     if not _in_ipython():
         print(text)
         return

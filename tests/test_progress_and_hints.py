@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from helpers import catalogue, hint, progress, progress_store
+from helpers import catalogue, display, hint, progress, progress_store
 from helpers.catalogue import Chapter, Exercise
 from helpers.cli import main
 from helpers.progress_store import ProgressStore
@@ -122,3 +122,8 @@ def test_the_command_line_shows_both() -> None:
     assert unknown.exit_code == 1
     assert 'Error: there is no exercise "nothing"' in unknown.output
     assert 'there is no chapter "99"' in CliRunner().invoke(main, ["progress", "99"]).output
+
+
+def test_plain_text_keeps_the_asterisks_of_code(capsys):
+    display.show_markdown("**Hint** · multiply: `delta**2 * count`, *then* add")
+    assert capsys.readouterr().out == "Hint · multiply: `delta**2 * count`, then add\n"

@@ -85,7 +85,7 @@ axes.legend()
 show(
     figure,
     number="8.1",
-    caption="Both runs use the same model, data and step size. With `cross_entropy`, another program for the same formula, training recovers.",
+    caption="Both runs use the same model, data and step size. The loss is in nats because its logarithm is natural. With `cross_entropy`, another program for the same formula, training recovers.",
     alt="Loss against training step. Computed by the book, the loss has three points and ends in "
     "inf at step 4. Computed by cross_entropy, it shoots up at the same place, stays finite, "
     "and falls close to zero by step 60.",
@@ -134,7 +134,7 @@ for y in (1e-5, 1e-50, 1e5, 1e39):
 """
 Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs.**
 
-Every format has a largest number and a smallest positive **normal** number. **Subnormal** numbers reach closer to zero, with fewer digits (chapter 02). `torch.finfo` lists the limits, and `torch.nextafter` steps from one number to the next.
+Every format has a largest number and a smallest positive **normal** number (one with all its significant bits). **Subnormal** numbers reach closer to zero, with fewer digits (chapter 02). `torch.finfo` lists the limits, and `torch.nextafter` steps from one number to the next.
 """
 
 # %%
@@ -174,7 +174,7 @@ for row, dtype in enumerate(formats[1:]):
     low, high = windows[dtype]
     axes.barh(row, high - low, left=low, height=0.5, color=COLORS["blue"])
     axes.text(low - 2, row, f"{low:.0f}", ha="right", va="center")
-    axes.text(high + 2, row, f"{high:.1f}", ha="left", va="center")
+    axes.text(high + 2, row, f"{high:.2f}", ha="left", va="center")
 axes.set_yticks(range(3), [str(dtype).removeprefix("torch.") for dtype in formats[1:]])
 axes.set_ylim(2.6, -0.6)
 axes.set(
@@ -183,13 +183,14 @@ axes.set(
     ylabel="format",
     xlim=(-130, 125),
 )
+axes.grid(visible=False, axis="y")
 axes.axvline(0, color=COLORS["black"], linewidth=0.8)
 show(
     figure,
     number="8.2",
     caption="To the left of a bar, exp(x) underflows to 0; to the right, it overflows to inf. bfloat16 has the exponent range of float32, so its bar is nearly as long.",
     alt="Three horizontal bars: float32 from about minus 104 to "
-    "88.7, bfloat16 from about minus 93 to 88.7, float16 from about minus 17 to 11.1.",
+    "88.72, bfloat16 from about minus 93 to 88.72, float16 from about minus 17 to 11.09.",
 )
 
 # %% [markdown]
@@ -1147,7 +1148,7 @@ check.score()
 r"""
 ## Attention: the row that may look at nothing
 
-In attention, the matrix of scores has a row for each *query* and a column for each *key*; the softmax of a row gives the weights with which the query averages the *values* that belong to the keys. A mask says which keys each query may see. Adding $-\infty$ to a score makes its exponential 0. In a padded batch, a query may have no key to see. Compare two ways to exclude keys:
+In attention, the matrix of scores has a row for each *query* and a column for each *key*; the softmax of a row gives the weights with which the query averages the *values* that belong to the keys. A mask says which keys each query may see. Adding $-\infty$ to a score makes its exponential 0. In a batch whose shorter texts are padded to the length of the longest, a query may have no key to see. Compare two ways to exclude keys:
 """
 
 # %%
@@ -1162,7 +1163,7 @@ weights = {
 # %% folded="Predict: the most negative number instead of −inf"
 predict(
     "08/finfo-min",
-    "To avoid nan, a program adds `torch.finfo(dtype).min` instead of −inf. What weights does a query get if it may see none of its three keys?",
+    "To avoid nan, a program adds `torch.finfo(dtype).min` instead of −inf. What weights does a query get if the mask hides all three keys from it?",
     {"[0.0, 0.0, 0.0]": "0, 0, 0", "[0.33, 0.33, 0.33]": "1/3, 1/3, 1/3"}.get(
         str(rounded(weights["finfo.min"][1])), "nan, nan, nan"
     ),
@@ -1202,7 +1203,7 @@ print("gradient with respect to the scores:", rounded(gradient_after_repair(weig
 
 # %% [markdown]
 r"""
-With $-\infty$, a fully masked row's maximum is $-\infty$, and $-\infty - (-\infty)$ is nan. Replacing the nan weights with 0 repairs the value but not the gradient: the derivative of softmax contains its result, 0 × nan is nan, and the addition of the mask passes that nan on to the scores.
+With $-\infty$, a fully masked row's maximum is $-\infty$, and $-\infty - (-\infty)$ is nan. Replacing the nan weights with 0 repairs the value but not the gradient: the derivative of softmax contains its result, 0 × nan is nan, and the addition of the mask passes that nan on to the scores. (With `masked_fill` instead of the addition, the nan would stop at the mask.)
 
 Giving a fully masked row zero weights is a useful convention. PyTorch's `scaled_dot_product_attention` used to return nan for such a row ([issue 103749](https://github.com/pytorch/pytorch/issues/103749)). The next cell shows what your version of PyTorch returns.
 """
@@ -1400,7 +1401,7 @@ print(f"m + log(s) = {maxima[-1] + math.log(totals[-1]):.4f}, torch: {row.logsum
 
 # %% [markdown]
 """
-FlashAttention computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1). FlashAttention-2 also updates $o$, the sum of the values weighted by the exponentials, by the rule for $s$ (Dao 2023, section 3.1.1).
+FlashAttention computes exact attention tile by tile, without storing the matrix of scores (Dao et al. 2022, section 3.1). FlashAttention-2 also keeps $o$, the sum of the values weighted by the exponentials, and updates it by the same rule as $s$ (Dao 2023, section 3.1.1).
 """
 
 # %% folded="Drawing: attention in tiles"
@@ -1420,8 +1421,8 @@ A mask can set whole blocks to $-\infty$. Write the update that adds one more bl
 
 `update_softmax(maximum, total, block) -> (maximum, total)`
 
-- **In** `maximum`, `total`: float32 or float64 tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: logits of the same dtype and shape (rows, width), width at least 1, of any magnitude or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
-- **Out**: (maximum, total) for all logits so far, two tensors of shape (rows,) and the block's dtype, accurate even for logits in the millions. After the last block, $e^{z - \text{maximum}} / \text{total}$ is the softmax. While a row has had only `-inf`, its maximum is `-inf` and its total is 0. Gradients are not needed.
+- **In** `maximum`, `total`: float32 or float64 tensors of shape (rows,), the largest logit of each row so far and the sum of `exp(logit - maximum)`. `block`: logits of shape (rows, width), width at least 1, of the same dtype, of any magnitude or `-inf`. The first call gets a maximum of `-inf` and a total of 0.
+- **Out**: (maximum, total) for all logits so far, two tensors of shape (rows,) and the block's dtype, accurate even for logits in the millions. After the last block, $e^{z - \text{maximum}} / \text{total}$ is the softmax. As long as a row has had only `-inf`, its maximum is `-inf` and its total is 0. Gradients are not needed.
 - **Limits**: keep nothing between calls; another process may have seen the earlier blocks.
 
 `update_softmax(torch.tensor([0.0]), torch.tensor([2.0]), torch.tensor([[1000.0, 1000.0]]))` returns `(tensor([1000.]), tensor([2.]))`.
@@ -1584,7 +1585,7 @@ So keep the total and the log-sum-exp in float32 even if the logits are bfloat16
 
 ### Eight bits
 
-The float8 format e4m3 (chapter 02) holds nothing between 0 and $2^{-9}$, and its largest number is 448. In this format, FlashAttention-3 can multiply attention weights by values before the division by $s$. If the largest weight were 1, the range above 1 would be wasted. The kernel, which works in powers of 2, therefore shifts by the maximum *minus 8*, so its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
+The float8 format e4m3 (chapter 02) holds nothing between 0 and $2^{-9}$, and its largest number is 448. FlashAttention-3 can hold the attention weights, not yet divided by $s$, in this format when it multiplies them by the values. If the largest weight were 1, the range above 1 would be wasted. The kernel, which works in powers of 2, therefore shifts by the maximum *minus 8*, so its weights lie between 0 and $2^8 = 256$ ([`softmax.h`](https://github.com/Dao-AILab/flash-attention/blob/main/hopper/softmax.h)).
 """
 
 # %% folded="Figure 8.11: which weights 8 bits can hold"
@@ -1622,7 +1623,7 @@ for name in ("e4m3, largest weight 1", "e4m3, largest weight 256"):
 """
 ## Finding the first nan
 
-**In the forward pass**, a hook on each module finds the first output that is not finite:
+**In the forward pass**, a hook, a function that PyTorch calls with each module's output, finds the first one that is not finite:
 """
 
 
@@ -1950,7 +1951,7 @@ A small probability has underflowed to 0 before the logarithm sees it.
 3p − y: the log-sum-exp counts once for each unit of label.
 </details>
 
-<details><summary>4. Why is (1 + x) − 1 wrong for x = 1e-9, although the subtraction is exact?</summary>
+<details><summary>4. In float32, why is (1 + x) − 1 wrong for x = 1e-9, although the subtraction is exact?</summary>
 
 The addition has rounded 1 + 1e-9 to 1.
 </details>
