@@ -183,7 +183,7 @@ axes.set(
     ylabel="format",
     xlim=(-130, 125),
 )
-axes.grid(visible=False, axis="y")
+axes.grid(visible=False)
 axes.axvline(0, color=COLORS["black"], linewidth=0.8)
 show(
     figure,
