@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -54,6 +55,33 @@ def tell_apart(one: Any, other: Any) -> tuple[str, str]:
     return texts if texts[0] != texts[1] else (repr(one), repr(other))
 
 
+def write_out(entry: torch.Tensor) -> str:
+    """Return a tensor's only element, with the digits that tell it from others of its dtype."""
+    number = entry.item()
+    if not (isinstance(number, float) and math.isfinite(number)):
+        return describe(number)
+    for digits in range(FEWEST_DIGITS, _MOST_DIGITS):
+        text = describe(number, digits)
+        if torch.tensor(float(text), dtype=torch.float64).to(entry.dtype).item() == number:
+            return text
+    return repr(number)
+
+
+def entries_at(
+    place: tuple[tuple[int, ...], tuple[int, ...]], named: Iterable[tuple[str, Any]]
+) -> list[tuple[str, str]]:
+    """Return those entries of ``named`` values that stand at ``place``, a shape and an index in it,
+    each with its name: of tensors of that shape.
+    """
+    shape, index = place
+    where = ", ".join(map(str, index))
+    return [
+        (f"{name}[{where}]", write_out(value[index]))
+        for name, value in named
+        if isinstance(value, torch.Tensor) and value.shape == shape
+    ]
+
+
 def bits_apart(one: torch.Tensor, other: torch.Tensor) -> tuple[str, str] | None:
     """Return the bits of two tensors' only elements; None if these tell nothing of the difference.
 
@@ -67,7 +95,8 @@ def bits_apart(one: torch.Tensor, other: torch.Tensor) -> tuple[str, str] | None
     if min(numbers, key=abs) == 0 or max(map(abs, numbers)) < _SMALLEST_PATTERN:
         return None
     width = next(w for w in (16, 32, 64) if max(map(abs, numbers)) < 2**w)
-    return _told(numbers[0], (width,)), _told(numbers[1], (width,))
+    told = _told(numbers[0], (width,)), _told(numbers[1], (width,))
+    return told if told[0] != told[1] else None  # -1 and 65535 have the same 16 bits
 
 
 def _bits_of_floats(one: torch.Tensor, other: torch.Tensor) -> tuple[str, str] | None:

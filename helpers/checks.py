@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from helpers import progress_store, report, start_page
+from helpers.apart import entries_at
 from helpers.calling import Answer, describe_error
 from helpers.catalogue import Exercise, find_chapter, find_exercise
 from helpers.comparison import compare
@@ -94,6 +95,8 @@ class Check:
         self._current: report.Result | None = None
         self._last_call: Call | None = None
         self._compared: tuple[Any, Any] | None = None
+        # The shape of what came back, and the index at which it differs from what was expected.
+        self._place: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         if tape is None:
             here = process is None
             tape = Recording(self.exercise, self.draw, sys._getframe(1)) if here else NoTape()
@@ -137,13 +140,13 @@ class Check:
             if self._is_blocked():
                 result.outcome = "not tried"
             if result.outcome in ("failed", "waiting") and self._last_call is not None:
-                _tell_of(self._last_call, result)
+                _tell_of(self._last_call, result, self._place)
             if result.outcome == "failed" and not result.withheld:
                 is_kept = self._tape.keep(result.claim, result.reason, self._compared)
                 if is_kept and not result.not_written:
                     result.again = f'failing("{self.exercise.name}")'
             self._results.append(result)
-            self._current = self._last_call = self._compared = None
+            self._current = self._last_call = self._compared = self._place = None
 
     def call(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the student's ``function``, or a probe with it, and return a plain copy.
@@ -191,6 +194,7 @@ class Check:
             result.right += [what] if what and what not in result.right else []
             return
         self._compared = got, expected
+        self._place = (got.shape, found.index) if found.index else None
         result.show_difference(got, expected, found)
         differs = "kind" if kind_of(got) != kind_of(expected) else "value"
         told = f"what came back is of another {differs} than expected"
@@ -315,9 +319,13 @@ def _copy_argument(value: Any) -> Any:
     return value if callable(value) or is_lent(value) else plain_copy(value)
 
 
-def _tell_of(call: Call, result: report.Result) -> None:
+def _tell_of(
+    call: Call, result: report.Result, place: tuple[tuple[int, ...], tuple[int, ...]] | None
+) -> None:
     # Only now: describing takes longer than most calls.
-    result.fed = _describe_arguments(call.function, call.args, call.kwargs)
+    named = [*name_arguments(call.function, call.args), *call.kwargs.items()]
+    entries = entries_at(place, named) if place else []
+    result.fed = [*entries, *((name, describe(value)) for name, value in named)]
     if call.has_returned and not result.came_back:
         result.came_back = _describe_safely(call.value)
 
@@ -327,11 +335,6 @@ def _describe_safely(value: Any) -> str:
         return describe(value)
     except Exception as error:  # an integer of ten thousand digits, a list of a thousand levels
         return f"(a {type(value).__name__} that cannot be shown: {type(error).__name__})"
-
-
-def _describe_arguments(function: Callable, args: list, kwargs: dict) -> list[tuple[str, str]]:
-    named = [*name_arguments(function, args), *kwargs.items()]
-    return [(name, describe(value)) for name, value in named]
 
 
 def name_arguments(function: Callable, args: list) -> list[tuple[str, Any]]:

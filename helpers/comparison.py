@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,14 @@ class Difference:
         sentence: what differs most: where, what came back, what was expected.
         digits: how many of a number's it takes to see it.
         bits: of what came back and of what was expected, where they explain more; () elsewhere.
+        index: of the entry that the sentence tells of, where a tensor had to be right to the last
+            bit; () elsewhere.
     """
 
     sentence: str
     digits: int = FEWEST_DIGITS
     bits: tuple[str, ...] = ()
+    index: tuple[int, ...] = ()
 
 
 def compare(
@@ -138,16 +141,17 @@ def _worst_element(
         pattern = pattern_of(got, expected)
         told = f": {pattern}" if pattern else ""
         count = f"{int(wrong.sum())} of {got.numel()} values differ{told}; "
-    bits = bits_apart(got[index], expected[index]) if is_exact else None
-    return _numbers_differ(count + _at(place), got[index].item(), expected[index].item(), bits)
+    found = _numbers_differ(count + _at(place), got[index].item(), expected[index].item())
+    if not is_exact:
+        return found
+    bits = bits_apart(got[index], expected[index])
+    return replace(found, bits=bits or (), index=() if where else index)
 
 
-def _numbers_differ(
-    before: str, got: Any, expected: Any, bits: tuple[str, str] | None = None
-) -> Difference:
+def _numbers_differ(before: str, got: Any, expected: Any) -> Difference:
     came, wanted = tell_apart(got, expected)
     sentence = f"{before}{came} came back, expected {wanted}"
-    return Difference(sentence, digits_apart(got, expected), bits or ())
+    return Difference(sentence, digits_apart(got, expected))
 
 
 def _array_difference(

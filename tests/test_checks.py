@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import random
 import re
@@ -22,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import Check, calling, catalogue, probes, report
+from helpers.apart import write_out
 from helpers.catalogue import Chapter, Exercise
 from helpers.comparison import compare
 from helpers.points import Points
@@ -648,6 +650,7 @@ def test_a_tensor_is_shown_with_the_digits_in_which_it_differs(
             ("1 1000 010 = 0xc2", "1 1000 110 = 0xc6"),
         ),
         (torch.tensor([16257]), torch.tensor([16256]), ("0x3f81", "0x3f80")),
+        (torch.tensor([-16448]), torch.tensor([49088]), ()),  # of the same 16 bits
         (torch.tensor([7]), torch.tensor([8]), ()),
         (torch.tensor([1.5]), torch.tensor([2.5]), ()),
         (torch.tensor([1j]), torch.tensor([2j]), ()),
@@ -661,6 +664,38 @@ def test_bits_are_told_where_they_tell_the_difference(
     assert all(shown.endswith(end) for shown, end in zip(found.bits, bits, strict=True))
     rounded = compare(got, expected)  # within rounding, nobody asks for the last bit
     assert rounded is None or rounded.bits == ()
+
+
+def test_what_was_fed_in_where_an_exact_result_differs_comes_first_with_all_digits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x = torch.full((5, 9), 2.0)
+    x[3, 4] = torch.tensor(1024.0).nextafter(torch.tensor(0.0))
+    for compare_by, shown in (("equal", "x[3, 4] = 1023.99994, x = "), ("close", "x = ")):
+        check = Check("double")
+        with check.property("is the number itself"):
+            got = check.call(lambda x, y: x.bfloat16().float(), x, torch.ones(3))
+            getattr(check, compare_by)(got, x, **({"rtol": 0.0} if compare_by == "close" else {}))
+        check.score()
+        assert f"fed in     {shown}float32 tensor of shape (5, 9)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype", "text"),
+    [
+        (1024 - 2.0**-14, torch.float32, "1023.99994"),
+        (0.1, torch.float64, "0.1"),
+        (0.1 + 0.2, torch.float64, "0.30000000000000004"),
+        (1 / 3, torch.bfloat16, "0.333984"),
+        (math.nan, torch.float32, "nan"),
+        (12345678, torch.int64, "12345678"),
+        (True, torch.bool, "True"),
+    ],
+)
+def test_an_entry_is_written_with_the_digits_that_tell_it_from_others(
+    number: float, dtype: torch.dtype, text: str
+) -> None:
+    assert write_out(torch.tensor(number, dtype=dtype)) == text
 
 
 def test_the_students_copies_have_the_stub_that_checks_know() -> None:
