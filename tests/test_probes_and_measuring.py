@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 import pytest
 import torch
@@ -160,6 +161,30 @@ def test_one_more_backward_pass_shows_what_an_optimizer_left() -> None:
 
     (state,) = probes.optimizer_steps(Freezes, weights, steps[:1], 0.5, slopes=slopes)
     assert state["gradients"][0].tolist() == [1.0, -1.0]
+
+
+def test_a_second_optimizer_shows_what_it_shares_with_the_first() -> None:
+    weights, others = [torch.tensor([1.0, 2.0])], [torch.tensor([3.0])]
+    steps = [[torch.tensor([1.0, -1.0])]]
+    (state,) = probes.optimizer_steps(torch.optim.SGD, weights, steps, 0.5, beside=(others, 0.25))
+    assert [weight.tolist() for weight in state["weights"]] == [[0.5, 2.5]]
+    assert [weight.tolist() for weight in state["beside"]] == [[3.0]]
+
+    class Shares:
+        parameters: ClassVar[list] = []
+
+        def __init__(self, parameters: Iterable, rate: float) -> None:
+            self.parameters.extend(parameters)
+            Shares.rate = rate
+
+        def step(self) -> None:
+            for parameter in self.parameters:
+                parameter.data -= Shares.rate * parameter.grad
+
+    (state,) = probes.optimizer_steps(Shares, weights, steps, 0.5, beside=(others, 0.25))
+    assert [weight.tolist() for weight in state["weights"]] == [[0.75, 2.25]]
+    assert [weight.tolist() for weight in state["beside"]] == [[2.75]]
+    assert others[0].tolist() == [3.0]
 
 
 def test_in_autocast_runs_in_the_region_and_comes_back_outside() -> None:

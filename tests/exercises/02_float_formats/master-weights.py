@@ -520,3 +520,68 @@ class MasterSGD:
                 if parameter.grad is not None:
                     master -= self.learning_rate * parameter.grad.float()
                     parameter.copy_(master)
+
+
+# %% wrong: lists of the class, which all optimizers share
+class MasterSGD:
+    parameters, masters = [], []
+
+    def __init__(self, parameters, learning_rate):
+        for parameter in parameters:
+            self.parameters.append(parameter)
+            self.masters.append(parameter.detach().float())
+        self.learning_rate = learning_rate
+
+    def step(self):
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            if parameter.grad is not None:
+                master -= self.learning_rate * parameter.grad.float()
+                parameter.data.copy_(master)
+
+
+# %% wrong: a learning rate of the class, which the next optimizer replaces
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        type(self).learning_rate = learning_rate
+
+    def step(self):
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            if parameter.grad is not None:
+                master -= self.learning_rate * parameter.grad.float()
+                parameter.data.copy_(master)
+
+
+# %% wrong: gives a parameter without a gradient one of zeros
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    def step(self):
+        import torch
+
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            master -= self.learning_rate * parameter.grad.float()
+            parameter.data.copy_(master)
+
+
+# %% right: a table for all optimizers, with the masters of each parameter by its identity
+class MasterSGD:
+    masters = {}  # noqa: RUF012
+
+    def __init__(self, parameters, learning_rate):
+        self.parameters, self.learning_rate = list(parameters), learning_rate
+        for parameter in self.parameters:
+            MasterSGD.masters[id(parameter)] = parameter.detach().float()
+
+    def step(self):
+        for parameter in self.parameters:
+            if parameter.grad is not None:
+                master = MasterSGD.masters[id(parameter)]
+                master -= self.learning_rate * parameter.grad.float()
+                parameter.data.copy_(master)

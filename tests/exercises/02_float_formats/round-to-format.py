@@ -529,3 +529,47 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
     rounded = torch.where(rounded.abs() > largest, infinity, rounded)
     return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: takes the bias from the largest number, which need not have the largest exponent
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import math
+
+    import torch
+
+    bias = math.frexp(largest)[1] - 1
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=1 - bias)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: takes 8 for the bias of e4m3, because its largest exponent is 8
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    bias = 8 if largest == 448.0 else 2 ** (exponent_bits - 1) - 1
+    wide = x.double()
+    exponent = (torch.frexp(wide).exponent - 1).clamp(min=1 - bias)
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(wide / step) * step
+    infinity = torch.copysign(torch.full_like(wide, torch.inf), wide)
+    rounded = torch.where(rounded.abs() > largest, infinity, rounded)
+    return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)
+
+
+# %% wrong: restores the sign of zero in float32 alone
+def round_to(x, exponent_bits, fraction_bits, largest):
+    import torch
+
+    size = x.abs().double()
+    exponent = (torch.frexp(size).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.exp2((exponent - fraction_bits).double())
+    rounded = torch.round(size / step) * step
+    rounded = torch.where(size.isfinite(), rounded.masked_fill(rounded > largest, torch.inf), size)
+    if x.dtype == torch.float32:
+        return torch.copysign(rounded.float(), x)
+    return torch.where(x < 0, -rounded, rounded)

@@ -332,3 +332,28 @@ def ulp(x):
     power = torch.where(size < info.smallest_normal, info.smallest_normal, power)
     step = torch.where(size.isinf(), math.inf, power * info.eps)
     return torch.where(missing, math.nan, step).to(x.dtype)
+
+
+# %% wrong: treats the largest number apart, and forgets minus the largest number
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    following = torch.nextafter(x.abs(), torch.full_like(x, torch.inf))
+    step = following - x.abs()
+    before = torch.nextafter(torch.full_like(x, info.max), torch.zeros_like(x))
+    step = torch.where(x == info.max, info.max - before, step)
+    return torch.where(x.isfinite(), step, x.abs())
+
+
+# %% wrong: the step of the largest number for infinity and nan, except in fp16 and float64
+def ulp(x):
+    import torch
+
+    info = torch.finfo(x.dtype)
+    size = x.abs().double()
+    if x.dtype in (torch.float32, torch.bfloat16):
+        size = size.nan_to_num(nan=info.max, posinf=info.max)
+    power = torch.exp2((torch.frexp(size).exponent - 1).double()).clamp(min=info.smallest_normal)
+    power = torch.where(size == 0, info.smallest_normal, power)
+    return torch.where(size.isfinite(), power * info.eps, size).to(x.dtype)
