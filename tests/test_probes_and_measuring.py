@@ -165,10 +165,11 @@ def test_one_more_backward_pass_shows_what_an_optimizer_left() -> None:
 
 def test_a_second_optimizer_shows_what_it_shares_with_the_first() -> None:
     weights, others = [torch.tensor([1.0, 2.0])], [torch.tensor([3.0])]
+    second = others, 0.25
     steps = [[torch.tensor([1.0, -1.0])]]
-    (state,) = probes.optimizer_steps(torch.optim.SGD, weights, steps, 0.5, beside=(others, 0.25))
+    (state,) = probes.optimizer_steps(torch.optim.SGD, weights, steps, 0.5, second_optimizer=second)
     assert [weight.tolist() for weight in state["weights"]] == [[0.5, 2.5]]
-    assert [weight.tolist() for weight in state["beside"]] == [[3.0]]
+    assert [weight.tolist() for weight in state["others"]] == [[3.0]]
 
     class Shares:
         parameters: ClassVar[list] = []
@@ -181,9 +182,9 @@ def test_a_second_optimizer_shows_what_it_shares_with_the_first() -> None:
             for parameter in self.parameters:
                 parameter.data -= Shares.rate * parameter.grad
 
-    (state,) = probes.optimizer_steps(Shares, weights, steps, 0.5, beside=(others, 0.25))
+    (state,) = probes.optimizer_steps(Shares, weights, steps, 0.5, second_optimizer=second)
     assert [weight.tolist() for weight in state["weights"]] == [[0.75, 2.25]]
-    assert [weight.tolist() for weight in state["beside"]] == [[2.75]]
+    assert [weight.tolist() for weight in state["others"]] == [[2.75]]
     assert others[0].tolist() == [3.0]
 
 

@@ -980,7 +980,7 @@ with check.property("infinity and nan stay, zeros keep their sign"):
     )
     x = torch.tensor([math.nan, math.inf, -math.inf, 1.0, 0.0, -0.0], dtype=torch.float64)
     got = check.call(round_to, x, *KINDS[torch.float16])
-    check.equal(got, x, what="float64")
+    check.equal(got, x, what="the values, float64")
     check.true(
         same_signs(got[4:], x[4:]),
         f"float64: the signs of {got[4:].tolist()} are not those of {x[4:].tolist()}",
@@ -1881,12 +1881,13 @@ with check.property(
         what = f"the gradients after step {at + 1}"
         check.equal(states[at]["gradients"], steps[at], what=what)
     other = [grid(4, dtype=torch.bfloat16)]
-    beside = (other, 2.0)
-    states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 0.125, beside=beside)
-    what = "the parameters after step 3, beside a second optimizer"
+    states = check.call(
+        probes.optimizer_steps, MasterSGD, weights, steps, 0.125, second_optimizer=(other, 2.0)
+    )
+    what = "the parameters after step 3, while there is a second optimizer"
     check.equal(states[-1]["weights"], expected, what=what)
     what = "the parameters of a second optimizer, which takes no step"
-    check.equal(states[-1]["beside"], other, what=what)
+    check.equal(states[-1]["others"], other, what=what)
 with check.property("gradients do not change, and the parameters still require them"):
     sizes = ((4, 3), (5,))
     weights, gradients, slopes = (

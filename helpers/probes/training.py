@@ -241,7 +241,7 @@ def optimizer_steps(
     gradients: list[list[torch.Tensor | None]],
     *args: Any,
     slopes: list[torch.Tensor] | None = None,
-    beside: tuple[list[torch.Tensor], float] | None = None,
+    second_optimizer: tuple[list[torch.Tensor], float] | None = None,
 ) -> list[dict[str, list]]:
     """Make an optimizer for parameters of given values, and take it through steps.
 
@@ -255,18 +255,18 @@ def optimizer_steps(
         gradients: for each step, what every parameter's ``.grad`` is before it.
         *args: what else ``factory`` takes.
         slopes: for each parameter, the gradient of the loss of those backward passes.
-        beside: values of other parameters, whose gradients are ones, and the learning rate of a
-            second optimizer for them; it is made after the first and takes no step.
+        second_optimizer: values of other parameters, whose gradients are ones, and the learning
+            rate of the optimizer that is made for them, after the first; it takes no step.
 
     Returns:
-        for each step ``{"weights": [...], "gradients": [...]}`` as they are in the end, and with
-        ``beside`` the other parameters as ``"beside"``.
+        for each step ``{"weights": [...], "gradients": [...]}`` as they are in the end, and with a
+        second optimizer its parameters as ``"others"``.
     """
     parameters = [weight.detach().clone().requires_grad_(True) for weight in weights]
     optimizer = factory(iter(parameters), *args)
-    if beside is not None:
-        others = [weight.detach().clone().requires_grad_(True) for weight in beside[0]]
-        factory(iter(others), beside[1])
+    if second_optimizer is not None:
+        others = [weight.detach().clone().requires_grad_(True) for weight in second_optimizer[0]]
+        factory(iter(others), second_optimizer[1])
         for parameter in others:
             parameter.grad = torch.ones_like(parameter)
     states = []
@@ -284,6 +284,6 @@ def optimizer_steps(
                 "gradients": [parameter.grad for parameter in parameters],
             }
         )
-        if beside is not None:
-            states[-1]["beside"] = [parameter.detach().clone() for parameter in others]
+        if second_optimizer is not None:
+            states[-1]["others"] = [parameter.detach().clone() for parameter in others]
     return states
