@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -74,12 +75,12 @@ def entries_at(
     each with its name: of tensors of that shape.
     """
     shape, index = place
-    where = ", ".join(map(str, index))
-    return [
-        (f"{name}[{where}]", write_out(value[index]))
-        for name, value in named
-        if isinstance(value, torch.Tensor) and value.shape == shape
-    ]
+    where, entries = ", ".join(map(str, index)), []
+    for name, value in named:
+        if isinstance(value, torch.Tensor) and value.shape == shape:
+            with contextlib.suppress(RuntimeError):  # it holds no numbers, or none to be read here
+                entries.append((f"{name}[{where}]", write_out(value[index])))
+    return entries
 
 
 def bits_apart(one: torch.Tensor, other: torch.Tensor) -> tuple[str, str] | None:

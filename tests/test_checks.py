@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import Check, calling, catalogue, probes, report
-from helpers.apart import write_out
+from helpers.apart import entries_at, write_out
 from helpers.catalogue import Chapter, Exercise
 from helpers.comparison import compare
 from helpers.points import Points
@@ -696,6 +696,12 @@ def test_an_entry_is_written_with_the_digits_that_tell_it_from_others(
     number: float, dtype: torch.dtype, text: str
 ) -> None:
     assert write_out(torch.tensor(number, dtype=dtype)) == text
+
+
+def test_of_values_without_that_place_or_without_numbers_no_entry_is_told() -> None:
+    named = [("x", torch.ones(2, 3)), ("y", torch.ones(3)), ("n", 4)]
+    named += [("meta", torch.empty(2, 3, device="meta")), ("k", torch.arange(6).view(2, 3))]
+    assert entries_at(((2, 3), (1, 0)), named) == [("x[1, 0]", "1"), ("k[1, 0]", "3")]
 
 
 def test_the_students_copies_have_the_stub_that_checks_know() -> None:
