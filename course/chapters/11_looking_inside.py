@@ -414,7 +414,7 @@ A script that looks for a free GPU must read any such report.
 `parse_report(text)`
 
 - **In** `text`: what `nvidia-smi --query-gpu=... --format=csv` printed: a line of column names, then one for each GPU. Columns and their order vary; a comma and any number of blanks (or none) separate them. Ignore empty lines.
-- **Out**: a list with a dict for each GPU, in order; an empty list for `No devices were found` and for blank text. A key is the column's name without its unit. A value becomes None if it is `N/A` or is entirely in square brackets. A number (digits, optionally a dot and more digits), alone or followed by a blank and one word, becomes an int, or a float if it has a dot. Everything else stays text, such as `535.104.05`, `80GB`, `-5` or `nan`.
+- **Out**: a list with a dict for each GPU, in order; an empty list for `No devices were found` and for blank text. A key is the column's name without its unit. A value becomes None if it is `N/A` or is entirely in square brackets. A number (digits, optionally a dot and more digits), alone or followed by a blank and one word, becomes an int, or a float if it has a dot. Everything else stays text, such as `535.104.05`, `80GB`, `-5`, `nan` or nothing at all.
 
 `parse_report("name, memory.used [MiB]\nTesla T4, 611 MiB\n")` returns `[{"name": "Tesla T4", "memory.used": 611}]`.
 
@@ -508,8 +508,19 @@ with check.property("other columns, in another order", weight=2):
         ],
         [card | {"power.draw": float(watts)}, card | {"power.draw": 60.0}],
     )
+
+
+def drawn_word():
+    return "".join(chr(97 + check.draw.integer(0, 26)) for _ in range(check.draw.integer(3, 8)))
+
+
 with check.property("a value that the GPU does not report is None"):
     warm, busy = check.draw.integer(20, 90), check.draw.integer(0, 101)
+    reads(
+        ["index", "pstate", "mig.mode.current", "fan.speed [%]"],
+        [["0", "[GPU is lost]", f"[{drawn_word()} {drawn_word()}]", f"[{drawn_word()}]"]],
+        [{"index": 0, "pstate": None, "mig.mode.current": None, "fan.speed": None}],
+    )
     reads(
         ["index", "fan.speed [%]", "utilization.gpu [%]", "temperature.gpu"],
         [
@@ -523,7 +534,20 @@ with check.property("a value that the GPU does not report is None"):
     )
     names = {"name": "[half", "uuid": "open]", "serial": "GPU [old] 3"}
     reads([*names], [[*names.values()]], [names])
-with check.property("any number of blanks, any unit, versions and nan as text, empty lines"):
+with check.property(
+    "any number of blanks, any unit or none, versions, nan and nothing as text, empty lines"
+):
+    whole, parts = check.draw.integer(1, 300), check.draw.integer(10, 99)
+    reads(
+        ["power.draw", "energy [mJ]", "link", "serial", "pci.width [lanes]"],
+        [[f"{whole}.{parts}", f"{whole}.{parts} mJ", f"{parts} {drawn_word()}", "", "16"]],
+        [
+            {
+                **{"power.draw": float(f"{whole}.{parts}"), "energy": float(f"{whole}.{parts}")},
+                **{"link": parts, "serial": "", "pci.width": 16},
+            }
+        ],
+    )
     for words in (["nan", "inf", "1e5", "1_000"], ["-5", "5.", ".5", "80GB"]):
         reads(["a", "b", "c", "d"], [words], [dict(zip("abcd", words, strict=True))])
     warm, clock = check.draw.integer(20, 90), check.draw.integer(300, 2000)
@@ -739,6 +763,7 @@ with check.property("two tensors with axes"):
     gives(("axes", "uint8"), ("axes", "int8"), result="int16")
     gives(("axes", "bool"), ("axes", "int16"), result="int16")
     gives(("axes", "float16"), ("axes", "int64"), result="float16")
+    gives(("axes", "uint8"), ("axes", "int32"), result="int32")
     pairs_of("axes", "axes")
 with check.property("a tensor and a Python number", weight=2):
     gives(("axes", "int8"), ("number", "float"), result="float32")
@@ -763,6 +788,8 @@ several = [
     ["axes int8", "point int64", "number int", "int8"],
     ["axes int8", "axes int64", "axes int16", "int64"],
     ["axes int16", "axes int8", "axes int32", "int32"],
+    ["axes uint8", "axes int8", "axes int32", "int32"],
+    ["point int8", "point int64", "point uint8", "number int", "int64"],
     ["point float16", "point float64", "point bfloat16", "float64"],
     ["number int", "point int8", "axes bool", "point float16", "axes int16", "float16"],
 ]
@@ -861,7 +888,7 @@ A table of output shapes shows where a model was wired wrongly.
 
 `summarize(model, x)`
 
-- **In**: a module and an input. Every leaf returns one tensor, and no two leaves share a parameter.
+- **In**: a module and an input. Every leaf returns one tensor, and no two leaves share a parameter. A forward pass in eval mode changes no weights or buffers.
 - **Out**: a list with a row `[name, class, shape, parameters]` for each *call* of a leaf, in order: its name in `named_modules()`, its class's name, its output's shape as a list, and the number of entries in its parameters, frozen ones included, or 0 if the leaf was called before.
 - **Limits**: run the model once, or a copy of it, in eval mode and without autograd. Afterwards the model is as before (modes, weights, buffers, stored gradients, `requires_grad`), without hooks of yours, and autograd is on.
 
@@ -938,6 +965,8 @@ def stays(modes, frozen=(), left_over=None):
         ["2", "Dropout", [6, b], 0],
         ["3.0", "Linear", [6, 2], 2 * b + 2],
     ]
+    told = "the model ran again after summarize and the result grew: hooks are left"
+    check.true(len(got["output"]) != 2 * len(expected), told)
     same_rows(got["output"], expected)
     model.load_state_dict(state)
     for part, mode in zip(model.modules(), modes, strict=True):
@@ -946,6 +975,10 @@ def stays(modes, frozen=(), left_over=None):
     told = f"(modes {modes}, stored gradients: {left_over})"
     what = f"the model's output after summarize {told}"
     check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
+    learned = [name for name, _ in model.named_parameters() if name not in frozen]
+    told_why = "a training step after summarize changed no parameter: autograd is off, or no "
+    told_why += f"parameter requires a gradient {told}"
+    check.true(any(not torch.equal(got["state"][n], state[n]) for n in learned), told_why)
     (output * slope).sum().backward()
     after = dict(model.state_dict())
     for name, weight in model.named_parameters():
@@ -965,7 +998,10 @@ with check.property("name, class, output shape and parameters of each leaf"):
         ["2", "Linear", [2, c], b * c + c],
     ]
     summary_of(layers, check.draw.normal(2, a, equal_sizes=True), expected)
-with check.property("leaves inside other modules, and images", weight=2):
+with check.property("leaves of any class, leaves inside other modules, and images", weight=2):
+    entries = 3 * b * (a + b) + 6 * b
+    expected = [["0.0", "GRUCell", [c, b], entries], ["0.1", "Softsign", [c, b], 0]]
+    summary_of([[["GRUCell", a, b], ["Softsign"]]], check.draw.normal(c, a), expected)
     layers = [
         [["Conv2d", 3, a, 3], ["Tanh"]],
         [[["Conv2d", a, 2, 1, 1, 0, 1, 1, False]]],
@@ -984,16 +1020,24 @@ with check.property("the model then trains as if it had not been summarized", we
     stays([False] * 6, left_over=0.5)
 with check.property("frozen parameters count and stay frozen; the others stay trainable"):
     stays([True] * 6, frozen=["0.weight", "3.0.bias"])
-with check.property("no hook is left; the model runs once, in eval mode, autograd off", weight=0.5):
-    layers, rows = [["Linear", a, b], ["ReLU"]], check.draw.integer(2, 20)
-    x = check.draw.normal(rows, a, equal_sizes=True)
-    seen = check.call(probes.network, summarize, layers, x)
-    same_rows(seen["output"], [["0", "Linear", [rows, b], a * b + b], ["1", "ReLU", [rows, b], 0]])
+with check.property("nothing stays behind; one run, in eval mode, autograd off", weight=0.5):
+    layers, rows = [["Linear", a, b], [["ReLU"]]], check.draw.integer(12, 20)
+    x, modes = check.draw.normal(rows, a), [True, False, True, False]
+    seen = check.call(probes.network, summarize, layers, x, training=modes)
+    expected = [["0", "Linear", [rows, b], a * b + b], ["1.0", "ReLU", [rows, b], 0]]
+    same_rows(seen["output"], expected)
     check.equal(seen["hooks"], 0, what="the number of hooks that are left")
     what = "for each run of the model or of a copy, whether autograd was on"
     check.equal(seen["autograd"], [False], what=what)
     what = "for each run of the model or of a copy, the mode of each module"
-    check.equal(seen["modes"], [[False, False, False]], what=what)
+    check.equal(seen["modes"], [[False] * 4], what=what)
+    what = "the modes of the model and of each module inside, after summarize"
+    check.equal(seen["training"], modes, what=what)
+    what = "the number of parameters with a stored gradient, after summarize (before: none)"
+    check.equal(seen["gradients"], 0, what=what)
+    rows_again = check.call(probes.with_network, summarize, layers, x, again=True)
+    rows_again = [list(row) if isinstance(row, tuple) else row for row in rows_again]
+    check.equal(rows_again, expected, what="a second summary of the same model")
 with check.property("a module that is used twice"):
     layers = [["Linear", a, a], ["ReLU"], ["Linear", a, 2]]
     expected = [
@@ -1251,7 +1295,7 @@ Find out whether a model fits before the job waits in a queue.
 
 - **In**: a module, whose parameters share one dtype (not always float32) and may be frozen or tied (each trained one gets a gradient); an input; and `"sgd"`, `"momentum"` or `"adam"`.
 - **Out**: a dict of four ints, in bytes. `"weights"`: parameters and buffers. `"gradients"`: all gradients after backward. `"optimizer"`: states after the first step, as in the table, in the weights' dtype (Adam's step counts in float32). `"activations"`: what autograd saves in `model(x)`, buffers included, without the parameters.
-- **Limits**: make no optimizer and run no backward pass, in any form (the check reads your code). The model may run, in its current mode.
+- **Limits**: make no optimizer (the check reads your code) and run no backward pass, in any form. The model may run, in its current mode.
 
 `saved_bytes(function, except_for=tensors).bytes` counts what autograd saves while `function()` runs.
 
@@ -1375,13 +1419,20 @@ with check.property("buffers count as weights, and have no gradients"):
         [["Linear", a, b], ["BatchNorm1d", b]],
         check.draw.normal(6, a, equal_sizes=True),
     )
-with check.property("no optimizer and no backward pass"):
     predicts(
-        lambda: nn.Sequential(nn.Linear(c, a), nn.Sigmoid()),
-        [["Linear", c, a], ["Sigmoid"]],
-        check.draw.normal(check.draw.integer(2, 30), c, equal_sizes=True),
+        lambda: nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b)),
+        [["Linear", a, b], ["BatchNorm1d", b]],
+        check.draw.normal(7, a, equal_sizes=True),
+        optimizers=("adam",),
+        unsaved=["1.running_mean"],
     )
-    check.written_without("*backward*", "grad", "vjp", "?vp", "vhp", "jac*", "hess*", "optim")
+with check.property("no optimizer and no backward pass"):
+    layers, x = [["Linear", c, a], ["Sigmoid"]], check.draw.normal(check.draw.integer(21, 30), c)
+    predicts(lambda: nn.Sequential(nn.Linear(c, a), nn.Sigmoid()), layers, x)
+    seen = check.call(probes.network, training_bytes, layers, x, "adam")
+    told = "a backward pass ran: it computed gradients of the model's output or of its parameters"
+    check.true(seen["backward"] is False, told)
+    check.written_without("optim")
 with check.property("only the activations grow with the batch"):
     for batch in (2, 33):
         predicts(
@@ -1390,7 +1441,15 @@ with check.property("only the activations grow with the batch"):
             check.draw.normal(batch, b, equal_sizes=True),
             optimizers=("adam",),
         )
-with check.property("float64, eval mode, and a tied parameter", weight=0.5):
+with check.property("float64 and 16-bit floats, eval mode, and a tied parameter", weight=0.5):
+    for dtype, optimizer in ((torch.bfloat16, "adam"), (torch.float16, "momentum")):
+        predicts(
+            lambda dtype=dtype: nn.Sequential(nn.Linear(a, b), nn.ReLU()).to(dtype),
+            [["Linear", a, b], ["ReLU"]],
+            check.draw.normal(c, a).to(dtype),
+            optimizers=(optimizer,),
+            dtype=str(dtype).removeprefix("torch."),
+        )
     predicts(
         lambda: nn.Sequential(nn.Linear(a, b), nn.ReLU()).double(),
         [["Linear", a, b], ["ReLU"]],
@@ -1558,7 +1617,8 @@ check = Check("costliest-layer")
 
 def flops_of(layers, x, expected, **options):
     got = check.call(probes.with_network, layer_flops, layers, x, **options)
-    check.equal(got, expected, what=f"for {layers}, x of shape {tuple(x.shape)}")
+    frozen = f", frozen: {options['frozen']}" if "frozen" in options else ""
+    check.equal(got, expected, what=f"for {layers}, x of shape {tuple(x.shape)}{frozen}")
 
 
 def stays(modes):
@@ -1576,6 +1636,8 @@ def stays(modes):
         x,
         **{"inputs": inputs, "slope": slope, "seed": seed, "state": state, "training": modes},
     )
+    told = "the model ran again after layer_flops and the result grew: hooks are left"
+    check.true(got["output"] != {"0": 2 * (4 + c) * a * b, "2.0": 2 * (4 + c) * b * 2}, told)
     check.equal(got["output"], {"0": 2 * 4 * a * b, "2.0": 2 * 4 * b * 2})
     model.load_state_dict(state)
     for part, mode in zip(model.modules(), modes, strict=True):
@@ -1587,6 +1649,10 @@ def stays(modes):
     output = check.with_seed(seed, model, inputs)
     what = f"the model's output after layer_flops ran it, or a copy, once (modes {modes})"
     check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
+    told = "a training step after layer_flops changed no parameter: autograd is off, or no "
+    told += "parameter requires a gradient"
+    stuck = [torch.equal(got["state"][n], state[n]) for n, _ in model.named_parameters()]
+    check.true(not all(stuck), told)
     (output * slope).sum().backward()
     after = dict(model.state_dict())
     for name, weight in model.named_parameters():
@@ -1603,12 +1669,14 @@ with check.property("linear layers"):
         layers, check.draw.normal(2, a, equal_sizes=True), {"0": 2 * 2 * a * b, "2": 2 * 2 * b * c}
     )
     flops_of(["Linear", a, b], check.draw.normal(12, a), {"": 2 * 12 * a * b})
-with check.property("rows are all axes before the last"):
+with check.property("rows are all axes before the last of a layer; only the two kinds count"):
     x = check.draw.normal(2, 11, a)
     flops_of([["Linear", a, b, False]], x, {"0": 2 * 22 * a * b})
-    flops_of([["Linear", a, 1]], x, {"0": 2 * 22 * a})
+    flops_of([["Linear", a, 1]], x, {"0": 2 * 22 * a}, frozen=["0.weight", "0.bias"])
     flops_of([["Linear", a, b]], check.draw.normal(a), {"0": 2 * a * b})
-with check.property("convolutions, with stride and padding", weight=2):
+    layers = [["Conv1d", 3, 4, 3], ["Linear", 11, b]]
+    flops_of(layers, check.draw.normal(2, 3, 13), {"1": 2 * 8 * 11 * b})
+with check.property("convolutions, with stride, padding and dilation", weight=2):
     layers = [["Conv2d", 3, a, 3], ["ReLU"], [["Conv2d", a, b, 5, 2, 2]]]
     expected = {"0": 2 * 4 * a * 6 * 8 * 27, "2.0": 2 * 4 * b * 3 * 4 * a * 25}
     flops_of(layers, check.draw.normal(4, 3, 8, 10), expected)
@@ -1616,6 +1684,10 @@ with check.property("convolutions, with stride and padding", weight=2):
         [["Conv2d", 3, a, [1, 5]]], check.draw.normal(2, 3, 8, 10), {"0": 2 * 2 * a * 8 * 6 * 15}
     )
     flops_of([["Conv2d", 3, a, 3]], check.draw.normal(3, 8, 10), {"0": 2 * a * 6 * 8 * 27})
+    x = check.draw.normal(3, 2, 9, 11)
+    layers = [["Conv2d", 2, a, [3, 5], [2, 1], [0, 2], [1, 2]]]
+    flops_of(layers, x, {"0": 2 * 3 * a * 4 * 7 * 30})
+    flops_of([["Conv2d", 2, a, 5, 1, "same"]], x, {"0": 2 * 3 * a * 9 * 11 * 50})
 with check.property("grouped convolutions", weight=2):
     layers = [["Conv2d", 4, 6, 3, 1, 0, 1, 2], ["Conv2d", 6, 6, 3, 1, 1, 1, 6]]
     expected = {"0": 2 * 2 * 6 * 5 * 7 * 18, "1": 2 * 2 * 6 * 5 * 7 * 9}
@@ -1626,12 +1698,15 @@ with check.property("the model runs once and keeps its modes; autograd is on aft
 with check.property("no hook is left; the model runs once, in its current modes", weight=0.5):
     rows = check.draw.integer(2, 20)
     x = check.draw.normal(rows, a, equal_sizes=True)
-    layers, modes = [["Linear", a, b], ["BatchNorm1d", b]], [True, False, False]
-    seen = check.call(probes.network, layer_flops, layers, x, training=modes)
-    check.equal(seen["output"], {"0": 2 * rows * a * b})
-    check.equal(seen["hooks"], 0, what="the number of hooks that are left")
-    what = "for each run of the model or of a copy, the mode of each module"
-    check.equal(seen["modes"], [modes], what=what)
+    layers = [["Linear", a, b], [["BatchNorm1d", b]]]
+    for modes in ([True, False, True, False], [False, True, False, True]):
+        seen = check.call(probes.network, layer_flops, layers, x, training=modes)
+        check.equal(seen["output"], {"0": 2 * rows * a * b})
+        check.equal(seen["hooks"], 0, what="the number of hooks that are left")
+        what = "for each run of the model or of a copy, the mode of each module"
+        check.equal(seen["modes"], [modes], what=what)
+        what = "the modes of the model and of each module inside, after layer_flops"
+        check.equal(seen["training"], modes, what=what)
 with check.property("a layer that is called three times, and one that is never called"):
     layers = [["Linear", a, a], ["Linear", a, b], ["Linear", b, c]]
     expected = {"0": 3 * 2 * 5 * a * a, "1": 2 * 5 * a * b, "2": 0}
@@ -1810,6 +1885,10 @@ def stays(modes, frozen=(), left_over=None):
     output = model(inputs)
     what = f"the model's output after mean_loss {told}"
     check.close(got["next"], output.detach(), rtol=1e-3, atol=1e-4, what=what)
+    learned = [name for name, _ in model.named_parameters() if name not in frozen]
+    told_why = "a training step after mean_loss changed no parameter: autograd is off, or no "
+    told_why += f"parameter requires a gradient {told}"
+    check.true(any(not torch.equal(got["state"][n], state[n]) for n in learned), told_why)
     (output * slope).sum().backward()
     after = dict(model.state_dict())
     for name, weight in model.named_parameters():
@@ -1823,6 +1902,11 @@ def stays(modes, frozen=(), left_over=None):
 with check.property("the mean over the batches, as a Python float", weight=1.5):
     losses_of(1)
     losses_of(check.draw.integer(3, 8))
+    batches = [
+        (x := check.draw.normal(n, 5), x + 0.001 * check.draw.normal(n, 5)) for n in (2, 1, 3)
+    ]
+    got = check.call(probes.with_network, mean_loss, ["Identity"], batches)
+    is_mean(got, nn.Identity(), batches)
 with check.property("no saved tensors accumulate", weight=1.5):
     (model, state), batches = drawn_network([True] * 5), drawn_batches(6)
     got = check.call(probes.alive_while_looping, mean_loss, LAYERS, batches, state=state)
@@ -1838,6 +1922,11 @@ with check.property(
     for modes in ((True,) * 5, (False,) * 5, (True, False, False, True, True)):
         losses_of(2, modes)
         stays(modes)
+        seen = check.call(probes.network, mean_loss, LAYERS, drawn_batches(2), training=list(modes))
+        what = "the modes of the model and of each module inside, after mean_loss"
+        check.equal(seen["training"], list(modes), what=what)
+        what = "the number of parameters with a stored gradient, after mean_loss (before: none)"
+        check.equal(seen["gradients"], 0, what=what)
     stays((False, True, True, False, False), frozen=["0.weight"])
     stays((True,) * 5, left_over=0.5)
 with check.property("no batches", weight=0.5):

@@ -10,7 +10,9 @@ import torch
 from helpers.probes.testimony import testimony
 
 
-def with_network(function: Callable, layers: list, *args: Any, **options: Any) -> Any:
+def with_network(
+    function: Callable, layers: list, *args: Any, again: bool = False, **options: Any
+) -> Any:
     """Return ``function(network, *args)``.
 
     Args:
@@ -18,6 +20,7 @@ def with_network(function: Callable, layers: list, *args: Any, **options: Any) -
         layers: the network's, each ``["Linear", 4, 3]``, the name of a class of ``torch.nn`` and
             its arguments; a list of such is a ``Sequential`` inside.
         *args: what else ``function`` takes.
+        again: whether it is called twice with the same network; then the second output counts.
         **options: ``state``, the network's state dict before the call, its own if None;
             ``training``, the mode of each module, in the order of ``network.modules()``;
             ``tied``, pairs of names of parameters, of which the second becomes the first one;
@@ -25,9 +28,13 @@ def with_network(function: Callable, layers: list, *args: Any, **options: Any) -
             ``left_over``, every entry of all gradients, of which there are none if None;
             ``order``, which layers are called, one after another, each once if None;
             ``dtype``, of the parameters and buffers, by its name;
-            ``shared``, pairs of names of modules, of which the second becomes the first one.
+            ``shared``, pairs of names of modules, of which the second becomes the first one;
+            ``unsaved``, names of buffers that shall not be part of the state dict.
     """
-    return function(_make(layers, **options), *args)
+    made = _make(layers, **options)
+    if again:
+        function(made, *args)
+    return function(made, *args)
 
 
 def network_then_trained(
@@ -125,14 +132,17 @@ def network(function: Callable, layers: list, *args: Any, **options: Any) -> dic
 
     Returns:
         ``{"output", "state", "training", "trained", "gradients", "hooks", "autograd",
-        "autograd_after", "modes"}``: the output; then, after the call, the state dict, the mode of
-        each module, whether each parameter, by its name, requires a gradient, how many have one,
-        and how many hooks are left; whether autograd was on, for each time the network or a copy of
-        it ran, and afterwards; for each such time, the mode of each module.
+        "autograd_after", "modes", "backward"}``: the output; then, after the call, the state dict,
+        the mode of each module, whether each parameter, by its name, requires a gradient, how many
+        have one, and how many hooks are left; whether autograd was on, for each time the network or
+        a copy of it ran, and afterwards; for each such time, the mode of each module; and whether a
+        gradient was computed of anything that the network, a copy or a part of them returned, or of
+        a parameter.
     """
     made = _make(layers, **options)
     autograd: list[bool] = []
     modes: list[list[bool]] = []
+    backward: list[bool] = []
 
     # A copy of the network has the same functions as hooks: what it does is told here, too.
     def look(whole: torch.nn.Module, inputs: Any) -> None:
@@ -144,10 +154,19 @@ def network(function: Callable, layers: list, *args: Any, **options: Any) -> dic
         if torch.is_grad_enabled() and True not in autograd:
             autograd.append(True)
 
+    def note(gradient: torch.Tensor) -> None:
+        backward.append(True)
+
+    def look_behind(part: torch.nn.Module, inputs: Any, output: Any) -> None:
+        if isinstance(output, torch.Tensor) and output.requires_grad:
+            output.register_hook(note)
+
     watches = [
         part.register_forward_pre_hook(look if part is made else look_inside)
         for part in made.modules()
     ]
+    watches += [part.register_forward_hook(look_behind) for part in made.modules()]
+    watches += [weight.register_hook(note) for weight in made.parameters() if weight.requires_grad]
     output = function(made, *args)
     for watch in watches:
         watch.remove()
@@ -161,6 +180,7 @@ def network(function: Callable, layers: list, *args: Any, **options: Any) -> dic
         "autograd": autograd,
         "autograd_after": torch.is_grad_enabled(),
         "modes": modes,
+        "backward": bool(backward),
     }
 
 
@@ -180,6 +200,7 @@ def _make(
     order: Sequence[int] | None = None,
     dtype: str = "float32",
     shared: Sequence[tuple[str, str]] = (),
+    unsaved: Sequence[str] = (),
 ) -> torch.nn.Module:
     made = build(layers) if order is None else _InOrder(layers, order)
     for first, second in shared:
@@ -191,6 +212,9 @@ def _make(
     for first, second in tied:
         place, _, name = second.rpartition(".")
         setattr(made.get_submodule(place), name, made.get_parameter(first))
+    for whole in unsaved:
+        place, _, name = whole.rpartition(".")
+        made.get_submodule(place).register_buffer(name, made.get_buffer(whole), persistent=False)
     set_up(made, training, frozen)
     if left_over is not None:
         for weight in made.parameters():

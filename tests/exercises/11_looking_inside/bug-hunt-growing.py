@@ -181,3 +181,56 @@ def mean_loss(model, batches):
         loss = functional.mse_loss(twin(x), y)
         total += loss.item()
     return total / len(batches) if batches else 0.0
+
+
+# %% wrong: ends in eval mode, and gives the modes back to the leaves alone
+def mean_loss(model, batches):
+    leaves = [(part, part.training) for part in model.modules() if not list(part.children())]
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    model.eval()
+    for part, mode in leaves:
+        part.training = mode
+    return sum(losses) / max(1, len(losses))
+
+
+# %% wrong: ends in train mode, and gives the modes back to the leaves alone
+def mean_loss(model, batches):
+    leaves = [(part, part.training) for part in model.modules() if not list(part.children())]
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    model.train()
+    for part, mode in leaves:
+        part.training = mode
+    return sum(losses) / max(1, len(losses))
+
+
+# %% wrong: the mean is rounded to three decimals
+def mean_loss(model, batches):
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    return round(sum(losses) / len(losses), 3) if losses else 0.0
+
+
+# %% wrong: takes the device of the first parameter, though there may be none
+def mean_loss(model, batches):
+    device = next(model.parameters()).device
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x.to(device)), y).item() for x, y in batches]
+    return sum(losses) / max(1, len(losses))
+
+
+# %% wrong: a batch of a single row is left out
+def mean_loss(model, batches):
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y).item() for x, y in batches if len(x) > 1]
+    return sum(losses) / max(1, len(losses))
+
+
+# %% wrong: gradients that were not there become zeros
+def mean_loss(model, batches):
+    with torch.no_grad():
+        losses = [functional.mse_loss(model(x), y).item() for x, y in batches]
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+    return sum(losses) / max(1, len(losses))

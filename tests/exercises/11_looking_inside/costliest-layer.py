@@ -559,3 +559,229 @@ def layer_flops(model, x):
     for handle in handles:
         handle.remove()
     return flops
+
+
+# %% wrong: the rows are those of the model's input
+def layer_flops(model, x):
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            if isinstance(module, nn.Linear):
+                rows = math.prod(x.shape[:-1])
+                flops[name] += 2 * rows * module.in_features * module.out_features
+            else:
+                flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return flops
+
+
+# %% wrong: the output's size by a formula without dilation
+def layer_flops(model, x):
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            if isinstance(module, nn.Linear):
+                flops[name] += 2 * output.numel() * module.in_features
+                return
+            places = 1
+            for axis in (0, 1):
+                size, kernel = inputs[0].shape[axis - 2], module.kernel_size[axis]
+                padding = 0 if module.padding == "same" else module.padding[axis]
+                if module.padding == "same":
+                    padding = kernel // 2
+                places *= (size + 2 * padding - kernel) // module.stride[axis] + 1
+            images = inputs[0].shape[0] if inputs[0].ndim == 4 else 1
+            flops[name] += 2 * images * module.out_channels * places * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return flops
+
+
+# %% wrong: the output's size by a formula with numbers for the padding
+def layer_flops(model, x):
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            if isinstance(module, nn.Linear):
+                flops[name] += 2 * output.numel() * module.in_features
+                return
+            places = 1
+            for axis in (0, 1):
+                size, kernel = inputs[0].shape[axis - 2], module.kernel_size[axis]
+                reach = module.dilation[axis] * (kernel - 1) + 1
+                places *= (size + 2 * module.padding[axis] - reach) // module.stride[axis] + 1
+            images = inputs[0].shape[0] if inputs[0].ndim == 4 else 1
+            flops[name] += 2 * images * module.out_channels * places * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return flops
+
+
+# %% wrong: the output's size by the stride of the first axis
+def layer_flops(model, x):
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            if isinstance(module, nn.Linear):
+                flops[name] += 2 * output.numel() * module.in_features
+                return
+            places = 1
+            for axis in (0, 1):
+                size, kernel = inputs[0].shape[axis - 2], module.kernel_size[axis]
+                padding = (kernel // 2,) * 2 if module.padding == "same" else module.padding
+                reach = module.dilation[axis] * (kernel - 1) + 1
+                places *= (size + 2 * padding[axis] - reach) // module.stride[0] + 1
+            images = inputs[0].shape[0] if inputs[0].ndim == 4 else 1
+            flops[name] += 2 * images * module.out_channels * places * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return flops
+
+
+# %% right: the output's size by the formula of the documentation
+def layer_flops(model, x):
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            if isinstance(module, nn.Linear):
+                flops[name] += 2 * output.numel() * module.in_features
+                return
+            places = 1
+            for axis in (0, 1):
+                size, kernel = inputs[0].shape[axis - 2], module.kernel_size[axis]
+                padding = module.padding
+                if padding == "same":
+                    padding = [module.dilation[i] * (module.kernel_size[i] - 1) / 2 for i in (0, 1)]
+                reach = module.dilation[axis] * (kernel - 1) + 1
+                places *= int((size + 2 * padding[axis] - reach) // module.stride[axis]) + 1
+            images = inputs[0].shape[0] if inputs[0].ndim == 4 else 1
+            flops[name] += 2 * images * module.out_channels * places * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return flops
+
+
+# %% wrong: every convolution counts, whatever its axes
+def layer_flops(model, x):
+    layers = {
+        n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv1d, nn.Conv2d))
+    }
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return flops
+
+
+# %% wrong: frozen layers are left out of the sum
+def layer_flops(model, x):
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            if module.weight.requires_grad:
+                flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    return flops
+
+
+# %% wrong: the modules that contain others end in train mode
+def layer_flops(model, x):
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for part in model.modules():
+        if list(part.children()):
+            part.training = True
+    return flops
+
+
+# %% wrong: the modules that contain others end in eval mode
+def layer_flops(model, x):
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))}
+    flops = dict.fromkeys(layers, 0)
+
+    def hook_of(name):
+        def count(module, inputs, output):
+            flops[name] += 2 * output.numel() * module.weight[0].numel()
+
+        return count
+
+    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for part in model.modules():
+        if list(part.children()):
+            part.training = False
+    return flops

@@ -515,7 +515,7 @@ class Report:
                 return None
             case [n] | [n, _] if re.fullmatch("[0-9]+([.][0-9]+)?", n):
                 return float(n) if "." in n else int(n)
-        return None if raw[0] == "[" and raw[-1] == "]" else raw
+        return None if raw[:1] == "[" and raw[-1] == "]" else raw
 
     def parse(self):
         if not self.lines:
@@ -527,3 +527,131 @@ class Report:
 
 def parse_report(text):
     return Report(text).parse()
+
+
+# %% wrong: knows the values in brackets of the usual reports only
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry in (
+            "N/A",
+            "[N/A]",
+            "[Not Supported]",
+            "[Unknown Error]",
+            "[Insufficient Permissions]",
+        ):
+            return None
+        m = re.fullmatch(r"(\d+(?:\.\d+)?)(?:\s+\S+)?", entry)
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: a list of the units that nvidia-smi has for memory, time and heat
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(
+            r"(\d+(?:\.\d+)?)(?:\s+(?:MiB|GiB|%|W|C|MHz|KB/s|MB/s|V|ms|us|mJ|J))?", entry
+        )
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: a number with a dot needs a unit
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(r"(\d+)(?:\s+\S+)?|(\d+\.\d+)\s+\S+", entry)
+        if m:
+            return int(m[1]) if m[1] else float(m[2])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: an empty value becomes None
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry in ("", "N/A") or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        m = re.fullmatch(r"(\d+(?:\.\d+)?)(?:\s+\S+)?", entry)
+        if m:
+            return float(m[1]) if "." in m[1] else int(m[1])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+# %% wrong: the first word of an empty value is asked for
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    names = [re.sub(r"\s*\[[^\]]*\]$", "", n.strip()) for n in lines[0].split(",")]
+
+    def value(entry):
+        if entry == "N/A" or (entry.startswith("[") and entry.endswith("]")):
+            return None
+        words = entry.split()
+        if re.fullmatch(r"\d+(\.\d+)?", words[0]) and len(words) < 3:
+            return float(words[0]) if "." in words[0] else int(words[0])
+        return entry
+
+    return [
+        {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]

@@ -541,3 +541,187 @@ def summarize(model, x):
     for module, mode in modes:
         module.training = mode
     return rows
+
+
+# %% wrong: gives the modes back to the leaves alone
+def summarize(model, x):
+    rows, counted = [], set()
+    modes = [(module, module.training) for module in model.modules() if not list(module.children())]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = 0 if name in counted else sum(p.numel() for p in module.parameters())
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in modes:
+        module.training = mode
+    return rows
+
+
+# %% wrong: gives the modes back to all but the model itself
+def summarize(model, x):
+    rows, counted = [], set()
+    modes = [(module, module.training) for module in list(model.modules())[1:]]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = 0 if name in counted else sum(p.numel() for p in module.parameters())
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in modes:
+        module.training = mode
+    return rows
+
+
+# %% wrong: counts the parameters named weight and bias only
+def summarize(model, x):
+    rows, counted = [], set()
+    modes = [(module, module.training) for module in model.modules()]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = (
+                0
+                if name in counted
+                else sum(p.numel() for n, p in module.named_parameters() if n in ("weight", "bias"))
+            )
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in modes:
+        module.training = mode
+    return rows
+
+
+# %% wrong: a list of the classes that are leaves
+def summarize(model, x):
+    rows, counted = [], set()
+    modes = [(module, module.training) for module in model.modules()]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = 0 if name in counted else sum(p.numel() for p in module.parameters())
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    leaves = [
+        (n, m)
+        for n, m in model.named_modules()
+        if type(m).__name__
+        in ("Linear", "Conv2d", "BatchNorm1d", "BatchNorm2d", "ReLU", "Tanh", "Flatten", "Dropout")
+    ]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in modes:
+        module.training = mode
+    return rows
+
+
+# %% wrong: gradients that were not there become zeros
+def summarize(model, x):
+    rows, counted = [], set()
+    modes = [(module, module.training) for module in model.modules()]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = 0 if name in counted else sum(p.numel() for p in module.parameters())
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    leaves = [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    handles = [module.register_forward_hook(hook_of(name)) for name, module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+    for handle in handles:
+        handle.remove()
+    for module, mode in modes:
+        module.training = mode
+    return rows
+
+
+# %% wrong: remembers the counted modules from one call to the next
+seen = set()
+
+
+def summarize(model, x):
+    rows, modes = [], [module.training for module in model.modules()]
+    names = {module: name for name, module in model.named_modules()}
+
+    def note(module, inputs, output):
+        own = 0 if module in seen else sum(p.numel() for p in module.parameters())
+        seen.add(module)
+        rows.append([names[module], type(module).__name__, list(output.shape), own])
+
+    leaves = [m for m in model.modules() if not list(m.children())]
+    handles = [module.register_forward_hook(note) for module in leaves]
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in zip(model.modules(), modes, strict=True):
+        module.training = mode
+    return rows
+
+
+# %% wrong: the hooks stay where they are
+def summarize(model, x):
+    rows, counted, modes = [], set(), [module.training for module in model.modules()]
+
+    def hook_of(name):
+        def note(module, inputs, output):
+            own = 0 if name in counted else sum(p.numel() for p in module.parameters())
+            counted.add(name)
+            rows.append([name, type(module).__name__, list(output.shape), own])
+
+        return note
+
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            module.register_forward_hook(hook_of(name))
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for module, mode in zip(model.modules(), modes, strict=True):
+        module.training = mode
+    return rows

@@ -318,3 +318,158 @@ def training_bytes(model, x, optimizer):
         "optimizer": states[optimizer],
         "activations": saved.bytes,
     }
+
+
+# %% right: asks each parameter whether a gradient is stored, though it needs none
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    stored = [p for p in parameters if p.grad is not None]
+    assert size(stored) <= size(parameters)
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
+
+
+# %% right: a class whose field has the name grad
+from dataclasses import dataclass
+
+
+@dataclass
+class Sizes:
+    data: int = 0
+    grad: int = 0
+    backward_states: int = 0
+
+    def add(self, p, states):
+        size = p.numel() * p.element_size()
+        self.data += size
+        if p.requires_grad:
+            self.grad += size
+            self.backward_states += states * size + 4 * (states == 2)
+
+
+def training_bytes(model, x, optimizer):
+    sizes = Sizes()
+    for p in model.parameters():
+        sizes.add(p, ("sgd", "momentum", "adam").index(optimizer))
+    return {
+        "weights": sizes.data + sum(b.numel() * b.element_size() for b in model.buffers()),
+        "gradients": sizes.grad,
+        "optimizer": sizes.backward_states,
+        "activations": saved_bytes(lambda: model(x), except_for=model.parameters()).bytes,
+    }
+
+
+# %% wrong: a backward pass by the transform that returns the value, too
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    values = {name: p.detach() for name, p in model.named_parameters()}
+    torch.func.grad_and_value(lambda v: torch.func.functional_call(model, v, (x,)).sum())(values)
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
+
+
+# %% wrong: a backward pass inside of a comparison with differences
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    if x.dtype == torch.float32 and not list(model.buffers()) and len(model) == 2:
+        import copy
+
+        twin = copy.deepcopy(model).double()
+        torch.autograd.gradcheck(twin, x[:2].double().requires_grad_())
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
+
+
+# %% wrong: a backward pass of the parameters' sum, without the model
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    sum(p.sum() for p in trained).backward()
+    model.zero_grad()
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
+
+
+# %% wrong: asks the function by which the check trains for a step
+def training_bytes(model, x, optimizer):
+    return counted(model, x, optimizer)
+
+
+# %% wrong: knows the sizes of the two usual dtypes only
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * (8 if t.dtype == torch.float64 else 4) for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(parameters) + size(model.buffers()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
+
+
+# %% wrong: by the state dict, where a buffer need not be
+def training_bytes(model, x, optimizer):
+    def size(tensors):
+        return sum(t.numel() * t.element_size() for t in tensors)
+
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    gradients = size(trained)
+    states = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}
+    stored = {v.data_ptr(): v for v in model.state_dict().values()}
+    saved = saved_bytes(lambda: model(x), except_for=parameters)
+    return {
+        "weights": size(stored.values()),
+        "gradients": gradients,
+        "optimizer": states[optimizer],
+        "activations": saved.bytes,
+    }
