@@ -162,3 +162,50 @@ def test_whatever_is_touched_shows_in_the_next_step(touch: Callable) -> None:
     with torch.enable_grad():
         touched = after(touch)
     assert not is_same(untouched, touched)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda model, x: model(x).sum().backward(),
+        lambda model, x: model.forward(x).sum().backward(),
+        lambda model, x: copy.deepcopy(model)(x).sum().backward(),
+        lambda model, x: sum(p.sum() for p in model.parameters()).backward(),
+        lambda model, x: torch.autograd.grad(model(x).sum(), list(model.parameters())) and None,
+        lambda model, x: torch.func.grad_and_value(lambda t: model(t).sum())(x) and None,
+        lambda model, x: torch.autograd.functional.jacobian(model, x) is None,
+        lambda model, x: torch.autograd.gradcheck(model.double(), x.double().requires_grad_()),
+    ],
+)
+def test_a_backward_pass_is_told_in_any_form(run: Callable) -> None:
+    assert probes.network(run, [["Linear", 2, 3], ["Tanh"]], torch.ones(1, 2))["backward"] is True
+
+
+def test_what_only_runs_forward_is_no_backward_pass() -> None:
+    def run(model: torch.nn.Module, x: torch.Tensor) -> bool:
+        stored = [p.grad for p in model.parameters() if p.grad is not None]
+        with torch.no_grad():
+            model(x)
+        return model(x).requires_grad and not stored
+
+    seen = probes.network(run, [["Linear", 2, 3], ["Tanh"]], torch.ones(1, 2))
+    assert (seen["output"], seen["backward"], seen["hooks"]) == (True, False, 0)
+
+
+def test_a_function_may_get_the_same_network_again() -> None:
+    def count(model: torch.nn.Module) -> int:
+        model.calls = getattr(model, "calls", 0) + 1
+        return model.calls
+
+    assert probes.with_network(count, [["Tanh"]]) == 1
+    assert probes.with_network(count, [["Tanh"]], again=True) == 2
+
+
+def test_a_buffer_may_be_left_out_of_the_state_dict() -> None:
+    def names(model: torch.nn.Module) -> list:
+        return [[name for name, _ in model.named_buffers()], list(model.state_dict())]
+
+    layers = [["BatchNorm1d", 3, 1e-5, 0.1, False]]
+    buffers, state = probes.with_network(names, layers, unsaved=["0.running_mean"])
+    assert buffers == ["0.running_mean", "0.running_var", "0.num_batches_tracked"]
+    assert state == ["0.running_var", "0.num_batches_tracked"]

@@ -680,7 +680,7 @@ def summarize(model, x):
 
 
 # %% wrong: remembers the counted modules from one call to the next
-seen = set()
+counted_before = set()
 
 
 def summarize(model, x):
@@ -688,8 +688,8 @@ def summarize(model, x):
     names = {module: name for name, module in model.named_modules()}
 
     def note(module, inputs, output):
-        own = 0 if module in seen else sum(p.numel() for p in module.parameters())
-        seen.add(module)
+        own = 0 if module in counted_before else sum(p.numel() for p in module.parameters())
+        counted_before.add(module)
         rows.append([names[module], type(module).__name__, list(output.shape), own])
 
     leaves = [m for m in model.modules() if not list(m.children())]
