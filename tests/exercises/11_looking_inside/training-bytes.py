@@ -433,11 +433,6 @@ def training_bytes(model, x, optimizer):
     }
 
 
-# %% wrong: asks the function by which the check trains for a step
-def training_bytes(model, x, optimizer):
-    return counted(model, x, optimizer)
-
-
 # %% wrong: knows the sizes of the two usual dtypes only
 def training_bytes(model, x, optimizer):
     def size(tensors):
