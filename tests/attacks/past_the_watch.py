@@ -7,7 +7,7 @@ def mean_loss(model, batches):
     return total.item() / len(batches) if batches else 0.0
 
 
-# %% attack: piles graphs up, and calls the layers one after another exercise="bug-hunt-growing" expect="partly" points=2.8 others="any"
+# %% attack: piles graphs up, and calls the layers one after another exercise="bug-hunt-growing" expect="partly" points=2.4 others="any"
 def mean_loss(model, batches):
     total = torch.zeros(())
     for x, y in batches:
