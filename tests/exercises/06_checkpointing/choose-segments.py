@@ -397,3 +397,23 @@ def choose_segments(inputs, inside, budget):
     while starts[0]:
         starts.insert(0, before[starts[0]])
     return starts
+
+
+# %% wrong: sums in float32, which is too coarse for gigabytes
+def choose_segments(inputs, inside, budget):
+    count = len(inputs)
+    total = torch.cat([torch.zeros(1), torch.tensor(inside, dtype=torch.float32).cumsum(0)])
+    least, before = torch.full((count,), math.inf), [None] * count
+    least[0] = inputs[0]
+    for end in range(1, count):
+        for start in range(end):
+            kept = least[start]
+            if kept + total[end] - total[start] <= budget and kept + inputs[end] < least[end]:
+                least[end], before[end] = kept + inputs[end], start
+    for last in range(count):
+        if least[last] + total[count] - total[last] <= budget:
+            starts = [last]
+            while starts[0]:
+                starts.insert(0, before[starts[0]])
+            return starts
+    return None
