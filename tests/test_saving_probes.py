@@ -190,7 +190,7 @@ def test_what_is_kept_is_told_beside_what_came_out() -> None:
         probes.bytes_kept(plain, LAYERS, X, **given),
         probes.forward_and_backward(plain, LAYERS, X, **given),
     )
-    assert got.keys() == plainly.keys() | {"kept"}
+    assert got.keys() == plainly.keys() | {"kept", "peak"}
     assert torch.equal(got["output"], plainly["output"])
     assert torch.equal(got["gradients"][0], plainly["gradients"][0])
     assert probes.bytes_kept.is_testimony
@@ -263,5 +263,90 @@ def test_data_that_need_no_gradient_fade_in_place() -> None:
     got = probes.forward_and_backward(plain, LAYERS, X.clone(), **given)
     faded = probes.forward_and_backward(plain, LAYERS, 0.5 * X, state=STATE, grad_output=SLOPES)
     assert torch.equal(got["output"], faded["output"])
-    with pytest.raises(RuntimeError, match="requires a gradient after the call"):
-        probes.forward_and_backward(asking, LAYERS, X.clone(), **given)
+    assert got["others"] == {0: {"requires_grad": False, "grad": None}}
+    asked = probes.forward_and_backward(asking, LAYERS, X.clone(), **given)
+    assert torch.equal(asked["output"], faded["output"])
+    assert asked["others"][0]["requires_grad"]
+    assert asked["others"][0]["grad"].shape == X.shape
+
+
+def test_the_most_that_is_there_in_the_forward_pass_is_told() -> None:
+    def runs_with_autograd(made: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            made(x)
+        return wrapped(made, x)
+
+    layers = [["Linear", 5, 4], *6 * [["Tanh"]], ["Dial"]]
+    given = {"state": STATE, "grad_output": SLOPES}
+    # A result of four columns takes 48 bytes; at most two are needed at once.
+    frugal = probes.bytes_kept(lambda made, x: RunsAgain.apply(made, False, x), layers, X, **given)
+    wasteful = probes.bytes_kept(runs_with_autograd, layers, X, **given)
+    assert 2 * 48 <= frugal["peak"] < 4 * 48
+    assert wasteful["peak"] >= 7 * 48
+    assert wasteful["kept"] < wasteful["peak"]
+
+
+def test_inputs_can_have_been_changed_before_the_call() -> None:
+    versions = []
+
+    def look(made: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        versions.append((x._version > 0, y._version > 0))
+        return made(x) + y
+
+    given = {"state": STATE, "grad_output": SLOPES}
+    unchanged = probes.forward_and_backward(look, LAYERS, X, SLOPES.clone(), **given)
+    changed = probes.forward_and_backward(
+        look, LAYERS, X, SLOPES.clone(), **given, changed_before=True
+    )
+    assert versions == [(False, False), (True, True)]
+    assert torch.equal(unchanged["output"], changed["output"])
+    assert torch.equal(unchanged["gradients"][0], changed["gradients"][0])
+
+
+def test_modes_and_settings_are_told() -> None:
+    def changing(made: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        output = made(x)
+        made[0].eps, made[1].p = 0.5, 0.75
+        made[1].eval()
+        return output
+
+    layers = [["BatchNorm1d", 5], ["Dropout", 0.25]]
+    state = {f"0.{name}": value for name, value in torch.nn.BatchNorm1d(5).state_dict().items()}
+    given = {"state": state, "grad_output": torch.ones(ROWS, COLUMNS)}
+    before, after = (
+        probes.forward_and_backward(function, layers, X, **given) for function in (plain, changing)
+    )
+    assert before["settings"]["0"] == torch.nn.BatchNorm1d(5).extra_repr()
+    assert before["settings"]["1"] == torch.nn.Dropout(0.25).extra_repr()
+    assert "eps=0.5" in after["settings"]["0"]
+    assert "p=0.75" in after["settings"]["1"]
+    assert before["modes"] == {"": True, "0": True, "1": True}
+    assert after["modes"] == {"": True, "0": True, "1": False}
+
+
+def test_a_network_can_be_more_than_layers_of_torch_in_a_row() -> None:
+    def look(made: torch.nn.Module, *inputs: torch.Tensor) -> torch.Tensor:
+        kinds.append([type(part) for part in made.modules()])
+        return made(*inputs)
+
+    kinds: list[list[type]] = []
+    given = {"grad_output": torch.ones(ROWS, COLUMNS), "seed": 3}
+    got = probes.forward_and_backward(
+        look, [["FunctionalDropout", 0.5], ["Tanh"]], X, state={}, **given
+    )
+    layered = probes.forward_and_backward(plain, [["Dropout", 0.5], ["Tanh"]], X, state={}, **given)
+    assert torch.equal(got["output"], layered["output"])
+    assert torch.nn.Dropout not in kinds[0]
+
+    norm = torch.nn.BatchNorm1d(5)
+    state = {f"0.inner.{name}": value for name, value in norm.state_dict().items()}
+    layers = [["Residual", ["BatchNorm1d", 5]]]
+    got = probes.forward_and_backward(plain, layers, X, state=state, **given)
+    assert torch.allclose(got["output"], X + norm(X))
+
+    state = {name.replace("0", "1"): value for name, value in STATE.items()}
+    got = probes.forward_and_backward(
+        look, [["Second"], ["Linear", 5, 4]], X, 2 * X, state=state, grad_output=SLOPES
+    )
+    assert torch.allclose(got["output"], 2 * X @ STATE["0.weight"].T)
+    assert got["gradients"][0] is None or not got["gradients"][0].any()

@@ -939,8 +939,8 @@ Write both methods of `Checkpoint`.
 
 `own_checkpoint(run, *inputs) -> Tensor`
 
-- **In** `run`: a module, or a function that may use modules, some of whose weights may be frozen; it returns one tensor. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
-- **Out**: `run(*inputs)`, computed once, without saving anything inside `run`. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one (None or zeros if unused); the `.grad` of every other input stays None. `backward()` adds the gradients of `run`'s trainable weights to their `.grad`.
+- **In** `run`: a module, or a function that may use modules, some of whose weights may be frozen; it returns one tensor, which depends on an input or a weight that requires a gradient. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
+- **Out**: `run(*inputs)`, computed once, without saving anything inside `run`. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one (None or zeros if unused); every other input still requires none, and its `.grad` stays None. `backward()` adds the gradients of `run`'s trainable weights to their `.grad`.
 - The generator continues as if nothing had run twice.
 - If an input is changed in place between the passes, raise an error or compute the gradient for the old values.
 - **Limits**: no checkpoint function from torch; using one forfeits all points.
@@ -1047,6 +1047,25 @@ def plain_dropout(x, seed, grad_output, steps=1, uses=1):
     return outputs[-1], sum(slopes), drawn
 
 
+def drops_the_same(got, output, slope, what=""):
+    """Require the output and the gradient of dropouts whose entries are 0 where they are dropped."""
+    found = got["output"]
+    if isinstance(found, torch.Tensor) and found.shape == output.shape:
+        told = f"{what}the forward pass drops other entries than `run(*inputs)` alone would"
+        check.true(torch.equal(found == 0, output == 0), told)
+    check.close(found, output, what=f"{what}the output")
+    what = f"{what}the gradient with respect to the input"
+    check.close(got["gradients"][0], slope, what=what)
+
+
+def leaves_others_alone(got, names):
+    for place, other in got["others"].items():
+        told = f"{names[place]} requires no gradient, but its `.grad` is set afterward"
+        check.true(other["grad"] is None, told)
+        told = f"{names[place]} requires a gradient after the call, but did not before"
+        check.true(not other["requires_grad"], told)
+
+
 def same_gradients(got, names, expected, atol=1e-5, where=""):
     by_input, *by_weight = expected
     what = f"{where}the gradient with respect to"
@@ -1128,15 +1147,22 @@ with check.property("the block runs once in the forward pass and once in the bac
             atol=1e-5,
             what=f"the BatchNorm's {name}",
         )
-with check.property("dropout drops the same entries in the backward pass", weight=1.5):
+with check.property(
+    "dropout drops in both passes what it drops in `run(*inputs)` alone", weight=1.5
+):
     rows = check.draw.integer(10, 20)
     x, grad_output = check.draw.normal(rows, 9), check.draw.normal(rows, 9)
     seed = check.draw.integer(0, 1_000_000)
     output, slope, drawn = plain_dropout(x, seed, grad_output)
-    got = forward_and_backward(two_dropouts, x, state={}, grad_output=grad_output, seed=seed)
-    check.close(got["output"], output, what="the output")
-    check.close(got["gradients"][0], slope, what="the gradient with respect to the input")
+    options = {"state": {}, "grad_output": grad_output, "seed": seed}
+    got = forward_and_backward(two_dropouts, x, **options)
+    drops_the_same(got, output, slope)
     check.equal(got["drawn"][0], drawn[0], what="random numbers drawn after the forward pass")
+    layers = [["FunctionalDropout", 0.5], ["Tanh"], ["FunctionalDropout", 0.3]]
+    got = forward_and_backward(layers, x, **options)
+    drops_the_same(got, output, slope, "modules that call functional.dropout: ")
+    got = forward_and_backward(two_dropouts, x, **options, as_function=True)
+    drops_the_same(got, output, slope, "run is a function that uses a module: ")
 with check.property("over two steps, the generator continues as if nothing had run twice"):
     rows = check.draw.integer(10, 20)
     x, grad_output = check.draw.normal(rows, 9), check.draw.normal(rows, 9)
@@ -1173,7 +1199,7 @@ with check.property(
     check.equal(
         got["drawn"], drawn, what="random numbers drawn after the forward and the backward pass"
     )
-with check.property("nothing inside is kept until the backward pass"):
+with check.property("nothing inside is saved in the forward pass"):
     inner, rows = check.draw.integer(350, 450), check.draw.integer(7, 20)
     state, x = draw_two_layers(inner), check.draw.normal(rows, 5)
     turned = check.draw.number(2.0, 3.0)
@@ -1197,7 +1223,18 @@ with check.property("nothing inside is kept until the backward pass"):
         f"after the forward pass, {got['kept']} bytes that it allocated are still in memory; "
         f"the result of the first layer inside takes {bytes_inside} bytes",
     )
-with check.property("several inputs, each with its gradient"):
+    # Six results of the same size, of which a run that saves nothing needs two at once.
+    layers = [["Linear", 5, inner], *5 * [["Tanh"]], ["Linear", inner, 4], ["Dial"]]
+    state = {name.replace("2.", "6."): value for name, value in state.items()}
+    got = check.call(
+        probes.bytes_kept, own_checkpoint, layers, x, state=state, grad_output=grad_output
+    )
+    check.true(
+        got["peak"] < 4 * bytes_inside,
+        f"during the forward pass, up to {got['peak']} bytes were in memory at once; one result of "
+        f"the layers inside takes {bytes_inside} bytes, and no more than two are needed at once",
+    )
+with check.property("several inputs, each with its gradient; every other input stays as it was"):
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
     rows = check.draw.integer(6, 20)
     x, y, grad_output = (check.draw.normal(rows, size) for size in (3, 5, 4))
@@ -1233,6 +1270,21 @@ with check.property("several inputs, each with its gradient"):
         atol=1e-4,
         what="the gradient with respect to the second input alone",
     )
+    leaves_others_alone(got, ["the first input"])
+    state = {"1.weight": check.draw.normal(4, 5), "1.bias": check.draw.normal(4)}
+
+    def from_second(y, weight, bias):
+        return functional.linear(y, weight, bias).sin().square() * 2.0
+
+    _, (_, *slopes) = gradients_of(from_second, grad_output, y, *state.values())
+    layers, where = [["Second"], ["Linear", 5, 4], ["Dial"]], "run does not use its first input: "
+    got = forward_and_backward(layers, x, y, state=state, grad_output=grad_output, **options)
+    unused = got["gradients"][0]
+    same_gradients(got, state, (unused, *slopes), atol=1e-4, where=where)
+    if unused is not None:
+        what = f"{where}the gradient with respect to it"
+        check.close(unused, torch.zeros_like(x), atol=0.0, what=what)
+    leaves_others_alone(got, ["", "the second input"])
 with check.property("integers among the inputs"):
     table, grad_output = check.draw.normal(6, 4), check.draw.normal(9, 4)
     places = check.draw.integers(9, low=0, high=6)
@@ -1247,7 +1299,10 @@ with check.property("integers among the inputs"):
         atol=1e-5,
         what="the gradient with respect to the floating-point input",
     )
-with check.property("no wrong gradient if an input is changed in place", weight=0.5):
+with check.property(
+    "no wrong gradient if an input is changed in place, and no error if that was before the call",
+    weight=0.5,
+):
     rows, turned = check.draw.integer(7, 20), check.draw.number(2.0, 3.0)
     state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), 0.1 * draw_slopes(rows)
     _, slopes = gradients_of(dialed(turned), grad_output, x, *state.values())
@@ -1255,6 +1310,11 @@ with check.property("no wrong gradient if an input is changed in place", weight=
     got = check.call(probes.changed_between, own_checkpoint, two_layers, x, **options)
     if not got["error"]:
         same_gradients(got, state, slopes, atol=1e-4)
+    options |= {"changed": (), "changed_before": True}
+    got = check.call(probes.changed_between, own_checkpoint, two_layers, x, **options)
+    told = f"the input was changed in place before the call, not after it, and {got['error']} came"
+    check.true(not got["error"], told)
+    same_gradients(got, state, slopes, atol=1e-4, where="the input changed before the call: ")
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
     x, y, grad_output = (check.draw.normal(rows, size) for size in (3, 5, 4))
     _, slopes = gradients_of(bilinear, grad_output, x, y, *state.values())

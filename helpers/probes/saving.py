@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from helpers.calling import is_from_stub
+from helpers.peak_memory import PeakMeter
 from helpers.probes.made import Made
 from helpers.probes.networks import set_modes
 from helpers.probes.testimony import testimony
@@ -93,6 +94,7 @@ def forward_and_backward(
     own_networks: bool = False,
     growing: float | None = None,
     fading: float | None = None,
+    changed_before: bool = False,
 ) -> dict[str, Any]:
     """Call ``function`` with a network, and run the backward pass of what it returned.
 
@@ -120,16 +122,20 @@ def forward_and_backward(
         own_networks: whether each of these calls gets a network of its own, equal to the first.
         growing: what floating-point inputs are multiplied by from one of these calls to the next.
         fading: what the inputs that require no gradient are multiplied by after each step, in
-            place, which only those allow that still require none.
+            place.
+        changed_before: whether the inputs have been changed in place before the function is called,
+            to the values that they have; no leaf that requires a gradient can be.
 
     Returns:
-        ``{"output", "gradients", "parameters", "state", "drawn"}``: the last output, the gradients
-        with respect to the inputs of ``with_respect_to`` and to the (first) network's parameters,
-        by name, its state dict afterwards, and random numbers drawn after each forward and each
-        backward pass.
+        ``{"output", "gradients", "parameters", "state", "drawn", "others", "modes",
+        "settings"}``: the last output, the gradients with respect to the inputs of
+        ``with_respect_to`` and to the (first) network's parameters, by name, its state dict
+        afterwards, and random numbers drawn after each forward and each backward pass; for each
+        other input, by its place, whether it requires a gradient afterwards, and its ``.grad``;
+        for each module of the network, by name, its mode and what it says of its settings.
 
     Raises:
-        RuntimeError: the output requires no gradient, or an input that fades requires one.
+        RuntimeError: the output requires no gradient.
     """
     made = _build(layers)
     set_modes(made, training, in_eval)
@@ -147,6 +153,9 @@ def forward_and_backward(
             given = list(inputs)
             for place, leaf in leaves.items():
                 given[place] = leaf if as_leaves else leaf * 1
+            if changed_before:
+                for value in given:
+                    value.mul_(1)
             _turn(networks, dial_positions[0])
             outputs = [
                 function(_closed_over(network) if as_function else network, *_grown(given, factor))
@@ -157,14 +166,21 @@ def forward_and_backward(
             _require_gradients(outputs)
             torch.autograd.backward(outputs, [grad_output] * uses)
             drawn.append(torch.rand(3))
+            others = {place: value for place, value in enumerate(given) if place not in leaves}
+            left = {place: _trace_on(value) for place, value in others.items()}
             if fading is not None:
-                _fade([value for i, value in enumerate(given) if i not in leaves], fading)
+                with torch.no_grad():
+                    for value in others.values():
+                        value.mul_(fading)
     return {
         "output": outputs[-1].detach(),
         "gradients": [leaf.grad for leaf in leaves.values()],
         "parameters": {name: value.grad for name, value in made.named_parameters()},
         "state": dict(made.state_dict()),
         "drawn": drawn,
+        "others": left,
+        "modes": {name: part.training for name, part in made.named_modules()},
+        "settings": {name: part.extra_repr() for name, part in made.named_modules()},
     }
 
 
@@ -190,11 +206,8 @@ def _require_gradients(outputs: list) -> None:
         raise RuntimeError("the output requires no gradient, though an input or a weight does")
 
 
-def _fade(tensors: list[torch.Tensor], factor: float) -> None:
-    if any(tensor.requires_grad for tensor in tensors):
-        raise RuntimeError("an input requires a gradient after the call, and did not before")
-    for tensor in tensors:
-        tensor.mul_(factor)
+def _trace_on(tensor: torch.Tensor) -> dict[str, Any]:
+    return {"requires_grad": tensor.requires_grad, "grad": tensor.grad}
 
 
 @testimony
@@ -202,19 +215,23 @@ def bytes_kept(function: Callable, layers: list, *inputs: Any, **options: Any) -
     """Do what ``forward_and_backward`` does, and count the bytes kept between its two passes.
 
     Returns:
-        what ``forward_and_backward`` returns, and ``"kept"``: of all bytes that the function makes,
-        those that are still there after the forward pass. Its output is left out.
+        what ``forward_and_backward`` returns; ``"kept"``: of all bytes that the function makes,
+        those that are still there after the forward pass, its output left out; and ``"peak"``: the
+        most of those that are there at once in the forward pass.
     """
-    kept = 0
+    kept = peak = 0
 
-    def watched(*given: Any) -> torch.Tensor:
-        nonlocal kept
-        with Made() as made:
-            output = function(*given)
-        kept = sum(made.sizes_alive(except_for=output).values())
+    def watched(made: torch.nn.Module, *given: torch.Tensor) -> torch.Tensor:
+        nonlocal kept, peak
+        there = [*made.parameters(), *made.buffers(), *given]
+        with PeakMeter(there) as meter, Made() as inside:
+            output = function(made, *given)
+        kept = sum(inside.sizes_alive(except_for=output).values())
+        peak = meter.peak
         return output
 
-    return forward_and_backward(watched, layers, *inputs, **options) | {"kept": kept}
+    told = forward_and_backward(watched, layers, *inputs, **options)
+    return told | {"kept": kept, "peak": peak}
 
 
 @testimony
@@ -308,6 +325,35 @@ class _LastRows(torch.nn.Linear):
         return torch.nn.functional.linear(x, self.weight[1:], self.bias[1:])
 
 
+class _FunctionalDropout(torch.nn.Module):
+    """Drops entries without a layer of torch's."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, self.p, self.training)
+
+
+class _Residual(torch.nn.Module):
+    """Adds its input to what its inner network makes of it; no ``Sequential``."""
+
+    def __init__(self, layers: list) -> None:
+        super().__init__()
+        self.inner = _build(layers)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.inner(x)
+
+
+class _Second(torch.nn.Module):
+    """Returns the second of two inputs, and does not use the first."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return y
+
+
 class _Rows(torch.nn.Module):
     """Returns the rows of a tensor that integers name."""
 
@@ -329,10 +375,13 @@ class _Chain(torch.nn.Sequential):
 _PARTS = {
     "Columns": _Columns,
     "Dial": _Dial,
+    "FunctionalDropout": _FunctionalDropout,
     "Halves": _Halves,
     "LastRows": _LastRows,
     "Repeat": _Repeat,
+    "Residual": _Residual,
     "Rows": _Rows,
+    "Second": _Second,
 }
 
 

@@ -757,3 +757,232 @@ class Checkpoint(torch.autograd.Function):
 
 def own_checkpoint(run, *inputs):
     return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: writes a gradient into inputs that require none
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.is_floating_point()) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        for x, copy in zip(ctx.saved_tensors, inputs, strict=True):
+            if not x.requires_grad:
+                x.grad = copy.grad
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: makes the caller's floating-point inputs require a gradient
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        for x in inputs:
+            if x.is_floating_point() and not x.requires_grad:
+                x.requires_grad_(True)
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: raises if the only input that requires a gradient is not used
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        wanted = [x for x in inputs if x.requires_grad]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        slopes = iter(torch.autograd.grad(output, wanted, grad_output, retain_graph=True))
+        torch.autograd.backward(output, grad_output)
+        return None, *(next(slopes) if x.requires_grad else None for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% right: zeros for an input that is not used; the weights get theirs in a pass of their own
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        wanted = [x for x in inputs if x.requires_grad]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        slopes = torch.autograd.grad(
+            output, wanted, grad_output, retain_graph=True, allow_unused=True
+        )
+        torch.autograd.backward(output, grad_output)
+        slopes = iter(
+            torch.zeros_like(x) if slope is None else slope
+            for x, slope in zip(wanted, slopes, strict=True)
+        )
+        return None, *(next(slopes) if x.requires_grad else None for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: repeats random numbers only for modules that hold a Dropout of torch's
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        parts = run.modules() if isinstance(run, torch.nn.Module) else ()
+        ctx.is_random = any(isinstance(part, torch.nn.Dropout) for part in parts)
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.enable_grad():
+            if ctx.is_random:
+                with torch.random.fork_rng(devices=[]):
+                    torch.set_rng_state(ctx.state)
+                    output = ctx.run(*inputs)
+            else:
+                output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: repeats random numbers only where run is a module
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        now = torch.get_rng_state()
+        if isinstance(ctx.run, torch.nn.Module):
+            torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            output = ctx.run(*inputs)
+        torch.set_rng_state(now)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: takes every change in place for one between the passes, also those before the call
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.inputs = inputs
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        if any(x._version > 0 for x in ctx.inputs):
+            raise RuntimeError("an input was changed in place")
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.inputs]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% right: compares the versions of the inputs with those in the forward pass
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.inputs, ctx.versions = inputs, [x._version for x in inputs]
+        return run(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        if [x._version for x in ctx.inputs] != ctx.versions:
+            raise RuntimeError("an input was changed in place")
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.inputs]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
+
+
+# %% wrong: saves all that is inside while the first run lasts, and drops it afterwards
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, *inputs):
+        ctx.run, ctx.state = run, torch.get_rng_state()
+        ctx.save_for_backward(*inputs)
+        with torch.enable_grad():
+            output = run(*(x.detach().requires_grad_(x.requires_grad) for x in inputs))
+        return output.detach()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            output = ctx.run(*inputs)
+        torch.autograd.backward(output, grad_output)
+        return None, *(x.grad for x in inputs)
+
+
+def own_checkpoint(run, *inputs):
+    return Checkpoint.apply(run, *inputs)
