@@ -2016,6 +2016,15 @@ def checkpoint_once(block, x):
 check = Check("checkpoint-batch-norm")
 
 
+class Residual(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
 def in_norm_block(layers, *inputs, **options):
     return check.call(probes.forward_and_backward, checkpoint_once, layers, *inputs, **options)
 
@@ -2055,10 +2064,17 @@ def plain_steps(block, state, x, grad_output, dial_positions, steps=1, *, fading
     return after, output.detach(), by_input, dict(zip(names, by_weight, strict=True))
 
 
-def same_step(got, expected, *, by_input=True, what=""):
+def same_step(got, expected, *, by_input=True, what="", positions=None):
     _, output, slope, slopes = expected
     check.close(got["output"], output, rtol=1e-4, atol=1e-5, what=f"{what}the output")
     gradient = f"{what}the gradient with respect to"
+    found = got["gradients"][0] if positions else None
+    if isinstance(found, torch.Tensor) and found.shape == slope.shape:
+        of_first_run = slope * positions[0] / positions[1]
+        is_old = (found - of_first_run).norm() < 0.01 * of_first_run.norm()
+        check.true(
+            not is_old, f"{gradient} x is that of the first run: the block does not run again"
+        )
     if by_input:
         check.close(got["gradients"][0], slope, rtol=1e-3, atol=1e-4, what=f"{gradient} x")
     for name, value in slopes.items():
@@ -2073,6 +2089,15 @@ def same_buffers(got, expected, what=""):
             check.close(got["state"][name], value, rtol=1e-5, atol=1e-6, what=f"{what}{name}")
 
 
+def same_settings(got, block, what=""):
+    for name, part in block.named_modules():
+        kind, was, found = type(part).__name__, part.extra_repr(), got["settings"][name]
+        check.true(found == was, f"{what}afterward, {kind}({was}) is {kind}({found})")
+        mode = "training" if got["modes"][name] else "evaluation"
+        told = f"{what}afterward, the {kind} is in {mode} mode, but was not before"
+        check.true(got["modes"][name] == part.training, told)
+
+
 def draw_rows(width=4, result=6, mean=0.0):
     rows = check.draw.integer(8, 20)
     return check.draw.normal(rows, width, mean=mean), check.draw.normal(rows, result)
@@ -2080,11 +2105,11 @@ def draw_rows(width=4, result=6, mean=0.0):
 
 def linear_and_norm(momentum=0.1, dropout=False):
     """Return a block, the same as a list for the probe, with a dial after it, and a state."""
-    block = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.BatchNorm1d(6, momentum=momentum))
-    layers = [["Linear", 4, 6], ["BatchNorm1d", 6, 1e-5, momentum]]
+    block = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.BatchNorm1d(6, 1e-3, momentum))
+    layers = [["Linear", 4, 6], ["BatchNorm1d", 6, 1e-3, momentum]]
     if dropout:
-        block.append(torch.nn.Dropout(0.5))
-        layers.append(["Dropout", 0.5])
+        block.append(torch.nn.Dropout(0.3))
+        layers.append(["Dropout", 0.3])
     layers.append(["Dial"])
     state = {"0.weight": check.draw.normal(6, 4), "0.bias": check.draw.normal(6)}
     return block, layers, state | draw_norm("1", 6)
@@ -2093,12 +2118,12 @@ def linear_and_norm(momentum=0.1, dropout=False):
 def two_norms():
     norm = torch.nn.BatchNorm1d(5, momentum=0.3)
     inner = torch.nn.Sequential(norm, torch.nn.Tanh(), torch.nn.Linear(5, 3))
-    block = torch.nn.Sequential(torch.nn.Linear(7, 5), inner, torch.nn.BatchNorm1d(3))
+    block = torch.nn.Sequential(torch.nn.Linear(7, 5), inner, Residual(torch.nn.BatchNorm1d(3)))
     layers = [["Linear", 7, 5], [["BatchNorm1d", 5, 1e-5, 0.3], ["Tanh"], ["Linear", 5, 3]]]
-    layers += [["BatchNorm1d", 3], ["Dial"]]
+    layers += [["Residual", ["BatchNorm1d", 3]], ["Dial"]]
     state = {"0.weight": check.draw.normal(5, 7), "0.bias": check.draw.normal(5)}
     state |= {"1.2.weight": check.draw.normal(3, 5), "1.2.bias": check.draw.normal(3)}
-    return block, layers, state | draw_norm("1.0", 5) | draw_norm("2", 3)
+    return block, layers, state | draw_norm("1.0", 5) | draw_norm("2.inner", 3)
 
 
 def convolution_and_norm(momentum):
@@ -2120,7 +2145,7 @@ with check.property("the right output, and the gradients of a second run"):
     positions = (1.0, check.draw.number(2.0, 3.0))
     expected = plain_steps(block, state, x, grad_output, positions)
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, dial_positions=positions)
-    same_step(got, expected)
+    same_step(got, expected, positions=positions)
     block, layers, state = linear_and_norm(dropout=True)
     options = {"dial_positions": positions, "seed": check.draw.integer(0, 1_000_000)}
     expected = plain_steps(block, state, x, grad_output, **options)
@@ -2157,7 +2182,10 @@ with check.property("the block is used twice or more before the backward pass"):
     got = in_norm_block(layers, x, uses=3, growing=0.5, with_respect_to=(), **options)
     same_buffers(got, expected, what="used three times, on different data: ")
     same_step(got, expected, by_input=False, what="used three times, on different data: ")
-with check.property("BatchNorms at any depth, each with its own momentum, and two steps", weight=2):
+with check.property(
+    "BatchNorms at any depth, also in modules of other kinds, each with its own momentum; two steps",
+    weight=2,
+):
     block, layers, state = two_norms()
     x, grad_output = draw_rows(7, 3)
     options = {"dial_positions": (1.0, 2.0), "steps": 2}
@@ -2165,14 +2193,19 @@ with check.property("BatchNorms at any depth, each with its own momentum, and tw
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, **options)
     same_buffers(got, expected)
     same_step(got, expected)
-with check.property("in eval mode, the statistics are used but do not change", weight=0.5):
-    block, layers, state = linear_and_norm()
+with check.property(
+    "in eval mode, the statistics do not change; in both modes, all settings stay", weight=0.5
+):
+    block, layers, state = linear_and_norm(dropout=True)
     x, grad_output = draw_rows()
+    got = in_norm_block(layers, x, state=state, grad_output=grad_output)
+    same_settings(got, block)
     options = {"dial_positions": (1.0, 2.5), "steps": 2}
     expected = plain_steps(block.eval(), state, x, grad_output, **options)
     got = in_norm_block(layers, x, state=state, grad_output=grad_output, training=False, **options)
     same_buffers(got, expected)
     same_step(got, expected)
+    same_settings(got, block)
     what = "a BatchNorm in eval mode inside a block in training mode: "
     block, layers, state = two_norms()
     block[1][0].eval()
@@ -2183,6 +2216,7 @@ with check.property("in eval mode, the statistics are used but do not change", w
     )
     same_buffers(got, expected, what=what)
     same_step(got, expected, what=what)
+    same_settings(got, block, what=what)
 with check.property("images, and data that need no gradient", weight=0.5):
     block, layers, state = convolution_and_norm(momentum=0.3)
     x, grad_output = draw_pictures()
@@ -2192,6 +2226,8 @@ with check.property("images, and data that need no gradient", weight=0.5):
     got = in_norm_block(
         layers, x, state=state, grad_output=grad_output, with_respect_to=(), **options
     )
+    told = "x requires a gradient after the call, but did not before"
+    check.true(not got["others"][0]["requires_grad"], told)
     same_buffers(got, expected)
     same_step(got, expected, by_input=False)
 with check.property("the running statistics of an InstanceNorm move once, too"):
@@ -2537,7 +2573,7 @@ In cells of your own, compare the gradients of `run_plain` and `FromTheWild()` b
 
 `run_blocks(blocks, x, shares) -> Tensor`
 
-- **In** `blocks`: one or more modules, in training or evaluation mode, which may contain dropout. `x`: a tensor, with or without `requires_grad`. `shares`: a float32 tensor with one number for each block.
+- **In** `blocks`: a `Sequential` of one or more modules, in training or evaluation mode, which may contain dropout. `x`: a tensor, with or without `requires_grad`. `shares`: a float32 tensor with one number for each block, which may be negative or 0.
 - **Out**: what `run_plain` returns, with the same gradients with respect to `x`, `shares` and all weights that require them. `x` and `shares` stay as they are, including their `requires_grad`.
 - **Each block is checkpointed by itself**: nothing inside is kept, and in the backward pass, the block runs again from its own input and does the same as before.
 - **Limits**: `torch.utils.checkpoint` is allowed.
@@ -2613,13 +2649,16 @@ def draw_masks(count, shape, seed):
         return [functional.dropout(torch.ones(shape), 0.5) for _ in range(count)]
 
 
-def goes_through(count, width, inner, positions, *, needed=True, dropout=False, training=True):
+def goes_through(
+    count, width, inner, positions, *, needed=True, dropout=False, training=True, least_share=1
+):
     rows = check.draw.integer(7, 20)
     layers, state = draw_blocks(count, width, inner, [["Dropout", 0.5]] if dropout else [])
-    shares = (1 + check.draw.permutation(count)) / (count + 1)
+    shares = (least_share + check.draw.permutation(count)) / (count + 1)
     x, grad_output = check.draw.normal(rows, width), check.draw.normal(rows, width)
     seed = check.draw.integer(0, 1_000_000)
     drops, where = dropout and training, "" if training else "in evaluation mode, "
+    where = where if least_share > 0 else "with a negative share and one that is 0, "
     masks = draw_masks(count, x.shape, seed) if drops else [torch.ones(x.shape)] * count
     faded = 0.5 * x, 0.5 * shares
     output, by_x, by_shares, slopes = block_by_block(
@@ -2639,6 +2678,9 @@ def goes_through(count, width, inner, positions, *, needed=True, dropout=False, 
         training=training,
         **({} if needed else {"steps": 2, "fading": 0.5}),
     )
+    for place, other in got["others"].items():
+        told = f"{('x', 'shares')[place]} requires a gradient after the call, but did not before"
+        check.true(not other["requires_grad"], told)
     if not needed:
         again = block_by_block(state, *faded, grad_output, positions, masks)
         output, slopes = again[0], {name: slopes[name] + again[3][name] for name in slopes}
@@ -2664,8 +2706,11 @@ def goes_through(count, width, inner, positions, *, needed=True, dropout=False, 
 
 with check.property("one block, which runs again in the backward pass"):
     goes_through(1, 4, 6, (0.5, check.draw.number(1.5, 2.0)))
-with check.property("three blocks with the gradients of a plain run", weight=3):
+with check.property(
+    "three blocks with the gradients of a plain run, whatever the signs of the shares", weight=3
+):
     goes_through(3, 5, 7, (1.0, 1.0))
+    goes_through(3, 4, 6, (1.0, 1.0), least_share=-1)
 with check.property("each block runs again in the backward pass, from its own input", weight=2):
     goes_through(3, 5, 4, (0.5, check.draw.number(1.5, 2.0)))
 with check.property(
@@ -2679,6 +2724,21 @@ with check.property(
     weight=0.5,
 ):
     goes_through(2, 6, 4, (1.0, 1.5), needed=False)
+with check.property("nothing inside a block is kept until the backward pass", weight=0.5):
+    rows, inner = check.draw.integer(7, 20), check.draw.integer(350, 450)
+    layers, state = draw_blocks(2, 4, inner, [])
+    x, grad_output = check.draw.normal(rows, 4), check.draw.normal(rows, 4)
+    shares = (1 + check.draw.permutation(2)) / 3
+    inputs = {"state": state, "grad_output": grad_output, "with_respect_to": (0, 1)}
+    got = check.call(probes.bytes_kept, run_blocks, layers, x, shares, **inputs)
+    output, *_ = block_by_block(state, x, shares, grad_output, (1.0, 1.0), 2 * [torch.ones(1)])
+    check.close(got["output"], output, rtol=1e-3, atol=1e-3, what="the output")
+    bytes_inside = 4 * rows * inner
+    check.true(
+        got["kept"] < bytes_inside / 2,
+        f"after the forward pass, {got['kept']} bytes that it allocated are still in memory; "
+        f"the result of the first layer in a block takes {bytes_inside} bytes",
+    )
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("five blocks"):

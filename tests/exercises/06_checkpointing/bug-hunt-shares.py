@@ -216,3 +216,44 @@ def run_blocks(blocks, x, shares):
             lambda h, _, block=block: block(h), x, always, use_reentrant=True
         )
     return x
+
+
+# %% wrong: leaves out a block whose share is 0, and its share gets no gradient
+def run_blocks(blocks, x, shares):
+    for block, share in zip(blocks, shares, strict=True):
+        if share != 0:
+            x = x + share * checkpoint(block, x, use_reentrant=False)
+    return x
+
+
+# %% wrong: takes a negative share for a positive one, by its square root
+def run_blocks(blocks, x, shares):
+    for block, share in zip(blocks, shares.square().sqrt(), strict=True):
+        x = x + share * checkpoint(block, x, use_reentrant=False)
+    return x
+
+
+# %% wrong: each block runs again, and the graph of its first run is kept all the same
+def run_blocks(blocks, x, shares):
+    kept = []
+    for block, share in zip(blocks, shares, strict=True):
+        state = torch.get_rng_state()
+        kept.append(block(x))
+        torch.set_rng_state(state)
+        x = x + share * checkpoint(block, x, use_reentrant=False)
+    x.blocks = kept
+    return x
+
+
+# %% right: the blocks are the children of a Sequential, and addcmul adds the shares
+def run_blocks(blocks, x, shares):
+    for place, block in enumerate(blocks.children()):
+        x = torch.addcmul(x, shares[place], checkpoint(block, x, use_reentrant=False))
+    return x
+
+
+# %% right: slices of the blocks of one block each, with the shares split
+def run_blocks(blocks, x, shares):
+    for place, share in enumerate(shares.split(1)):
+        x = x + checkpoint(blocks[place : place + 1], x, use_reentrant=False).mul(share)
+    return x

@@ -575,3 +575,122 @@ def checkpoint_once(block, x):
 
     with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
         return block(x)
+
+
+# %% wrong: looks for norms in nested Sequentials, and not in modules of other kinds
+def find_norms(block):
+    if hasattr(block, "running_mean"):
+        return [block]
+    if not isinstance(block, torch.nn.Sequential):
+        return []
+    return [norm for part in block for norm in find_norms(part)]
+
+
+def checkpoint_once(block, x):
+    norms = find_norms(block)
+
+    @contextlib.contextmanager
+    def careful():
+        kept = [[buffer.clone() for buffer in norm.buffers()] for norm in norms]
+        try:
+            yield
+        finally:
+            for norm, values in zip(norms, kept, strict=True):
+                for buffer, value in zip(norm.buffers(), values, strict=True):
+                    buffer.copy_(value)
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), careful())
+    )
+
+
+# %% right: children by children, down to the norms, in modules of any kind
+def find_norms(block):
+    yield from [block] if isinstance(getattr(block, "running_mean", None), torch.Tensor) else []
+    for part in block.children():
+        yield from find_norms(part)
+
+
+def checkpoint_once(block, x):
+    norms = list(find_norms(block))
+
+    @contextlib.contextmanager
+    def careful():
+        kept = [norm.state_dict() for norm in norms]
+        kept = [{name: value.clone() for name, value in state.items()} for state in kept]
+        try:
+            yield
+        finally:
+            for norm, state in zip(norms, kept, strict=True):
+                for name, buffer in norm.named_buffers():
+                    buffer.copy_(state[name])
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), careful())
+    )
+
+
+# %% wrong: gives each dropout the usual p afterwards, whatever it was
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+            for part in block.modules():
+                if isinstance(part, torch.nn.Dropout):
+                    part.p = 0.5
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% wrong: gives each norm the usual eps afterwards, whatever it was
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+            for part in block.modules():
+                if hasattr(part, "eps"):
+                    part.eps = 1e-5
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% wrong: norms in evaluation mode track no statistics any more, in no mode
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+            for part in block.modules():
+                if hasattr(part, "track_running_stats"):
+                    part.track_running_stats = part.training
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
