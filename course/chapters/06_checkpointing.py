@@ -1312,7 +1312,7 @@ with check.property(
         same_gradients(got, state, slopes, atol=1e-4)
     options |= {"changed": (), "changed_before": True}
     got = check.call(probes.changed_between, own_checkpoint, two_layers, x, **options)
-    told = f"the input was changed in place before the call, not after it, and {got['error']} came"
+    told = f"{got['error']} is raised, but the input was changed in place before the call only"
     check.true(not got["error"], told)
     same_gradients(got, state, slopes, atol=1e-4, where="the input changed before the call: ")
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
@@ -2092,7 +2092,8 @@ def same_buffers(got, expected, what=""):
 def same_settings(got, block, what=""):
     for name, part in block.named_modules():
         kind, was, found = type(part).__name__, part.extra_repr(), got["settings"][name]
-        check.true(found == was, f"{what}afterward, {kind}({was}) is {kind}({found})")
+        told = f"{what}a layer's settings have changed: {kind}({found}), but before {kind}({was})"
+        check.true(found == was, told)
         mode = "training" if got["modes"][name] else "evaluation"
         told = f"{what}afterward, the {kind} is in {mode} mode, but was not before"
         check.true(got["modes"][name] == part.training, told)
