@@ -939,13 +939,13 @@ Write both methods of `Checkpoint`.
 
 `own_checkpoint(run, *inputs) -> Tensor`
 
-- **In** `run`: a module, or a function that may use modules, some of whose weights may be frozen; it returns one tensor, which depends on an input or a weight that requires a gradient. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
-- **Out**: `run(*inputs)`, computed once, without saving anything inside `run`. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one (None or zeros if unused); every other input still requires none, and its `.grad` stays None. `backward()` adds the gradients of `run`'s trainable weights to their `.grad`.
+- **In** `run`: a module, or a function that may use modules, some of whose weights may be frozen; it returns one tensor, which depends on something that requires a gradient. `inputs`: tensors, at least one of which requires a gradient; some may hold integers or be results of other operations.
+- **Out**: `run(*inputs)`, computed once, without saving anything inside `run`. In the backward pass, `run` runs **once more**, with the **same random numbers** from the CPU's generator, even if several calls come before one backward pass. Each input that requires a gradient gets one (None or zeros if unused); every other input still requires none and has no `.grad`. `backward()` adds the gradients of `run`'s trainable weights to their `.grad`.
 - The generator continues as if nothing had run twice.
 - If an input is changed in place between the passes, raise an error or compute the gradient for the old values.
 - **Limits**: no checkpoint function from torch; using one forfeits all points.
 
-To detect the second run, the check changes a number in a layer between the passes; only a recomputed gradient reflects the new number. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
+To detect the second run, the check changes a number in a layer between the passes. With `x = torch.tensor([0.0], requires_grad=True)`, `own_checkpoint(torch.exp, x).item()` is `1.0`, and after `backward()`, `x.grad` is `tensor([1.])`.
 
 <!-- hint: What must `forward` store so that `backward` can start again from the same point? There are three things. -->
 <!-- hint: In `backward`: detach the inputs from the graph, restore the generator's old state, switch autograd on, and call `run` again. Then send the gradient through the new graph, to the weights as well as to the detached inputs, and put back the state that the generator had before. -->

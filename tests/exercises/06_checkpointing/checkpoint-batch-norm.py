@@ -577,7 +577,7 @@ def checkpoint_once(block, x):
         return block(x)
 
 
-# %% wrong: looks for norms in nested Sequentials, and not in modules of other kinds
+# %% wrong: looks for norms in what is Sequential, and not in modules of other kinds
 def find_norms(block):
     if hasattr(block, "running_mean"):
         return [block]
