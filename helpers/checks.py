@@ -232,7 +232,7 @@ class Check:
         if not self._is_blocked():
             self._process.restart()
 
-    def written_without(self, *patterns: str, loops: bool = False) -> None:
+    def written_without(self, *patterns: str, loops: bool = False, any_text: bool = True) -> None:
         """Require that the student's code for this exercise names nothing that fits ``patterns``.
 
         What is read is the exercise's cell and what that uses. Tried by reading, nothing is run.
@@ -240,12 +240,13 @@ class Check:
         Args:
             *patterns: of names, like "*softmax*", whether as attribute, import or text.
             loops: whether loops are not allowed either.
+            any_text: whether a text counts even where nothing can find by it what has that name.
         """
         result = self._inside_property()
         if self._is_blocked():
             raise _NotTriedError
         result.rests_on_code = True
-        found = self._process.read().find(patterns, loops=loops)
+        found = self._process.read().find(patterns, loops=loops, any_text=any_text)
         if found is not None:
             told = f"line {found.line} of {found.label} uses {found.what}: "
             told += "this exercise asks you to do without"

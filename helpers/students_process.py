@@ -32,11 +32,12 @@ class Reading:
     doubts: Sequence[Doubt] = ()
     wanted: Sequence[str] = ()
 
-    def find(self, patterns: Sequence[str], *, loops: bool) -> Doubt | None:
+    def find(self, patterns: Sequence[str], *, loops: bool, any_text: bool = True) -> Doubt | None:
         """Return the first place that names what fits ``patterns``, or loops if that is asked."""
         from helpers.reading import rules
 
-        found = rules.find_named(self.cells, patterns, self.wanted) if patterns else None
+        given = self.cells, patterns, self.wanted
+        found = rules.find_named(*given, any_text=any_text) if patterns else None
         return found or (rules.find_loop(self.cells, self.wanted) if loops else None)
 
 

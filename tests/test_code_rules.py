@@ -104,6 +104,60 @@ def test_patterns_are_those_of_file_names() -> None:
     assert named("y = x.softmax(0)", patterns=()) == ""
 
 
+NO_LOOK_UPS = [
+    "gain = nn.init.calculate_gain('softmax')",
+    "def f(w): nn.init.kaiming_uniform_(w, nonlinearity='softmax')",
+    "name = 'softmax'\nkinds = {'softmax': 1}\nraise ValueError('softmax')",
+    "def f(x, kind='softmax'): return kind == 'softmax' or getattr(x, 'bias', None)",
+    "import math\nimport torch.nn as nn\nfrom helpers import Check, probes\nkind = 'softmax'",
+    "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.kind = 'softmax'",
+]
+LOOK_UPS = [
+    "f = getattr(torch, 'softmax')",
+    "f = getattr(torch, 'softmax', None)",
+    "f = getattr(torch, *('softmax',))",
+    "name = 'softmax'\nf = getattr(torch, name)",
+    "name = 'softmax'\nfind = getattr\nf = find(torch, name)",
+    "f = list(map(getattr, [torch], ['softmax']))",
+    "f = torch.__dict__['softmax']",
+    "f = torch.__getattribute__('softmax')",
+    "f = vars(torch)['softmax']",
+    "f = globals()['softmax']",
+    "f = eval('softmax')",
+    "f = probes.with_network(keep, ['Softmax'])",
+    "from helpers import probes as p\nf = p.with_network(keep, ['Softmax'])",
+    "from helpers.probes import build\nf = build(['Softmax'])",
+    "from operator import attrgetter\nf = attrgetter('softmax')(torch)",
+    "import operator as o\nf = o.attrgetter('softmax')(torch)",
+    "import own\nf = own.find('softmax')",
+    "f = torch.fx.Graph().call_method('softmax')",
+    "from torch import fx as g\nf = g.Graph().call_method('softmax')",
+    "f = torch.ops.aten['softmax']",
+]
+
+
+@pytest.mark.parametrize("code", NO_LOOK_UPS)
+def test_a_text_that_finds_nothing_need_not_count(code: str) -> None:
+    cells = [Cell(code, "cell 1")]
+    assert find_named(cells, ["softmax"], any_text=False) is None
+    assert find_named(cells, ["softmax"]) is not None
+
+
+@pytest.mark.parametrize("code", LOOK_UPS)
+def test_a_text_that_may_find_something_counts(code: str) -> None:
+    assert find_named([Cell(code, "cell 1")], ["softmax"], any_text=False) is not None
+    apart = [Cell(line, f"cell {i}") for i, line in enumerate(code.split("\n"), 1)]
+    assert find_named(apart, ["softmax"], any_text=False) is not None
+
+
+@pytest.mark.parametrize(("code", "found"), NAMED)
+def test_what_is_no_text_counts_either_way(code: str, found: str) -> None:
+    place = find_named([Cell(code, "cell 1")], ["softmax", "log_softmax"], any_text=False)
+    assert place is not None
+    assert f"line {place.line}: {place.what}" in found
+
+
 def test_a_context_that_is_kept_is_no_array() -> None:
     assert named("on = torch.enable_grad()", patterns=("enable_grad",))
     assert named("hooks = torch.autograd.graph.saved_tensors_hooks(f, g)", patterns=("saved*",))

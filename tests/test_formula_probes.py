@@ -52,8 +52,10 @@ def test_on_a_leaf_the_gradient_shows_what_became_of_x() -> None:
 def test_a_second_call_shows_an_x_that_begins_to_require_a_gradient() -> None:
     x = torch.tensor([1.0, 2.0])
     twice = probes.with_formula_twice(lambda f, x: f(x), [["square"]], x, 3.0)
-    assert [output.tolist() for output in twice] == [[1.0, 4.0], [9.0, 36.0]]
+    assert [output.tolist() for output in twice] == [[1.0, 4.0], [1.0, 2.0], [9.0, 36.0]]
     assert x.tolist() == [1.0, 2.0]
+    twice = probes.with_formula_twice(lambda f, x: f(x.add_(1.0)), [["square"]], x, 3.0)
+    assert [output.tolist() for output in twice] == [[4.0, 9.0], [2.0, 3.0], [49.0, 100.0]]
 
     def switches_on(f: object, x: torch.Tensor) -> torch.Tensor:
         return f(x.requires_grad_(True)).detach()

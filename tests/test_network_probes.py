@@ -107,6 +107,18 @@ def test_a_module_may_stand_in_two_places() -> None:
     )
 
 
+def test_a_network_is_handed_over_twice_and_has_more_that_is_frozen_then() -> None:
+    def look(network: torch.nn.Module, name: str) -> tuple[int, bool]:
+        return id(network), network.get_parameter(name).requires_grad
+
+    given = look, [["Linear", 2, 3]], "0.weight"
+    first, second = probes.with_network_twice(*given, frozen_later=["0.weight"])
+    assert first == (second[0], True)
+    assert second[1] is False
+    first, second = probes.with_network_twice(*given, frozen=["0.weight"], frozen_later=["0.bias"])
+    assert (first[1], second[1]) == (False, False)
+
+
 def test_the_next_step_is_that_of_a_network_that_nobody_touched() -> None:
     network = torch.nn.Sequential(
         torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5)

@@ -499,6 +499,28 @@ def test_two_networks_are_trained_in_turn() -> None:
     assert states[0]["weight"].item() == 2.0
 
 
+def test_two_players_may_have_a_learning_rate_for_each_group() -> None:
+    def step(*given: object) -> None:
+        _, _, *optimizers, _, _ = given
+        for optimizer in optimizers:
+            optimizer.step()
+
+    state = {"weight": torch.tensor([[1.0]]), "bias": torch.tensor([2.0])}
+    given: dict = {"states": [state, state], "left_over": 1.0, "seed": 0}
+    given["then"] = [(torch.tensor([[2.0]]), torch.tensor([[1.0]]))] * 2
+    batches = [(torch.tensor([[3.0]]), torch.tensor([[1.0]]))]
+    layers = ["Linear", 1, 1], ["Linear", 1, 1], batches
+    seen = probes.adversarial_steps(step, *layers, learning_rates=[[0.0, 0.5], 0.25], **given)
+    ends = {n: [v.item() for v in end.values()] for n, end in seen["states"][0].items()}
+    assert ends == {"generator": [1.0, 1.5], "discriminator": [0.75, 1.75]}
+
+    def leaves_it_off(*given: object) -> None:
+        torch.set_grad_enabled(False)
+
+    with torch.enable_grad(), pytest.raises(RuntimeError, match="autograd is switched off after"):
+        probes.adversarial_steps(leaves_it_off, *layers, learning_rates=[0.5, 0.25], **given)
+
+
 def test_what_a_module_saves_is_counted_and_functions_are_named() -> None:
     class Squared(torch.nn.Module):
         def __init__(self, activation: object = None) -> None:

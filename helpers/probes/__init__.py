@@ -29,6 +29,7 @@ from helpers.probes.networks import (
     network,
     network_then_trained,
     with_network,
+    with_network_twice,
 )
 from helpers.probes.random_numbers import (
     captured_states,
@@ -129,6 +130,7 @@ __all__ = [
     "with_formula_on_a_leaf",
     "with_formula_twice",
     "with_network",
+    "with_network_twice",
     "with_string_hashes",
     "wrapped_in_autocast",
     "writes",

@@ -66,8 +66,8 @@ def with_formula_on_a_leaf(
 def with_formula_twice(
     function: Callable, formula: list[list], x: torch.Tensor, factor: float
 ) -> list[torch.Tensor]:
-    """Return what ``with_formula`` gives for ``x`` and, once ``x`` was multiplied in place by
-    ``factor``, for the same tensor again.
+    """Return what ``with_formula`` gives for ``x``, what ``x`` is after that call, and what comes
+    back for the same tensor again, once it was multiplied in place by ``factor``.
 
     The memory of ``x`` is not contiguous where it has two dimensions or more.
 
@@ -80,11 +80,12 @@ def with_formula_twice(
         given = given.transpose(0, -1).contiguous().transpose(0, -1)
     first = function(_made_of(formula), given)
     _require_no_gradient(given)
+    after = given.detach().clone()
     try:
         given.mul_(factor)
     except RuntimeError as error:
         raise RuntimeError("x requires a gradient after the call, and did not before") from error
-    return [first, function(_made_of(formula), given)]
+    return [first, after, function(_made_of(formula), given)]
 
 
 def with_formula_again(function: Callable, formula: list[list], *args: Any) -> list:

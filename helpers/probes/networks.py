@@ -37,6 +37,24 @@ def with_network(
     return function(made, *args)
 
 
+def with_network_twice(
+    function: Callable, layers: list, *args: Any, frozen_later: Sequence[str], **options: Any
+) -> list:
+    """Return ``function(network, *args)``, and what the same network gives with more frozen.
+
+    Args:
+        function: as ``with_network`` has it.
+        layers: likewise.
+        *args: likewise.
+        frozen_later: names of parameters that require no gradient in the second call.
+        **options: as ``with_network`` has them.
+    """
+    made = _make(layers, **options)
+    first = function(made, *args)
+    set_up(made, None, frozen_later)
+    return [first, function(made, *args)]
+
+
 def network_then_trained(
     function: Callable,
     layers: list,

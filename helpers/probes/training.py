@@ -98,7 +98,7 @@ def adversarial_steps(
     batches: list[tuple[torch.Tensor, torch.Tensor]],
     *,
     states: list[dict[str, torch.Tensor]],
-    learning_rates: list[float],
+    learning_rates: list[float | list[float]],
     left_over: float | None = None,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
@@ -119,7 +119,7 @@ def adversarial_steps(
         discriminator: likewise.
         batches: noise and real data of each step.
         states: the state dicts of the two at the start.
-        learning_rates: of the two.
+        learning_rates: of the two, one for all groups or a list with one for each.
         left_over: every entry of all gradients before the first step; there are none if None.
         momentum: of both optimizers.
         weight_decay: likewise.
@@ -132,6 +132,9 @@ def adversarial_steps(
     Returns:
         ``{"states", "then"}``: after each step the two state dicts, by ``"generator"`` and
         ``"discriminator"``; and by these names again, what ``one_step`` returns for the last one.
+
+    Raises:
+        RuntimeError: autograd is switched off after a step.
     """
     networks = {"generator": build(generator), "discriminator": build(discriminator)}
     optimizers = []
@@ -140,13 +143,17 @@ def adversarial_steps(
         set_modes(network, training, in_eval)
         for name, weight in network.named_parameters():
             weight.requires_grad_(name not in frozen)
-        groups = [{"params": [weight]} for weight in network.parameters()]
+        weights = list(network.parameters())
+        rates = rate if isinstance(rate, list) else [rate] * len(weights)
+        groups = [{"params": [w], "lr": r} for w, r in zip(weights, rates, strict=True)]
         options = {"momentum": momentum, "weight_decay": weight_decay}
-        optimizers.append(torch.optim.SGD(groups, lr=rate, **options))
+        optimizers.append(torch.optim.SGD(groups, lr=rates[0], **options))
     _leave_over([p for network in networks.values() for p in network.parameters()], left_over)
     seen = []
     for noise, real in batches:
         step(*networks.values(), *optimizers, noise, real)
+        if not torch.is_grad_enabled():
+            raise RuntimeError("autograd is switched off after the step, and was on before")
         seen.append({name: _copy_of_state(network) for name, network in networks.items()})
     last = {}
     for (name, network), given in zip(networks.items(), then, strict=True):

@@ -14,6 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
+from helpers.reading import tables
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, dotted, quoted
 from helpers.reading.loops import find_carriers, find_loop, own_names
@@ -34,12 +35,23 @@ _LABELING = words("""
     set_label set_title set_xlabel set_ylabel suptitle text title warning write xlabel ylabel
 """)
 _LABELS = words("label labels title xlabel ylabel")
+# What finds something by the text of its name, and what leads to such a function.
+_WAYS_TO_NAMES = words("getattr probes") | tables.BUILTINS | tables.OF_LIBRARIES | tables.ON_OBJECTS
+# Modules that lead nowhere but by those names.
+_HARMLESS_MODULES = words("""
+    __future__ abc cmath collections copy dataclasses enum functools helpers itertools math
+    matplotlib numbers numpy random statistics time torch typing warnings
+""")
 # Classes below which only a student's own attributes are found on `self`.
 _OWN_BASES = words("ABC Dataset Enum Function IterableDataset Module NamedTuple Sampler object")
 
 
 def find_named(
-    cells: Sequence[Cell], patterns: Sequence[str], wanted: Iterable[str] = ()
+    cells: Sequence[Cell],
+    patterns: Sequence[str],
+    wanted: Iterable[str] = (),
+    *,
+    any_text: bool = True,
 ) -> Doubt | None:
     """Return the first place where the code names what fits one of ``patterns``.
 
@@ -49,6 +61,9 @@ def find_named(
     attribute that a class gives to ``self``, a method of that class. Nor does it count where it is
     assigned to: what does the work must be read from somewhere. Of ``wanted``, the names that the
     exercise asks for, what only tries them out is left alone.
+
+    Without ``any_text``, a text counts only where it may find what has that name: beside
+    ``getattr``, and anywhere if the code uses ``getattr`` otherwise, or what leads anywhere.
     """
     matches = re.compile("|".join(fnmatch.translate(p.lower()) for p in patterns) or "(?!)").match
 
@@ -61,6 +76,7 @@ def find_named(
     own = _find_own_attributes(trees)
     trusted = find_trust(trees)
     carriers = find_carriers(trees) | FILLING
+    looked_up = None if any_text else _find_texts_looked_up(trees)
     firm = {name for cell in cells for name in own_names(cell)}
     places: list[dict[int, Place]] = []
     for cell, tree in zip(cells, parsed, strict=True):
@@ -68,7 +84,7 @@ def find_named(
             uses = find_uses(cell.code)
             foreign = {n for n in uses.at_once | uses.later if fits(n)} - firm
             ignored = own | _find_ignored(tree, trusted, carriers)
-            places.append(dict(_find_names(tree, fits, foreign, ignored)))
+            places.append(dict(_find_names(tree, fits, foreign, ignored, looked_up)))
         else:
             places.append({})
     sources = {node for found in places for node in found}
@@ -85,8 +101,54 @@ def _body(tree: ast.Module | None) -> list[ast.stmt]:
     return [] if tree is None else tree.body
 
 
+def _find_texts_looked_up(trees: Sequence[ast.Module]) -> set[int] | None:
+    """Return the texts by which ``getattr`` finds something; None if any text may be used for that.
+
+    Whoever uses a part of torch, or of Python, that leads anywhere may hand it any text.
+    """
+    nodes = [node for tree in trees for node in walk(tree)]
+    texts: set[int] = set()
+    plain: set[int] = set()  # getattr itself, where its text stands beside it
+    for node in nodes:
+        match node:
+            case ast.Call(
+                func=ast.Name(id="getattr") as function, args=[_, ast.Constant() as text, *_]
+            ):
+                texts.add(id(text))
+                plain.add(id(function))
+    lead_anywhere = (node for node in nodes if id(node) not in plain and _leads_anywhere(node))
+    return None if any(lead_anywhere) else texts
+
+
+def _leads_anywhere(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return _is_way_to_names(name)
+        case ast.Import(names=some):
+            return any(map(_is_way_in, (alias.name for alias in some)))
+        case ast.ImportFrom(module=module, names=some):
+            renamed = (alias.name for alias in some if alias.asname)
+            names = (alias.name for alias in some if alias.name != "probes")
+            return _is_way_in(module or "") or any(map(_is_way_to_names, (*renamed, *names)))
+    return False
+
+
+def _is_way_in(module: str) -> bool:
+    first, *rest = module.split(".")
+    return first not in _HARMLESS_MODULES or any(map(_is_way_to_names, rest))
+
+
+def _is_way_to_names(name: str) -> bool:
+    is_special = name.startswith("__") and name.endswith("__") and name not in tables.SPECIAL_NAMES
+    return is_special or name in _WAYS_TO_NAMES
+
+
 def _find_names(
-    tree: ast.AST, fits: Callable[[str], bool], foreign: set[str], ignored: set[int]
+    tree: ast.AST,
+    fits: Callable[[str], bool],
+    foreign: set[str],
+    ignored: set[int],
+    looked_up: set[int] | None,
 ) -> Iterator[tuple[int, Place]]:
     for node in walk(tree):
         if id(node) in ignored:
@@ -103,6 +165,10 @@ def _find_names(
                     if any(map(fits, (*module.split("."), *alias.name.split(".")))):
                         full = f"{module}.{alias.name}" if module else alias.name
                         yield id(node), (node.lineno, node.col_offset, f"`{full}`")
+            case ast.Constant(value=str(text)) if (
+                looked_up is not None and id(node) not in looked_up
+            ):
+                continue
             case ast.Constant(value=str(text)) if _is_name(text) and any(
                 map(fits, text.split("."))
             ):

@@ -126,10 +126,11 @@ class _ReadingBesideOthers(Reading):
     beside: Sequence[Cell] = ()
     mixed: list[Doubt] = field(default_factory=list)
 
-    def find(self, patterns: Sequence[str], *, loops: bool) -> Doubt | None:
+    def find(self, patterns: Sequence[str], *, loops: bool, any_text: bool = True) -> Doubt | None:
         """Return the first place in the exercise's own cells; note one in the others."""
-        found = super().find(patterns, loops=loops)
-        elsewhere = None if found else Reading(self.beside).find(patterns, loops=loops)
+        wanted = {"loops": loops, "any_text": any_text}
+        found = super().find(patterns, **wanted)
+        elsewhere = None if found else Reading(self.beside).find(patterns, **wanted)
         if elsewhere:
             self.mixed.append(elsewhere)
         return found

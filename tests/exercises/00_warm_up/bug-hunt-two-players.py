@@ -468,3 +468,33 @@ def adversarial_step(
     discriminator_optimizer.step()
     generator.train(modes[0])
     discriminator.train(modes[1])
+
+
+# %% wrong: leaves out a player whose first group has a learning rate of 0
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    if generator_optimizer.param_groups[0]["lr"] > 0:
+        generator_optimizer.zero_grad()
+        generator_loss(discriminator(generator(noise))).backward()
+        generator_optimizer.step()
+    if discriminator_optimizer.param_groups[0]["lr"] > 0:
+        made = generator(noise).detach()
+        discriminator_optimizer.zero_grad()
+        discriminator_loss(discriminator(real), discriminator(made)).backward()
+        discriminator_optimizer.step()
+
+
+# %% wrong: switches autograd off for what the generator makes, and leaves it off
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    torch.set_grad_enabled(True)
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    discriminator_optimizer.zero_grad()
+    loss = discriminator_loss(discriminator(real), discriminator(generator(noise).detach()))
+    loss.backward()
+    discriminator_optimizer.step()
+    torch.set_grad_enabled(False)

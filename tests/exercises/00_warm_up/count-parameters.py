@@ -256,3 +256,30 @@ def count_parameters(model):
     for p in model.parameters():
         counts[not p.requires_grad] += math.prod(p.shape)
     return tuple(counts)
+
+
+# %% wrong: looks only into the modules inside, where there are any
+def count_parameters(model):
+    inside = list(model.children()) or [model]
+    found = {id(p): p for child in inside for p in child.parameters()}.values()
+    trained = sum(p.numel() for p in found if p.requires_grad)
+    return trained, sum(p.numel() for p in found) - trained
+
+
+# %% wrong: remembers what it has counted
+known = {}
+
+
+def count_parameters(model):
+    if id(model) not in known:
+        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        known[id(model)] = trained, sum(p.numel() for p in model.parameters()) - trained
+    return known[id(model)]
+
+
+# %% wrong: remembers the counts of a model on the model
+def count_parameters(model):
+    if not hasattr(model, "_counts"):
+        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        model._counts = trained, sum(p.numel() for p in model.parameters()) - trained
+    return model._counts

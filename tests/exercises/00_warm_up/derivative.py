@@ -208,3 +208,12 @@ def derivative(f, x):
 def derivative(f, x):
     output, pull_back = torch.func.vjp(f, x.detach())
     return pull_back(torch.ones_like(output))[0].detach()
+
+
+# %% wrong: x itself moves to where the derivative was asked for again
+def derivative(f, x):
+    leaf = x.detach().clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(f(leaf).sum(), leaf)
+    if not x.requires_grad:
+        x.copy_(slope)
+    return slope

@@ -219,3 +219,51 @@ def difference_errors(f, x, steps):
     rows = torch.tensor(steps, dtype=torch.float64)[:, None]
     central = (f(x + rows) - f(x - rows)) / (2 * rows)
     return (central - derivative(f, x)).abs().amax(dim=1).tolist()
+
+
+# %% wrong: rounded to twelve places
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    return [round(((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item(), 12) for h in steps]
+
+
+# %% wrong: a running maximum that begins with 0 and never sees a nan
+def difference_errors(f, x, steps):
+    slope, errors = derivative(f, x).tolist(), []
+    for h in steps:
+        worst = 0.0
+        for got, exact in zip(((f(x + h) - f(x - h)) / (2 * h)).tolist(), slope, strict=True):
+            worst = max(worst, abs(got - exact))
+        errors.append(worst)
+    return errors
+
+
+# %% wrong: nan and inf are replaced by ordinary numbers
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    errors = [((f(x + h) - f(x - h)) / (2 * h) - slope).abs() for h in steps]
+    return [error.nan_to_num().max().item() for error in errors]
+
+
+# %% wrong: only a nan is replaced, by 0
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    errors = [((f(x + h) - f(x - h)) / (2 * h) - slope).abs() for h in steps]
+    return [torch.where(error.isnan(), 0.0, error).max().item() for error in errors]
+
+
+# %% right: NumPy's maximum, of a quotient for each side
+def difference_errors(f, x, steps):
+    slope = derivative(f, x).numpy()
+    errors = []
+    for h in steps:
+        after, before = (f(x + step).numpy() / (2 * h) for step in (h, -h))
+        errors.append(float(np.max(np.abs(after - before - slope))))
+    return errors
+
+
+# %% right: the norm of order inf
+def difference_errors(f, x, steps):
+    slope = derivative(f, x)
+    gaps = [(f(x + h) - f(x - h)) / (2 * h) - slope for h in steps]
+    return [torch.linalg.vector_norm(gap, ord=math.inf).item() for gap in gaps]

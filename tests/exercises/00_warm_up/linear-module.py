@@ -534,3 +534,158 @@ class Linear(nn.Module):
         fits = x.shape[-1] == self.weight.shape[0]
         y = x @ (self.weight if fits else self.weight.T)
         return y if self.bias is None else y + self.bias
+
+
+# %% right: nn.init with the text linear, which finds nothing
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        gain = nn.init.calculate_gain("linear")
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5), nonlinearity="leaky_relu")
+        if bias:
+            nn.init.uniform_(self.bias, -gain * bound, gain * bound)
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% right: the text linear as a name that is only told
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.name = "linear"
+        self.kind = {"linear": "affine"}.get(self.name, "linear")
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: looks up torch's layer by a text that a loop holds
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        for name in dir(nn):
+            if name == "Linear":
+                layer = getattr(nn, name)(inputs, outputs, bias=bias)
+        self.weight, self.bias = layer.weight, layer.bias
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: looks up torch's layer in the module's dictionary
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        layer = nn.__dict__["Linear"](inputs, outputs, bias=bias)
+        self.weight, self.bias = layer.weight, layer.bias
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: a bound that is five percent too small
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        bound *= 0.95
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: a bound that is five percent too small for the bias
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        bound *= 0.95
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: normal random numbers, clamped to the bound
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        normal = torch.randn(outputs, inputs) * bound / math.sqrt(3)
+        self.weight = nn.Parameter(normal.clamp(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: normal random numbers, truncated at the bound
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        nn.init.trunc_normal_(self.weight, std=bound, a=-bound, b=bound)
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: a bias of truncated normal random numbers
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        numbers = nn.init.trunc_normal_(torch.empty(outputs), std=bound, a=-bound, b=bound)
+        self.bias = nn.Parameter(numbers) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: the bias begins as a shrunk column of the weight
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(-0.999 * self.weight.detach()[:, 0]) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
+
+
+# %% wrong: the bias begins as a scaled mean of the weights
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        means = self.weight.detach().mean(dim=1) * math.sqrt(inputs)
+        self.bias = nn.Parameter(means.clamp(-bound, bound)) if bias else None
+
+    def forward(self, x):
+        product = x @ self.weight.T
+        return product if self.bias is None else product + self.bias
