@@ -916,16 +916,18 @@ def shown(coefficients):
     return ", ".join(f"{c:.5g}" for c in coefficients.tolist())
 
 
-def fits(coefficients, low, high, what, *, zero=True, thirty_times=False):
+def fits(coefficients, low, high, what, *, zero=True, even=False, thirty_times=False):
     """Ask for a fit, and compare term by term, each at the x where it is largest."""
     coefficients = torch.tensor(coefficients, dtype=torch.float64)
     count = 60 + check.draw.integer(0, 30)
-    if zero:
+    if even:
+        # Without 0 in the middle: the two values next to it are half a gap away.
+        x = torch.linspace(low, high, count + count % 2)
+        if zero:
+            x[x.abs().argmin()] = 0.0
+    else:
         x = check.draw.uniform(count, low=low, high=high)
         x[-3:] = torch.tensor([low, high, 0.0])
-    else:
-        # Evenly spaced: the two values next to 0 are half a gap away from it.
-        x = torch.linspace(low, high, count + count % 2)
     if thirty_times:
         x = x.sort().values.repeat_interleave(10).repeat(3)
     exponents = range(len(coefficients) - 1, -1, -1)
@@ -967,10 +969,15 @@ with check.property("constants, lines, and cubics"):
     sizes = 1.0, 2.0, 5.0, 8.0
     fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x thirty times", thirty_times=True)
     fits(draw_coefficients(2e-9, 3e-9, 5e-9), -3.0, 2.0, "degree 2, with tiny y")
+    (constant,) = draw_coefficients(20.0)
+    others = [part * 0.02 * constant / 50.0**k for part, k in ((-1, 3), (-1, 2), (1, 1))]
+    fits([*others, constant], -8.0, 50.0, "degree 3, y nearly constant", even=True)
 with check.property("|x| up to 100", weight=2):
     fits(draw_coefficients(1e-3, 0.1, 9.0), -100.0, 60.0, "degree 2, from -100 to 60")
     fits(draw_coefficients(1e-4, 1e-2, 1.0, 90.0), -100.0, 100.0, "degree 3, from -100 to 100")
-    fits(draw_coefficients(1.0, 9.0), -100.0, 100.0, "degree 1, without x = 0", zero=False)
+    fits(
+        draw_coefficients(1.0, 9.0), -100.0, 100.0, "degree 1, without x = 0", even=True, zero=False
+    )
 with check.property("|x| at most 0.1", weight=2):
     fits(draw_coefficients(300.0, 30.0, 2.0), -0.1, 0.08, "degree 2, from -0.1 to 0.08")
     fits(draw_coefficients(1500.0, 200.0, 25.0, 2.0), -0.09, 0.1, "degree 3, from -0.09 to 0.1")
@@ -1181,7 +1188,8 @@ def require_float64(*rows):
 def starts_uniform(inputs, outputs, near):
     """Return a new layer's parameters; the largest, times √inputs, lies between ``near`` and 1."""
     (parameters,) = check.call(probes.module, Linear, inputs, outputs, steps=[("parameters",)])
-    check.equal(sorted(parameters), ["bias", "weight"], what="the names of the parameters")
+    names = ", ".join(sorted(parameters))
+    check.equal(names, "bias, weight", what="the names of the parameters")
     is_long = outputs >= 20_000
     for name, value in parameters.items():
         scaled = value.detach().double() * math.sqrt(inputs)

@@ -267,19 +267,10 @@ def count_parameters(model):
 
 
 # %% wrong: remembers what it has counted
-known = {}
+import functools
 
 
+@functools.cache
 def count_parameters(model):
-    if id(model) not in known:
-        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        known[id(model)] = trained, sum(p.numel() for p in model.parameters()) - trained
-    return known[id(model)]
-
-
-# %% wrong: remembers the counts of a model on the model
-def count_parameters(model):
-    if not hasattr(model, "_counts"):
-        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        model._counts = trained, sum(p.numel() for p in model.parameters()) - trained
-    return model._counts
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return trained, sum(p.numel() for p in model.parameters()) - trained

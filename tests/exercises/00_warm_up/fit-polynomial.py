@@ -360,3 +360,20 @@ def fit_polynomial(x, y, degree):
         slope = 2 * columns.T @ (columns @ weights - y / y_size) / len(x)
         weights = weights - 0.5 * slope
     return weights * y_size / x_size ** torch.arange(degree, -1, -1)
+
+
+# %% wrong: L-BFGS in float32 with torch's tolerances, at which terms that hardly count are wrong
+def fit_polynomial(x, y, degree):
+    x_size, y_size = x.abs().max(), y.abs().max()
+    columns = torch.vander(x / x_size, degree + 1)
+    weights = torch.zeros(degree + 1, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = functional.mse_loss(columns @ weights, y / y_size)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    return weights.detach() * y_size / x_size ** torch.arange(degree, -1, -1)
