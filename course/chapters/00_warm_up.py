@@ -1409,8 +1409,9 @@ with check.property("frozen parameters are counted separately, whenever frozen",
     counts(layers, b * c + c, a * b + b, frozen=["0.weight", "0.bias"])
     counts(layers, a * b + b + c, b * c, frozen=["1.weight"])
     counts(["Linear", 3, 2], 2, 6, frozen=["weight"])
-    given = count_parameters, ["Linear", a, b]
-    first, second = check.call(probes.with_network_twice, *given, frozen_later=["weight"])
+    first, second = check.call(
+        probes.with_network_twice, count_parameters, ["Linear", a, b], frozen_later=["weight"]
+    )
     check.equal(first, (a * b + b, 0), what="trained and frozen entries")
     what = "trained and frozen entries of the same model, once its weight is frozen"
     check.equal(second, (b, a * b), what=what)
