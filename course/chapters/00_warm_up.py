@@ -551,9 +551,9 @@ with check.property("steps in any order, far too small, or so large that f overf
     check.equal(len(got), 4, what="the number of errors")
     told = f"expected a visible rounding error at step 1e-13, got {got[0]:.1g}"
     check.true(1e-4 < abs(got[0]) < 0.5, told)
-    check.close(got[1], 4 * 0.1**2 * x.max().item(), rtol=1e-9, what="the error at a step of 0.1")
+    check.close(got[1], 4 * 0.1**2 * x.max().item(), rtol=1e-8, what="the error at a step of 0.1")
     # With so small a step, both points are x, and the difference is 0.
-    check.close(got[2], 4 * x.max().item() ** 3, rtol=1e-12, what="the error at a step of 1e-20")
+    check.close(got[2], 4 * x.max().item() ** 3, rtol=1e-10, what="the error at a step of 1e-20")
     check.true(got[3] < 1e-6, f"expected an error below 1e-6 at step 1e-4, got {got[3]:.1g}")
     got = errors_of([["exp"]], x, [1000.0, 0.5])
     expected = [math.inf, math.exp(x.max().item()) * (2.0 * math.sinh(0.5) - 1.0)]
