@@ -108,7 +108,7 @@ def _find_texts_looked_up(trees: Sequence[ast.Module]) -> set[int] | None:
     """
     nodes = [node for tree in trees for node in walk(tree)]
     texts: set[int] = set()
-    plain: set[int] = set()  # getattr itself, where its text stands beside it
+    plain: set[int] = set()  # the function itself, where its text stands beside it
     for node in nodes:
         match node:
             case ast.Call(
