@@ -489,7 +489,7 @@ To find the best step, measure the error of many.
 `difference_errors(f, x, steps) -> list[float]`
 
 - **In** `f`: as in the previous exercise. `x`: a float64 tensor of shape (n,). `steps`: a list of positive floats in any order; it may contain duplicates, or a step that is far too small or far too large.
-- **Out**: a list with one Python float per step, in the order of `steps`: the largest absolute error of the central difference over the entries of `x`, compared with autograd. If `f` overflows at all of these points, the error is inf or nan. `x` and `steps` do not change.
+- **Out**: a list with one Python float per step, in the order of `steps`: the largest absolute error of the central difference over the entries of `x`, compared with autograd. If `f` overflows, the difference is inf or nan, and so is the error. `x` and `steps` do not change.
 - You may call your `derivative`.
 
 `difference_errors(lambda x: x**3, torch.tensor([1.0, 2.0], dtype=torch.float64), [0.5, 0.25])` returns `[0.25, 0.0625]`.
