@@ -181,7 +181,9 @@ LOOPS = [
     ("def f(x): return f(x[1:])", "cell 1, line 1: recursion (`f` calls itself)"),
     ("f = lambda x: f(x[1:])", "cell 1, line 1: recursion (`f` calls itself)"),
     ("def f(x): return g(x)\ndef g(x):\n    return f(x)",
-     "cell 1, line 3: recursion (`f` calls itself)"),
+     "cell 1, line 3: recursion (`f` and `g` call each other)"),
+    ("def f(x): return g(x)\ndef g(x): return h(x)\ndef h(x):\n    return f(x)",
+     "cell 1, line 4: recursion (`f` calls itself by way of `g` and `h`)"),
     ("class A:\n    def f(self, x): return self.f(x)",
      "cell 1, line 2: recursion (`f` calls itself)"),
     ("def f(x):\n    def g(y): return g(y)\n    return g(x)",
@@ -191,7 +193,7 @@ LOOPS = [
     ("def f(x):\n    from own import f\n    return f(x)",
      "cell 1, line 3: recursion (`f` calls itself)"),
     ("def f(x):\n    def g(y): return f(y)\n    f2 = g\n    return f2(x)",
-     "cell 1, line 2: recursion (`f` calls itself)"),
+     "cell 1, line 2: recursion (`f` and `g` call each other)"),
     ("def f(x):\n    def g(y, z=f(3)): return y\n    return g(x)",
      "cell 1, line 2: recursion (`f` calls itself)"),
     ("def f(x):\n    @f\n    def g(y): return y\n    return g(x)",
@@ -224,6 +226,12 @@ NO_LOOPS = [
     "def map(x): return x\ndef f(x): return map(x)",
     "def g(x, p): return x\nh = partial(g, p=2)\ndef f(x): return h(x)",
     "def g(x): return x\nratio = time_ratio(f, g)\nprint(ratio)\ndef f(x): return g(x)",
+    # a function that is handed to one of one's own, which calls it once
+    "def g(p, x): return p(x)\ndef f(x): return g(lambda y: y + 1, x)",
+    "def g(p, x): return p(x)\ndef p(y): return y + 1\ndef f(x): return g(p, x)",
+    "def p(y): return y + 1\ndef f(x):\n    p = lambda y: y + 2\n    return g(x, p=p)\n"
+    "def g(x, *, p): return p(h(x))\ndef h(x): return x",
+    "def f(x):\n    def p(y): return x + y\n    g = lambda p, y: p(y)\n    return g(p, x)",
     # a first version, wrapped by the second
     "def f(x): return x\n_inner = f\ndef f(x): return _inner(x) + 1",
     "def f(x): return x\n_inner = f\n_again = _inner\ndef f(x): return _again(x) + 1",
@@ -254,7 +262,7 @@ def test_what_is_no_loop_or_only_a_trial_is_not_found(code: str) -> None:
 
 def test_functions_of_two_cells_may_call_each_other_in_a_circle() -> None:
     assert loop("def f(x): return g(x)", "def g(x): return f(x)") == (
-        "cell 2, line 1: recursion (`f` calls itself)"
+        "cell 2, line 1: recursion (`f` and `g` call each other)"
     )
 
 
@@ -308,6 +316,25 @@ ITEM_BY_ITEM = {
     "a loader": "def f(x): return [*DataLoader(x)]",
     "a function of one's own, handed on":
         "def g(x): pass\ndef f(x): return np.piecewise(x, [], [g])",
+    "handed to one of one's own, which hands it on":
+        "def g(p, x): return np.piecewise(x, [], [p])\ndef f(x): return g(lambda y: y, x)",
+    "handed to one of one's own, which keeps it":
+        "def g(p, x):\n    h = p\n    return np.piecewise(x, [], [h])\ndef q(x): return x\n"
+        "def f(x): return g(q, x)",
+    "handed to one of one's own, which hands it itself":
+        "def g(p, x): return p(p, x)\ndef f(x): return g(lambda p, x: p(p, x[1:]), x)",
+    "handed to one of one's own beside another": "def g(p, q, x): return p(q, x)\n"
+        "def f(x): return g(lambda q, x: q(q, x), lambda q, x: q(q, x[1:]), x)",
+    "handed to one of one's own, which is given away":
+        "def q(x): return f(x[1:])\ndef g(p, x): return p(x)\ndef f(x): return g(q, x)",
+    "handed to one of one's own, which a lambda calls again": "def g(p, x): return p(x)\n"
+        "def f(x): return g(lambda y: g(lambda z: f(z), y), x)",
+    "handed to a parameter with a name of one's own": "def g(p, x): return p(x)\n"
+        "def q(x): return x\ndef f(x, g=np.frompyfunc2): return g(q, x)",
+    "handed to a decorated one": "@wrap\ndef g(p, x): return p(x)\n"
+        "def f(x): return g(lambda y: y, x)",
+    "handed to all parameters": "def g(*p): return p[0](*p)\ndef q(*p): return p[0](*p)\n"
+        "def f(x): return g(q, x)",
     "itself, handed on": "def g(h, x): return h(h, x[1:])\ndef f(x): return g(g, x)",
     "itself, in a dict": "D = {}\ndef f(x): return D['f'](x[1:])\nD['f'] = f",
     "itself, in a list": "F = []\ndef f(x): return F[0](x[1:])\nF.append(f)",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, quoted
+from helpers.reading.handing import find_handed
 from helpers.reading.nodes import walk
 from helpers.reading.recursion import DEFINITIONS, find_recursion, named_functions
 from helpers.reading.tries import find_tries
@@ -42,16 +43,21 @@ def find_loop(cells: Sequence[Cell], wanted: Iterable[str] = ()) -> Doubt | None
     """
     own = {name for cell in cells for name in own_names(cell)}
     trees = [parse(cell.code) or ast.Module([], []) for cell in cells]
-    found = find_recursion(trees)
     mentions = _count_mentions(trees)
     functions = find_carriers(trees)
+    handed = list(find_handed(trees, functions))
+    found = find_recursion(trees, handed)
+    known = {name.rpartition(".")[2] for tree in trees for name, _ in named_functions(tree)}
+    read = {
+        id(one.part) for one in handed if isinstance(one.part, ast.Lambda) or one.part.id in known
+    }
     called_later = {name for cell in cells for name in find_uses(cell.code).later}
     for cell, tree, places in zip(cells, trees, found, strict=True):
         uses = find_uses(cell.code)
         walking = ((uses.at_once | uses.later) & _WALKING) - own
         for statement in _without_trials(tree, mentions):
             places += _find_loops(statement, walking)
-            places += _find_handed_on(statement, functions)
+            places += _find_handed_on(statement, functions, read)
             places += _find_made_up(statement, functions, called_later)
     tries = _find_tries(trees, wanted) if any(found) else set()
     for cell, tree, places in zip(cells, trees, found, strict=True):
@@ -116,8 +122,12 @@ def _find_loops(tree: ast.AST, walking: set[str]) -> Iterator[Place]:
                 yield node.lineno, node.col_offset, _LOOPS[type(node)]
 
 
-def _find_handed_on(tree: ast.Module, functions: set[str]) -> Iterator[Place]:
-    """Return where a function hands another one on: whoever gets it may call it for each item."""
+def _find_handed_on(tree: ast.AST, functions: set[str], read: set[int]) -> Iterator[Place]:
+    """Return where a function hands another one on: whoever gets it may call it for each item.
+
+    ``read`` are the places, by ``id``, from which a function of the code's own gets it, and only
+    calls it: that code is read.
+    """
     for outer in walk(tree):
         if not isinstance(outer, ast.FunctionDef):
             continue
@@ -129,6 +139,8 @@ def _find_handed_on(tree: ast.Module, functions: set[str]) -> Iterator[Place]:
                 case ast.Dict(values=values):
                     given += values
         for part in (p for one in given for p in _items(one)):
+            if id(part) in read:
+                continue
             if isinstance(part, ast.Lambda):
                 yield part.lineno, part.col_offset, "a function that is handed on"
             elif name := _carried_by(part, functions):

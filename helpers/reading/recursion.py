@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from helpers.reading.doubts import Place
+from helpers.reading.handing import Handed
 from helpers.reading.nodes import walk
 from helpers.reading.scopes import all_arguments, find_locals, names_bound, stored_names
 from helpers.reading.trust import known_modules
@@ -26,12 +27,16 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign)
 _VERSION = "#"  # "f#2" is the second version of "f"
 _STATEMENT = "="  # "=7" is what the seventh statement mentions
+_MOST_TOLD = 6  # names of a circle of functions
 # What a library makes of a function, it gives to whoever calls, and keeps nothing of it.
 _WRAPPING = words("compile grad hessian jacfwd jacrev jvp value_and_grad vjp vmap")
 
 
-def find_recursion(trees: Sequence[ast.Module]) -> list[list[Place]]:
-    """Return, for each cell's tree, where a function leads back to itself."""
+def find_recursion(trees: Sequence[ast.Module], handed: Iterable[Handed] = ()) -> list[list[Place]]:
+    """Return, for each cell's tree, where a function leads back to itself.
+
+    ``handed`` are functions that another one is given, and calls.
+    """
     graph = _Graph()
     found: list[list[Place]] = [[] for _ in trees]
     versions = _Versions(trees)
@@ -50,12 +55,27 @@ def find_recursion(trees: Sequence[ast.Module]) -> list[list[Place]]:
             for mentioned, where in _mentions(name, function):
                 if mentioned in names or mentioned in graph.holders:
                     graph.add(name, mentioned, place, *where)
-    for name, mentioned in graph.find_cycles():
+    for one in handed:
+        for mentioned, where in _mentions("", ast.Expression(one.part)):
+            if mentioned in names or mentioned in graph.holders:
+                graph.add(one.taker, mentioned, one.cell, *where)
+    written = {_shown(name) for some in functions for name, _ in some}
+    for name, mentioned, way in graph.find_cycles():
         cell, line, column = graph.leads_to[name][mentioned]
-        shown = name if mentioned.startswith(_STATEMENT) else mentioned
-        shown = _without_version(shown.rpartition(".")[2])
-        found[cell].append((line, column, f"recursion (`{shown}` calls itself)"))
+        first = _shown(name if mentioned.startswith(_STATEMENT) else mentioned)
+        others = [shown for shown in dict.fromkeys(map(_shown, way)) if shown in written]
+        told = _tell_of_cycle(first, [other for other in others if other != first])
+        found[cell].append((line, column, f"recursion ({told})"))
     return found
+
+
+def _tell_of_cycle(first: str, others: Sequence[str]) -> str:
+    if not others:
+        return f"`{first}` calls itself"
+    if len(others) == 1:
+        return f"`{first}` and `{others[0]}` call each other"
+    through = " and ".join([", ".join(f"`{other}`" for other in others[:-1]), f"`{others[-1]}`"])
+    return f"`{first}` calls itself by way of {through}"
 
 
 def named_functions(
@@ -146,26 +166,27 @@ class _Graph:
     def add(self, name: str, mentioned: str, cell: int, line: int, column: int) -> None:
         self.leads_to[name].setdefault(mentioned, (cell, line, column))
 
-    def find_cycles(self) -> Iterator[tuple[str, str]]:
-        """Return the steps that lead back to where a way came from."""
+    def find_cycles(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Return the steps that lead back to where a way came from, with the way's first names."""
         finished: set[str] = set()
         for start in [name for name in self.leads_to if not name.startswith(_STATEMENT)]:
             if start in finished:
                 continue
             way = [start]
-            on_way = {start}
+            on_way = {start: 0}
             steps = [iter(self.leads_to[start])]
             while way:
                 following = next(steps[-1], None)
                 if following is None:
                     finished.add(way[-1])
-                    on_way.discard(way.pop())
+                    del on_way[way.pop()]
                     steps.pop()
                 elif following in on_way:
-                    yield way[-1], following
+                    place = on_way[following]
+                    yield way[-1], following, way[place : place + _MOST_TOLD]
                 elif following not in finished:
+                    on_way[following] = len(way)
                     way.append(following)
-                    on_way.add(following)
                     steps.append(iter(self.leads_to.get(following, ())))
 
 
@@ -297,6 +318,10 @@ def _inside(function: ast.AST, own: set[str]) -> tuple[set[str], list[ast.AST]]:
     names -= {n for part in parts if isinstance(part, ast.alias) for n in names_bound(part)}
     names |= {argument.arg for argument in all_arguments(function.args)}
     return (own | names) - declared, body
+
+
+def _shown(name: str) -> str:
+    return _without_version(name.rpartition(".")[2])
 
 
 def _without_version(name: str) -> str:
