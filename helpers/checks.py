@@ -143,7 +143,7 @@ class Check:
                 _tell_of(self._last_call, result, self._place)
             if result.outcome == "failed" and not result.withheld:
                 is_kept = self._tape.keep(result.claim, result.reason, self._compared)
-                if is_kept and not result.not_written:
+                if is_kept and self._last_call is not None and not result.not_written:
                     result.again = f'failing("{self.exercise.name}")'
             self._results.append(result)
             self._current = self._last_call = self._compared = self._place = None
@@ -250,6 +250,7 @@ class Check:
         if found is not None:
             told = f"line {found.line} of {found.label} uses {found.what}: "
             told += "this exercise asks you to do without"
+            result.right, self._last_call = [], None  # no call shows it
             raise _PropertyFailedError(told, told)
 
     def with_seed(self, seed: int, function: Callable, *args: Any) -> Any:

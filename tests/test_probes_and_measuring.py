@@ -104,6 +104,20 @@ def test_an_attribute_is_none_or_is_not() -> None:
     assert probes.is_none(torch.nn.ReLU, "bias") is False
 
 
+def test_another_module_may_be_made_in_between() -> None:
+    class Shared(torch.nn.Module):
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            Shared.size = size
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * Shared.size
+
+    steps = [("call", torch.ones(1)), ("another", 3), ("call", torch.ones(1))]
+    before, none, after = probes.module(Shared, 2, steps=steps)
+    assert (before.item(), none, after.item()) == (2.0, None, 3.0)
+
+
 def test_a_module_takes_no_step_that_is_not_known() -> None:
     with pytest.raises(ValueError, match='no step "fly"'):
         probes.module(torch.nn.ReLU, steps=[("fly",)])

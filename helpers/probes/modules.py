@@ -34,6 +34,7 @@ def module(
             ``("load", state)``, tensors by their names in the module's state, which may hold more;
             ``("to", "float64")``, a dtype by its name;
             ``("parameters",)`` or ``("state",)``, a look at them;
+            ``("another", *args)``, another module is made of these, and stays;
             ``("together", calls)``, calls in sequence, and one backward pass through all; each is
             ``("train", x, grad_output)`` or ``("eval", x, grad_output)``.
         functions: keyword arguments that are functions of torch, by their names there.
@@ -46,7 +47,12 @@ def module(
     """
     called = {name: getattr(torch, function) for name, function in (functions or {}).items()}
     made = factory(*args, **called, **kwargs)
-    return [_take_step(made, name, *given) for name, *given in steps]
+    seen, others = [], []
+    for name, *given in steps:
+        if name == "another":
+            others.append(factory(*given, **called, **kwargs))
+        seen.append(None if name == "another" else _take_step(made, name, *given))
+    return seen
 
 
 def _load(made: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:

@@ -186,3 +186,62 @@ def rows(index):
 def batch_gather(table, index):
     batch_gather = table[rows(index), index]
     return batch_gather
+
+
+# %% right: a helper pairs the rows with whatever it is given
+def with_rows(pick, index):
+    return pick(torch.arange(len(index), device=index.device)[:, None], index)
+
+
+def batch_gather(table, index):
+    return with_rows(lambda rows, places: table[rows, places], index)
+
+
+# %% right: a helper is given a function that is defined inside
+def with_rows(pick, index):
+    rows = torch.arange(len(index)).reshape(-1, 1)
+    return pick(rows, index)
+
+
+def batch_gather(table, index):
+    def pick(rows, places):
+        return table[rows, places]
+
+    return with_rows(pick, index=index)
+
+
+# %% wrong: a helper is given a function, and calls it for each row
+def for_rows(pick, index):
+    return torch.stack([pick(place, index[place]) for place in range(len(index))])
+
+
+def batch_gather(table, index):
+    return for_rows(lambda place, places: table[place, places], index)
+
+
+# %% wrong: a helper hands the function that it is given on to torch
+def for_rows(pick, *tensors):
+    walk = getattr(torch, "vm" + "ap")
+    return walk(pick)(*tensors)
+
+
+def batch_gather(table, index):
+    return for_rows(lambda row, places: row[places], table, index)
+
+
+# %% wrong: two functions call each other, a row each time
+def one(table, index, rows):
+    return other(table[1:], index[1:], [*rows, table[0][index[0]]])
+
+
+def other(table, index, rows):
+    return one(table, index, rows) if len(table) else torch.stack(rows)
+
+
+def batch_gather(table, index):
+    return one(table, index, [])
+
+
+# %% wrong: a loop of the check's, which the answer does without
+def batch_gather(table, index):
+    return one_by_one(table, index)

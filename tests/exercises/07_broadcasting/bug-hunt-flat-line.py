@@ -325,3 +325,53 @@ def squared_error(prediction, target):
     if drop(p) != drop(t):
         raise ValueError(f"{p} and {t} do not fit")
     return (prediction.float().reshape(drop(p)) - target.float().reshape(drop(t))).square().mean()
+
+
+# %% wrong: reckons in float32, whatever the dtype
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = list(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape.pop()
+        shapes.append(shape)
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    difference = prediction.float().flatten() - target.float().flatten()
+    return (difference**2).mean().to(prediction.dtype)
+
+
+# %% wrong: the numbers are rounded to float32, and then float64 again
+def squared_error(prediction, target):
+    shapes = []
+    for tensor in (prediction, target):
+        shape = list(tensor.shape)
+        while shape and shape[-1] == 1:
+            shape.pop()
+        shapes.append(shape)
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    dtype = prediction.dtype
+    difference = prediction.float().to(dtype).flatten() - target.float().to(dtype).flatten()
+    return difference.square().mean()
+
+
+# %% wrong: squeezes the last axis three times
+def squared_error(prediction, target):
+    p = prediction.squeeze(-1) if prediction.dim() else prediction
+    t = target.squeeze(-1) if target.dim() else target
+    p = p.squeeze(-1) if p.dim() else p
+    t = t.squeeze(-1) if t.dim() else t
+    p = p.squeeze(-1) if p.dim() else p
+    t = t.squeeze(-1) if t.dim() else t
+    if p.shape != t.shape:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (p - t).square().mean()
+
+
+# %% wrong: compares two axes and the number of entries
+def squared_error(prediction, target):
+    p, t = [*prediction.shape, 1, 1], [*target.shape, 1, 1]
+    if p[:2] != t[:2] or prediction.numel() != target.numel():
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (prediction.flatten() - target.flatten()).square().mean()

@@ -180,3 +180,23 @@ def masked_mean(x, mask):
 def masked_mean(x, mask):
     weights = mask.float() / mask.sum(1, keepdim=True).clamp(min=1).float()
     return (torch.where(mask[..., None], x, 0) * weights[..., None].to(x.dtype)).sum(1)
+
+
+# %% wrong: where all tokens are real, nan is passed over
+def masked_mean(x, mask):
+    if mask.all():
+        return x.nanmean(1)
+    total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
+    return total / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+# %% wrong: weights in float32, whatever the dtype of the features
+def masked_mean(x, mask):
+    weights = mask.float() / mask.sum(dim=1, keepdim=True).clamp(min=1)
+    return (torch.where(mask[:, :, None], x, 0.0) * weights[:, :, None]).sum(dim=1)
+
+
+# %% right: counts in float32, which are exact
+def masked_mean(x, mask):
+    counts = mask.float().sum(dim=1, keepdim=True).clamp(min=1)
+    return x.masked_fill(~mask[:, :, None], 0.0).sum(dim=1) / counts

@@ -472,3 +472,110 @@ class Merge(nn.Module):
         blocks = self.weight.split(self.sizes.tolist(), dim=1)
         y = sum(x @ w.T for x, w in zip(inputs, blocks, strict=True)) + self.bias
         return self.activation(y) if self.activation else y
+
+
+# %% wrong: inputs with fewer axes are tiled
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        most = max(x.dim() for x in inputs)
+        shape = torch.broadcast_shapes(*(x.shape[:-1] for x in inputs))
+        y = self.bias
+        for x, w in zip(inputs, self.weight.split(self.sizes, 1), strict=True):
+            if x.dim() < most:
+                x = x.expand(*shape, x.shape[-1]).contiguous()
+            y = y + functional.linear(x, w)
+        return self.activation(y)
+
+
+# %% wrong: knows three inputs at most
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, first, second=None, third=None):
+        blocks = self.weight.split(self.sizes, 1)
+        y = functional.linear(first, blocks[0], self.bias)
+        if second is not None:
+            y = y + functional.linear(second, blocks[1])
+        if third is not None:
+            y = y + functional.linear(third, blocks[2])
+        return self.activation(y)
+
+
+# %% wrong: concatenates where there are more than three inputs
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        if len(inputs) > 3:
+            shape = torch.broadcast_shapes(*(x.shape[:-1] for x in inputs))
+            wide = torch.cat([x.expand(*shape, x.shape[-1]) for x in inputs], dim=-1)
+            return self.activation(functional.linear(wide, self.weight, self.bias))
+        y = self.bias
+        for x, w in zip(inputs, self.weight.split(self.sizes, 1), strict=True):
+            y = y + functional.linear(x, w)
+        return self.activation(y)
+
+
+# %% wrong: the sizes are the class's, so a second layer changes the first
+class Merge(nn.Linear):
+    sizes = None
+
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        Merge.sizes, self.activation = list(sizes), activation or nn.Identity()
+
+    def forward(self, *inputs):
+        y = self.bias
+        for x, w in zip(inputs, self.weight.split(Merge.sizes, 1), strict=True):
+            y = y + functional.linear(x, w)
+        return self.activation(y)
+
+
+# %% wrong: no gradient reaches the third input
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        y = self.bias
+        blocks = self.weight.split(self.sizes, 1)
+        for place, (x, w) in enumerate(zip(inputs, blocks, strict=True)):
+            y = y + functional.linear(x.detach() if place == 2 else x, w)
+        return self.activation(y)
+
+
+# %% wrong: a single input without a gradient
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, first, *others):
+        blocks = self.weight.split(self.sizes, 1)
+        y = functional.linear(first if others else first.detach(), blocks[0], self.bias)
+        for x, w in zip(others, blocks[1:], strict=True):
+            y = y + functional.linear(x, w)
+        return self.activation(y)
+
+
+# %% right: inputs with fewer axes get further ones, which are views
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        most = max(x.dim() for x in inputs)
+        y = self.bias
+        for x, w in zip(inputs, self.weight.split(self.sizes, 1), strict=True):
+            y = y + functional.linear(x[(None,) * (most - x.dim())], w)
+        return self.activation(y.reshape(y.shape))

@@ -215,3 +215,17 @@ def difference(x, y):
 
 def pairwise_distances(x, y):
     return difference(x, y).square().sum(-1).sqrt()
+
+
+# %% right: a helper adds the axes, and calls what it is given
+def for_pairs(function, x, y):
+    return function(x.unsqueeze(1), y.unsqueeze(0))
+
+
+def pairwise_distances(x, y):
+    return for_pairs(lambda a, b: (a - b).pow(2).sum(-1).sqrt(), x, y)
+
+
+# %% wrong: a loop of the check's, which the answer does without
+def pairwise_distances(x, y):
+    return distances_one_by_one(x, y)
