@@ -143,7 +143,7 @@ class Check:
                 _tell_of(self._last_call, result, self._place)
             if result.outcome == "failed" and not result.withheld:
                 is_kept = self._tape.keep(result.claim, result.reason, self._compared)
-                if is_kept and self._last_call is not None and not result.not_written:
+                if is_kept and not result.not_written:
                     result.again = f'failing("{self.exercise.name}")'
             self._results.append(result)
             self._current = self._last_call = self._compared = self._place = None
