@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ from helpers.apart import entries_at, write_out
 from helpers.catalogue import Chapter, Exercise
 from helpers.comparison import compare
 from helpers.points import Points
+from helpers.reading.cells import Cell
+from helpers.reading.history import reading
 
 DOUBLE = Exercise(
     name="double",
@@ -758,3 +761,20 @@ def test_what_of_the_same_call_was_right_is_told_beside_the_problem(
     shown = capsys.readouterr().out
     assert "the gradient: 1 came back, expected 2" in shown
     assert re.search(r"^ +right +the loss$", shown, re.MULTILINE), shown
+
+
+def test_what_is_found_by_reading_is_told_without_a_call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    chapter = Chapter("01-sample", "A sample", (replace(DOUBLE, defines=("double",)),))
+    monkeypatch.setattr(catalogue, "load_chapters", lambda: (chapter,))
+    with reading([Cell("def double(x):\n    return [2 * n for n in x]", "cell [1]")]):
+        check = Check("double")
+        with check.property("doubles, without a loop"):
+            for numbers in (torch.ones(2), torch.ones(3)):
+                check.close(check.call(double, numbers), 2 * numbers, what="ones")
+            check.written_without(loops=True)
+        check.score()
+    shown = capsys.readouterr().out
+    assert "line 2 of cell [1] uses a comprehension" in shown
+    assert not re.search("fed in|right +ones|call number|came back", shown), shown
