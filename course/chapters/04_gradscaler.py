@@ -392,7 +392,7 @@ with check.property("the headroom stays free", weight=2):
 with check.property("empty bins do not count"):
     low = check.draw.integer(-35, -25)
     gives({-2: 0, -60: 0, 9: 0, **draw_counts(low, low + 10)}, 1, -14 - low)
-with check.property("a few zeros weigh more than many subnormal gradients"):
+with check.property("a gradient that stays subnormal is better than one that becomes 0"):
     shift = check.draw.integer(0, 5)
     gives({-30 - shift: 1, -16 - shift: 10_000, -11 - shift: 5, 8 - shift: 1}, 0, 5 + shift)
     gives({-39 - shift: 1, -2 - shift: 9}, 2, 14 + shift)
@@ -412,7 +412,7 @@ with check.property("no larger than necessary: a gap in the histogram"):
     # At -40 it can be kept (k of 15), never made normal; -18 is normal then as well.
     counts = {-40: 1 + check.draw.integer(0, 9), -18: 20, -5: 7}
     gives(counts, 0, 15)
-with check.property("a few zeros and many subnormal gradients, both with headroom"):
+with check.property("subnormal rather than 0, with headroom"):
     few = 1 + check.draw.integer(0, 3)
     gives({-33: few, -19: 1000 + check.draw.integer(0, 900), 3: 2}, 2, 8)
 with check.property("the smallest and the largest scale allowed"):
@@ -560,7 +560,7 @@ print("the scale was 1024 and is     ", scaler.get_scale())
 - **Out**
   - `get_scale()` returns the scale, a float. `scale(loss)` returns the loss times the scale, differentiable, and leaves `loss` unchanged.
   - `unscale_` divides the optimizer's gradients by the scale and records whether any held an inf or a nan. A second call for the same optimizer before `update()` raises a `RuntimeError`.
-  - `step` calls `unscale_` first, unless it was called since the last update. Without inf or nan it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone. It clears no gradients.
+  - `step` calls `unscale_` first, unless it was called since the last update. If no inf or nan is recorded, it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone. It clears no gradients.
   - `update()`, called after all steps, multiplies the scale by `backoff_factor` if `unscale_` recorded an inf or a nan (even without a `step`), or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. The scale may fall below 1.
 - **Limits**: using torch's scaler or `torch._amp_...` operators scores 0. Scales and their reciprocals stay in float32's range. `step` is called at most once per optimizer and update.
 
@@ -636,14 +636,17 @@ class LossScaler:
 # %% test="own-scaler"
 check = Check("own-scaler")
 BAD = {"i": math.inf, "n": math.nan, "m": -math.inf}
+LETTERS = {".": "ordinary", "i": "inf", "m": "-inf", "n": "nan", "0": "zeros"}
 
 
 def draw_slopes(pattern, *size):
-    """Return one gradient for each letter of the pattern; "." is an ordinary one."""
+    """Return one gradient for each letter of the pattern; "." is an ordinary one, "0" is zeros."""
     slopes = [check.draw.normal(*size) for _ in pattern]
     for slope, letter in zip(slopes, pattern, strict=True):
         if letter in BAD:
             slope[check.draw.integer(0, size[0])] = BAD[letter]
+        elif letter == "0":
+            slope.zero_()
     return slopes
 
 
@@ -694,7 +697,7 @@ def same_as_torch(weights, steps, about="", learning_rate=0.5, rtol=1e-5, **sett
     given = {"learning_rate": learning_rate, **settings}
     got = check.call(probes.scaler_steps, LossScaler, weights, steps, **given)
     expected = by_torch(weights, steps, learning_rate, **settings)
-    updates = 1
+    updates, told = 1, [f"{letter} {kind}" for letter, kind in LETTERS.items() if letter in about]
     for (name, *given), one, other in zip(steps, got, expected, strict=True):
         if name == "clear":
             continue
@@ -702,12 +705,12 @@ def same_as_torch(weights, steps, about="", learning_rate=0.5, rtol=1e-5, **sett
         what = {"update": "the scale", "step": "the step" + of, "backward": "the gradients" + of}
         what["unscale"] = "unscale_" + of
         where = f"{what.get(name, name + of)} in iteration {updates}"
-        where += f" of {about} (i inf, m -inf, n nan)" if about else ""
+        where += f" of {about} ({', '.join(told)})" if about else ""
         if isinstance(other, str):
             check.true(isinstance(one, str), f"{where}: the second call raised no RuntimeError")
         else:
-            told = f"{where}: a RuntimeError was raised, but this was the first call since the last update"
-            check.true(not isinstance(one, str), told)
+            early = f"{where}: a RuntimeError was raised, but this was the first call since the last update"
+            check.true(not isinstance(one, str), early)
             check.close(one, other, rtol=rtol, atol=1e-6, what=where)
         updates += name == "update"
 
@@ -748,11 +751,11 @@ with check.property("two groups of two parameters; one parameter has no gradient
 with check.property(
     "growth after growth_interval good iterations; inf or nan restarts the count", weight=2
 ):
-    pattern = "....i...n.......i.."
+    pattern = ".0..i...n....0..i.."
     weights, slopes = [[check.draw.normal(3)]], draw_slopes(pattern, 3)
     same_as_torch(weights, one_by_one(slopes), pattern, init_scale=16.0, growth_interval=3)
 with check.property(
-    "unscale_ before step: gradients are divided once, and an inf is not forgotten"
+    "unscale_ before step: gradients are divided once, and the inf that it records decides"
 ):
     size = check.draw.integer(2, 7)
     weights, slopes = [[check.draw.normal(size)]], draw_slopes("..i.n", size)
@@ -766,9 +769,11 @@ with check.property(
     for slope in slopes[2:4]:
         steps += [("backward", 0, [slope]), ("step", 0), ("update",)]
     same_as_torch(weights, steps, init_scale=512.0)
-    # An inf that keeps the optimizer from being stepped at all counts at the update.
+    # An inf that keeps the optimizer from being stepped at all counts at the update. So does one
+    # that is replaced before the step.
     steps = [("backward", 0, slopes[2:3]), ("unscale", 0), ("update",), ("clear",)]
-    steps += one_by_one(slopes[:1])
+    steps += [("backward", 0, slopes[2:3]), ("unscale", 0), ("clear",), ("backward", 0, slopes[:1])]
+    steps += [("step", 0), ("update",), *one_by_one(slopes[1:2])]
     same_as_torch(weights, steps, init_scale=512.0)
 with check.property(
     "two optimizers: one is skipped, one steps, the scale backs off once", weight=2
@@ -787,11 +792,15 @@ with check.property("two optimizers: both, or only one, unscaled before step"):
         steps += [("clear",), ("backward", 0, [one]), ("backward", 1, [other])]
         steps += [("unscale", k) for k in first] + [("step", 0), ("step", 1), ("update",)]
     same_as_torch(weights, steps, "..i. and ...i", init_scale=128.0)
-with check.property("other factors, and the defaults"):
+with check.property("other factors, tiny and huge scales, and the defaults"):
     settings = {"init_scale": 5.0, "growth_factor": 1.5, "backoff_factor": 0.125}
     weights, slopes = [[check.draw.normal(4)]], draw_slopes("...i....", 4)
     same_as_torch(weights, one_by_one(slopes), "...i....", growth_interval=2, **settings)
     same_as_torch(weights, one_by_one(slopes[:4]), "...i")
+    settings = {"init_scale": 1.0, "growth_factor": 2.0**20, "backoff_factor": 2.0**-20}
+    for pattern in ("....", "inmi."):  # the last step at 2^60, and at 2^-80
+        slopes = draw_slopes(pattern, 4)
+        same_as_torch(weights, one_by_one(slopes), pattern, growth_interval=1, **settings)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("several parameters and losses, a parameter without a gradient"):

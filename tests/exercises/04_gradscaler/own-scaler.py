@@ -1667,3 +1667,198 @@ class LossScaler:
                 self.good = 0
         self.bad = {}
         self.skipped = False
+
+
+# %% wrong: step and update look at the gradients themselves, and unscale_ records nothing
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.now = init_scale
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.row = 0
+        self.seen = {}
+
+    def get_scale(self):
+        return float(self.now)
+
+    def scale(self, loss):
+        return loss * self.now
+
+    def _grads(self, optimizer):
+        found = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        return [grad for grad in found if grad is not None]
+
+    def _is_bad(self, optimizer):
+        return any(not torch.isfinite(grad).all() for grad in self._grads(optimizer))
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.seen:
+            raise RuntimeError("already unscaled")
+        self.seen[id(optimizer)] = optimizer
+        for grad in self._grads(optimizer):
+            grad.div_(self.now)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.seen:
+            self.unscale_(optimizer)
+        if self._is_bad(optimizer):
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self._is_bad(optimizer) for optimizer in self.seen.values()):
+            self.now *= self.backoff_factor
+            self.row = 0
+        else:
+            self.row += 1
+            if self.row == self.growth_interval:
+                self.now *= self.growth_factor
+                self.row = 0
+        self.seen = {}
+
+
+# %% wrong: takes gradients of 0 in every entry for a step to be skipped
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.now = init_scale
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.row = 0
+        self.seen = {}
+
+    def get_scale(self):
+        return float(self.now)
+
+    def scale(self, loss):
+        return loss * self.now
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.seen:
+            raise RuntimeError("already unscaled")
+        found = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        found = [grad for grad in found if grad is not None]
+        self.seen[id(optimizer)] = any(not torch.isfinite(grad).all() for grad in found)
+        for grad in found:
+            grad.div_(self.now)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.seen:
+            self.unscale_(optimizer)
+        found = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        has_any = any(grad is not None and bool(grad.any()) for grad in found)
+        if self.seen[id(optimizer)] or not has_any:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.seen.values()):
+            self.now *= self.backoff_factor
+            self.row = 0
+        else:
+            self.row += 1
+            if self.row == self.growth_interval:
+                self.now *= self.growth_factor
+                self.row = 0
+        self.seen = {}
+
+
+# %% wrong: never lets the scale rise above 2^24
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.now = init_scale
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.row = 0
+        self.seen = {}
+
+    def get_scale(self):
+        return float(self.now)
+
+    def scale(self, loss):
+        return loss * self.now
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.seen:
+            raise RuntimeError("already unscaled")
+        found = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        found = [grad for grad in found if grad is not None]
+        self.seen[id(optimizer)] = any(not torch.isfinite(grad).all() for grad in found)
+        for grad in found:
+            grad.div_(self.now)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.seen:
+            self.unscale_(optimizer)
+        if self.seen[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.seen.values()):
+            self.now *= self.backoff_factor
+            self.row = 0
+        else:
+            self.row += 1
+            if self.row == self.growth_interval:
+                self.now = max(self.now, min(self.now * self.growth_factor, 2.0**24))
+                self.row = 0
+        self.seen = {}
+
+
+# %% wrong: never lets the scale fall below 2^-14
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.now = init_scale
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.row = 0
+        self.seen = {}
+
+    def get_scale(self):
+        return float(self.now)
+
+    def scale(self, loss):
+        return loss * self.now
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.seen:
+            raise RuntimeError("already unscaled")
+        found = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        found = [grad for grad in found if grad is not None]
+        self.seen[id(optimizer)] = any(not torch.isfinite(grad).all() for grad in found)
+        for grad in found:
+            grad.div_(self.now)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.seen:
+            self.unscale_(optimizer)
+        if self.seen[id(optimizer)]:
+            return False
+        optimizer.step()
+        return True
+
+    def update(self):
+        if any(self.seen.values()):
+            self.now = max(self.now * self.backoff_factor, 2.0**-14)
+            self.row = 0
+        else:
+            self.row += 1
+            if self.row == self.growth_interval:
+                self.now *= self.growth_factor
+                self.row = 0
+        self.seen = {}
