@@ -238,3 +238,17 @@ def counted_step(scaler, counted, loss, max_norm):
     scaler.update()
     if math.isfinite(norm):
         counted.steps += 1
+
+
+# %% wrong: counts unless the scale was halved, whatever the backoff factor
+def counted_step(scaler, counted, loss, max_norm):
+    counted.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(counted.optimizer)
+    parameters = [p for group in counted.param_groups for p in group["params"]]
+    torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    before = scaler.get_scale()
+    scaler.step(counted.optimizer)
+    scaler.update()
+    if scaler.get_scale() != before / 2:
+        counted.steps += 1

@@ -299,3 +299,60 @@ def clipped_step(scaler, optimizer, loss, max_norm):
     scaler.step(optimizer)
     scaler.update()
     return norm
+
+
+# %% wrong: skips the step if the norm overflows, though no gradient does
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm).item()
+    if math.isfinite(norm) or not scaler.is_enabled():
+        scaler.step(optimizer)
+    scaler.update()
+    return norm
+
+
+# %% wrong: unscales only if the scale is above 1
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    if scaler.get_scale() > 1.0:
+        scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return norm.item()
+
+
+# %% wrong: halves the scale itself after an inf or a nan, whatever the backoff factor
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    bad = any(not torch.isfinite(p.grad).all() for p in parameters)
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(optimizer)
+    if bad and scaler.is_enabled():
+        scaler.update(scaler.get_scale() / 2)
+    else:
+        scaler.update()
+    return norm.item()
+
+
+# %% right: the norm in float64, which cannot overflow
+def clipped_step(scaler, optimizer, loss, max_norm):
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
+    norm = math.sqrt(sum(grad.double().square().sum().item() for grad in grads))
+    if norm > max_norm:
+        for grad in grads:
+            grad.copy_(grad.double() * (max_norm / norm))
+    scaler.step(optimizer)
+    scaler.update()
+    return norm

@@ -269,3 +269,17 @@ def follow_steps(scaler, optimizers, schedulers):
     for ok, scheduler in zip(good, schedulers, strict=True):
         if ok:
             scheduler.step()
+
+
+# %% wrong: halves the scale itself after a skip, whatever the backoff factor
+def follow_steps(scaler, optimizers, schedulers):
+    skipped = False
+    for optimizer, scheduler in zip(optimizers, schedulers, strict=True):
+        scaler.unscale_(optimizer)
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        finite = all(bool(torch.isfinite(grad).all()) for grad in grads)
+        scaler.step(optimizer)
+        if finite:
+            scheduler.step()
+        skipped = skipped or not finite
+    scaler.update(scaler.get_scale() / 2 if skipped else None)

@@ -531,3 +531,190 @@ def diagnose(records, reference):
         if not lost(records[k]):
             return ("underflow", k)
     return ("range", None)
+
+
+# %% wrong: looks only at parameters whose name says weight
+def diagnose(records, reference):
+    def looked_at(record):
+        return {name: slope for name, slope in record["gradients"].items() if "weight" in name}
+
+    def finite(tensors):
+        return all(bool(torch.isfinite(t).all()) for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in looked_at(record).items())
+
+    for name, output in records[0]["outputs"].items():
+        if not finite([output]):
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if not any(finite(looked_at(record).values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: looks only at matrices, as if all other gradients did not matter
+def diagnose(records, reference):
+    def looked_at(record):
+        return {name: slope for name, slope in record["gradients"].items() if slope.dim() == 2}
+
+    def finite(tensors):
+        return all(bool(torch.isfinite(t).all()) for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in looked_at(record).items())
+
+    for name, output in records[0]["outputs"].items():
+        if not finite([output]):
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if not any(finite(looked_at(record).values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: looks only at weights of two or more dimensions, and at no bias
+def diagnose(records, reference):
+    def looked_at(record):
+        return {name: slope for name, slope in record["gradients"].items() if slope.dim() > 1}
+
+    def finite(tensors):
+        return all(bool(torch.isfinite(t).all()) for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in looked_at(record).items())
+
+    for name, output in records[0]["outputs"].items():
+        if not finite([output]):
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if not any(finite(looked_at(record).values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: looks for nan and inf among the gradients, and lets -inf pass
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(not (t.isnan() | (t == math.inf)).any() for t in tensors)
+
+    def lost(slope, true):
+        return not finite([slope]) or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not torch.isfinite(output).all():
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if not any(finite(record["gradients"].values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: lets a loss of -inf pass
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(bool(torch.isfinite(t).all()) for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not finite([output]):
+            return "forward", name
+    if math.isnan(records[0]["loss"]) or records[0]["loss"] == math.inf:
+        return "loss", None
+    if not any(finite(record["gradients"].values()) for record in records.values()):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: asks only the scaled records whether each holds an inf, and there may be none
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(bool(torch.isfinite(t).all()) for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not finite([output]):
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if not any_lost(records[0]):
+        return "healthy", None
+    if not any(finite(record["gradients"].values()) for k, record in records.items() if k):
+        return "backward", None
+    for k in sorted(records):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
+
+
+# %% wrong: expects at least one record besides the one at scale 1
+def diagnose(records, reference):
+    def finite(tensors):
+        return all(bool(torch.isfinite(t).all()) for t in tensors)
+
+    def lost(slope, true):
+        return not torch.isfinite(slope).all() or (bool(true.any()) and not slope.any())
+
+    def any_lost(record):
+        true = reference["gradients"]
+        return any(lost(slope, true[name]) for name, slope in record["gradients"].items())
+
+    for name, output in records[0]["outputs"].items():
+        if not finite([output]):
+            return "forward", name
+    if not math.isfinite(records[0]["loss"]):
+        return "loss", None
+    if not any(finite(record["gradients"].values()) for record in records.values()):
+        return "backward", None
+    first, second, *others = sorted(records)
+    for k in (first, second, *others):
+        if not any_lost(records[k]):
+            return ("underflow", k) if k else ("healthy", None)
+    return "range", None
