@@ -748,22 +748,23 @@ def test_right_solutions_keep_the_rules_of_their_exercises() -> None:
     for exercise in EXERCISES:
         test = find_cell(source(exercise.chapter), f"test-{exercise.name}").source
         reference = find_cell(source(exercise.chapter), exercise.name).source
-        for patterns, loops in find_rules(test):
+        for patterns, options in find_rules(test):
             for code in (reference, *(v.code for v in variants(exercise) if v.right)):
                 cells = [Cell(code, exercise.name)]
-                assert rules.find_named(cells, patterns) is None, code
-                assert not (loops and rules.find_loop(cells)), code
+                any_text = options.get("any_text", True)
+                assert rules.find_named(cells, patterns, any_text=any_text) is None, code
+                assert not (options.get("loops") and rules.find_loop(cells)), code
                 tried += 1
     assert tried > 10
 
 
-def find_rules(test: str) -> Iterator[tuple[list[str], bool]]:
-    """Return the rules of a test: patterns that stand there as they are, and whether of loops."""
+def find_rules(test: str) -> Iterator[tuple[list[str], dict[str, bool]]]:
+    """Return the rules of a test: patterns that stand there as they are, and the rule's options."""
     for node in ast.walk(ast.parse(test)):
         match node:
             case ast.Call(func=ast.Attribute(attr="written_without")):
                 texts = [part.value for part in node.args if isinstance(part, ast.Constant)]
-                yield texts, any(keyword.arg == "loops" for keyword in node.keywords)
+                yield texts, {part.arg: ast.literal_eval(part.value) for part in node.keywords}
 
 
 def test_what_is_private_to_modules_is_listed() -> None:
