@@ -763,7 +763,7 @@ def test_what_of_the_same_call_was_right_is_told_beside_the_problem(
     assert re.search(r"^ +right +the loss$", shown, re.MULTILINE), shown
 
 
-def test_what_is_found_by_reading_is_told_without_a_call(
+def test_what_is_found_by_reading_is_told_without_what_was_right(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     chapter = Chapter("01-sample", "A sample", (replace(DOUBLE, defines=("double",)),))
@@ -777,4 +777,4 @@ def test_what_is_found_by_reading_is_told_without_a_call(
         check.score()
     shown = capsys.readouterr().out
     assert "line 2 of cell [1] uses a comprehension" in shown
-    assert not re.search("fed in|right +ones|call number|came back", shown), shown
+    assert not re.search("right +ones", shown), shown

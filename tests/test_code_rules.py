@@ -232,6 +232,8 @@ NO_LOOPS = [
     "def p(y): return y + 1\ndef f(x):\n    p = lambda y: y + 2\n    return g(x, p=p)\n"
     "def g(x, *, p): return p(h(x))\ndef h(x): return x",
     "def f(x):\n    def p(y): return x + y\n    g = lambda p, y: p(y)\n    return g(p, x)",
+    "def f(x): return x\ndef counted(g):\n    def wrapper(*x): return g(*x)\n    return wrapper\n"
+    "f = counted(f)",
     # a first version, wrapped by the second
     "def f(x): return x\n_inner = f\ndef f(x): return _inner(x) + 1",
     "def f(x): return x\n_inner = f\n_again = _inner\ndef f(x): return _again(x) + 1",

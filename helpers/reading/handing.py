@@ -31,13 +31,15 @@ class Handed:
 
 
 def find_handed(trees: Sequence[ast.Module], carriers: Set[str]) -> Iterator[Handed]:
-    """Return where something is handed to a function of the code's own that only calls it, and
-    gives it none of ``carriers``, the names of functions and of what holds one.
+    """Return where a function hands something to another one of the code's own that only calls
+    it, and gives it none of ``carriers``, the names of functions and of what holds one.
+
+    What a cell's top hands over is called once, or kept by a name that is bound there.
     """
     takers = _find_takers(trees)
     known: dict[tuple[str, str], bool] = {}
     for place, tree in enumerate(trees):
-        for node in walk(tree):
+        for node in _inside_functions(tree):
             match node:
                 case ast.Call(func=ast.Name(id=name)) if name in takers:
                     for parameter, part in _pairs(takers[name], node):
@@ -47,6 +49,22 @@ def find_handed(trees: Sequence[ast.Module], carriers: Set[str]) -> Iterator[Han
                             known[name, parameter] = _only_calls(takers[name], parameter, carriers)
                         if known[name, parameter]:
                             yield Handed(place, name, part)
+
+
+def _inside_functions(tree: ast.Module) -> Iterator[ast.AST]:
+    """Return what stands in functions' bodies, each node once."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, inside = waiting.pop()
+        if inside:
+            yield node
+        body: list[ast.AST] = []
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body
+        elif isinstance(node, ast.Lambda):
+            body = [node.body]
+        within = {id(part) for part in body}
+        waiting += ((child, inside or id(child) in within) for child in ast.iter_child_nodes(node))
 
 
 def _find_takers(trees: Sequence[ast.Module]) -> dict[str, _Taking]:

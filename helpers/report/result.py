@@ -88,8 +88,7 @@ class Result:
     def seen(self) -> list[tuple[str, str]]:
         """Return what was fed in and what came back, in rows as ``details`` has them."""
         rows = []
-        shows = self.fed or self.came_back
-        if shows and self.calls > 1:  # what was fed in may hold what came back before
+        if self.calls > 1:  # what was fed in may hold what came back before
             rows.append(("call", f"number {self.calls} of this property"))
         rows += [("fed in", f"{name} = {value}") for name, value in self.fed]
         return rows + ([("came back", self.came_back)] if self.came_back else [])
