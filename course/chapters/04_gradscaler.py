@@ -560,8 +560,8 @@ print("the scale was 1024 and is     ", scaler.get_scale())
 - **Out**
   - `get_scale()` returns the scale, a float. `scale(loss)` returns the loss times the scale, differentiable, and leaves `loss` unchanged.
   - `unscale_` divides the optimizer's gradients by the scale and records whether any held an inf or a nan. A second call for the same optimizer before `update()` raises a `RuntimeError`.
-  - `step` calls `unscale_` first, unless it was called since the last update. If no inf or nan is recorded, it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone. It clears no gradients.
-  - `update()`, called after all steps, multiplies the scale by `backoff_factor` if `unscale_` recorded an inf or a nan (even without a `step`), or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. The scale may fall below 1.
+  - `step` calls `unscale_` first, unless it was called since the last update. Without a recorded inf or nan, it calls `optimizer.step()` and **returns True**; otherwise it **returns False** and leaves the optimizer alone. It clears no gradients.
+  - `update()`, called after all steps, multiplies the scale by `backoff_factor` if `unscale_` recorded an inf or a nan (even without a `step`), or by `growth_factor` after `growth_interval` consecutive iterations without one. Either change restarts the count. Scales may fall below 1.
 - **Limits**: using torch's scaler or `torch._amp_...` operators scores 0. Scales and their reciprocals stay in float32's range. `step` is called at most once per optimizer and update.
 
 With `scaler = LossScaler(init_scale=8.0)`, `scaler.scale(torch.tensor(0.5))` returns `tensor(4.)`.
@@ -1780,14 +1780,14 @@ Write the function that names the cause.
 
 - **In** `records`: a dict from nonnegative integers k, in any order and including 0, to `examine`'s records in float16 at the scale 2^k. All have the same outputs and loss. `reference`: the record in float32. A record is a dict of `"outputs"` (a dict from module names to tensors, in execution order), `"loss"` (a float) and `"gradients"` (a dict from parameter names to tensors).
 - **Out**: the first answer that applies.
-  1. `("forward", name)`: the first module whose output holds an inf (here always including −inf) or a nan.
-  2. `("loss", None)`: the loss is inf or nan.
-  3. `("backward", None)`: every record has an inf or a nan among its gradients, possibly in different places.
+  1. `("forward", name)`: the first module whose output holds inf, −inf or nan.
+  2. `("loss", None)`: the loss is inf, −inf or nan.
+  3. `("backward", None)`: every record has inf, −inf or nan among its gradients, possibly in different places.
   4. `("healthy", None)`: at k = 0, no parameter is lost.
   5. `("underflow", k)`: the smallest k at which no parameter is lost.
   6. `("range", None)`: none of the above.
 
-A parameter is **lost** in a record if its gradient holds an inf or a nan, or is 0 in every entry while the reference's is not.
+A parameter is **lost** in a record if its gradient holds inf, −inf or nan, or is 0 in every entry while the reference's is not.
 
 If all gradients are 0 at k = 0 and match the reference at k = 8, `diagnose({8: a, 0: b}, reference)` returns `("underflow", 8)`.
 
