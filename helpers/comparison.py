@@ -140,7 +140,8 @@ def _worst_element(
     if got.numel() > 1:
         pattern = pattern_of(got, expected)
         told = f": {pattern}" if pattern else ""
-        count = f"{int(wrong.sum())} of {got.numel()} values differ{told}; "
+        among = f" of {where}" if where else ""  # one tensor of several
+        count = f"{int(wrong.sum())} of {got.numel()} values{among} differ{told}; "
     found = _numbers_differ(count + _at(place), got[index].item(), expected[index].item())
     if not is_exact:
         return found

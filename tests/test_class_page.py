@@ -352,7 +352,11 @@ def tensors(dtype: str, came: tuple, wanted: tuple, wanted_dtype: str = "") -> s
             "None instead of a tensor",
         ),
         (
-            ("mean: 3 of 3 values differ; at [2]: 0.8 came back, expected 1.4",),
+            (
+                "mean: 3 of 3 values differ; at [2]: 0.8 came back, expected 1.4",
+                "mean: 1 of 2 values of [0][1] differ; at [0][1][1]: 3 came back, expected 5",
+                "mean: 1 of 2 values of ['x'] differ; at ['x'][1]: 3 came back, expected 5",
+            ),
             "mean: other values",
         ),
     ],

@@ -78,5 +78,11 @@ def test_it_stands_in_the_difference_and_in_the_kind_of_the_problem() -> None:
         "5 of 6 values differ: each is 2 times what was expected; "
         "at [1, 1]: 14.5 came back, expected 7.25"
     )
-    kind = kind_of_problem(f"the gradient by x: {difference.sentence}")
-    assert kind == "the gradient by x: each is N times what was expected"
+    of_two = compare([X, 2 * X], [X, X])
+    assert of_two.sentence == (
+        "5 of 6 values of [1] differ: each is 2 times what was expected; "
+        "at [1][1, 1]: 14.5 came back, expected 7.25"
+    )
+    for sentence in (difference.sentence, of_two.sentence):
+        kind = kind_of_problem(f"the gradient by x: {sentence}")
+        assert kind == "the gradient by x: each is N times what was expected"

@@ -14,8 +14,9 @@ _NUMBER = re.compile(
 )
 _ROW = re.compile(r"[(\[]\s*N(?:\s*,\s*N)*\s*,?\s*[)\]]|N(?:\s*[,×x]\s*N)+")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
-_COUNT = re.compile(r"\d+ of \d+ values differ; ")
-_PATTERN = re.compile(r"^(?P<what>.*?)\d+ of \d+ values differ: (?P<pattern>[^;]+); ")
+_VALUES = r"\d+ of \d+ values(?: of (?:\[[^\]]*\])+)? differ"
+_COUNT = re.compile(rf"{_VALUES}; ")
+_PATTERN = re.compile(rf"^(?P<what>.*?){_VALUES}: (?P<pattern>[^;]+); ")
 _PLACE = re.compile(r"at (?:\[[^\]]*\])+: ")
 _NOT_FINITE = ("nan", "inf", "-inf")
 _TENSOR = re.compile(r"an? (?P<dtype>\w+) (?P<kind>tensor|array) of shape (?P<shape>\([\d, ]*\))")
