@@ -108,10 +108,11 @@ class LossScaler:
         self.update, self.get_scale = self.inner.update, self.inner.get_scale
 
     def step(self, optimizer):
-        slopes = [p.grad for group in optimizer.param_groups for p in group["params"]]
-        is_finite = all(bool(slope.isfinite().all()) for slope in slopes if slope is not None)
+        made = []
+        handle = optimizer.register_step_post_hook(lambda *_: made.append(True))
         self.inner.step(optimizer)
-        return is_finite
+        handle.remove()
+        return bool(made)
 
 
 # %% attack: torch's scaler, found among all that a module holds exercise="own-scaler" expect="waiting" points=0 waiting=6
@@ -124,10 +125,11 @@ class LossScaler:
         return getattr(self.inner, name)
 
     def step(self, optimizer):
-        slopes = [p.grad for group in optimizer.param_groups for p in group["params"]]
-        is_finite = all(bool(slope.isfinite().all()) for slope in slopes if slope is not None)
+        made = []
+        handle = optimizer.register_step_post_hook(lambda *_: made.append(True))
         self.inner.step(optimizer)
-        return is_finite
+        handle.remove()
+        return bool(made)
 
 
 # %% attack: torch's scaler, as the class below which one's own stands exercise="own-scaler" expect="failed" points=0
