@@ -523,47 +523,6 @@ class Segmenter:
         self.generator.set_state(state["generator"])
 
 
-# %% wrong: a plan is taken only if a sample fits without checkpointing
-class Segmenter:
-    def __init__(self, network, optimizer, loss_function, needs, budget, seed):
-        self.network, self.optimizer, self.loss_function = network, optimizer, loss_function
-        self.budget = budget
-        self.generator = torch.Generator().manual_seed(seed)
-        for self.bfloat16, self.patches in ((False, False), (True, False), (False, True)):
-            self.needs = partial(needs, bfloat16=self.bfloat16, patches=self.patches)
-            if self.needs(1, False) <= budget:
-                return
-        raise ValueError("too small")
-
-    def step(self, volumes, masks):
-        if self.patches:
-            volumes, masks = cut_patches(volumes, masks, self.generator)
-        self.optimizer.zero_grad()
-        loss = add_gradients(
-            self.forward, self.loss_function, self.needs, volumes, masks, self.budget
-        )
-        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self.optimizer.step()
-        return loss
-
-    def forward(self, volumes, checkpointed):
-        with torch.autocast(volumes.device.type, torch.bfloat16, enabled=self.bfloat16):
-            logits = self.network(volumes, checkpointed)
-        return logits.float()
-
-    def state_dict(self):
-        return {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "generator": self.generator.get_state(),
-        }
-
-    def load_state_dict(self, state):
-        self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.generator.set_state(state["generator"])
-
-
 # %% wrong: the logits stay in bfloat16
 class Segmenter:
     def __init__(self, network, optimizer, loss_function, needs, budget, seed):
