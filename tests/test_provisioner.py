@@ -166,9 +166,14 @@ def test_shutting_down_ends_everything_that_the_kernel_started(now: bool) -> Non
     mark = secrets.token_hex(8)
     with kernel() as (manager, client):
         code = f"{textwrap.dedent(SURVIVOR)}\ntime.sleep(600)\n# {mark}"
-        start = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {code!r}])"
-        assert "Error" not in printed(client, start)
-        assert wait_until(lambda: len(processes_marked(mark)) >= 2)
+        start = f"""
+            import subprocess, sys
+            command = [sys.executable, "-c", {code!r}]
+            child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            print(child.stdout.readline())
+        """
+        assert printed(client, start) == "survivor is up"
+        assert len(processes_marked(mark)) >= 2
         manager.shutdown_kernel(now=now)
         assert wait_until(lambda: not processes_marked(mark))
     assert own_cgroups() <= before

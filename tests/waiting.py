@@ -9,6 +9,6 @@ from collections.abc import Callable
 def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     """Wait until ``condition`` holds, ``seconds`` at most; return whether it does."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and not condition():
+    while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return condition()
+    return holds  # not asked again: what held may be over by now
