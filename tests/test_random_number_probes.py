@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import types
 
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import get_worker_info
 
 from helpers import first_draws, probes
 from helpers.random_numbers import globals_kept, seed_globals
@@ -84,11 +86,23 @@ def test_a_capture_that_draws_moves_what_comes_next() -> None:
     assert torch.equal(before[2], after[2])
 
 
+def test_another_process_has_another_number_and_is_a_worker_where_asked() -> None:
+    def told() -> tuple[int, int | None]:
+        info = get_worker_info()
+        return os.getpid(), info and info.seed
+
+    number = os.getpid()
+    assert probes.as_another_process(told, salt=0) == (number, None)
+    assert probes.as_another_process(told, salt=5) == (number + 5, None)
+    assert probes.as_another_process(told, salt=5, worker=True) == (number + 5, 5)
+    assert told() == (number, None)
+
+
 def test_another_process_has_other_hashes_of_texts_and_the_same_of_numbers() -> None:
     def hashes(*, letter: str) -> list[int]:
         return [hash(letter), hash((letter, 1)), hash((1, 2)), hash(3)]
 
-    here, there = (probes.with_string_hashes(hashes, salt=salt, letter="a") for salt in (0, 5))
+    here, there = (probes.as_another_process(hashes, salt=salt, letter="a") for salt in (0, 5))
     assert here == hashes(letter="a")
     assert [a == b for a, b in zip(here, there, strict=True)] == [False, False, True, True]
     assert hash("a") == here[0]

@@ -380,10 +380,10 @@ with check.property("each index has a picture and its label"):
     items = zip(indices, got["items"], strict=True)
     pairs = [pair_in(item, f"dataset[{index}]") for index, item in items]
     for index, (_, label) in zip(indices, pairs, strict=True):  # in any order: that comes next
-        told = (
-            f"the label of dataset[{index}] is {label}, which no file in folder pictures-90-… has"
-        )
-        check.true(isinstance(label, int) and label in files, told)
+        what = f"the label of dataset[{index}]"
+        check.true(isinstance(label, int), f"{what} is of type {type(label).__name__}, not int")
+        told = f"{what} is {label}, which no file in folder pictures-90-… has"
+        check.true(label in files, told)
         check.close(pairs[index][0], files[label][2], atol=1e-6, what=f"the picture of {label}")
     labels = [label for _, label in pairs]
     check.equal(sorted(labels[:5]), sorted(files), what="all labels, sorted")
@@ -1489,12 +1489,16 @@ with check.property("every index, every epoch and every seed has noise of its ow
     all_unrelated(
         [(s, e, i) for s in (seed, seed + 1, seed + 2) for e in range(3) for i in range(4)]
     )
-with check.property("the result does not depend on global generators or string hashes"):
+with check.property("the result does not depend on the process or the global generators"):
     image, name = check.draw.normal(20, 31), drawn_name()
     first = check.call(add_noise, image, *name)
     salt = check.draw.integer(1, 2**30)
-    got = check.call(probes.with_string_hashes, add_noise, image, *name, salt=salt)
-    check.close(got, first, atol=1e-6, what="the result when strings hash differently")
+    for worker, where in ((False, "another process"), (True, "a worker")):
+        got = check.call(
+            probes.as_another_process, add_noise, image, *name, salt=salt, worker=worker
+        )
+        what = f"the result in {where}, where strings hash differently"
+        check.close(got, first, atol=1e-6, what=what)
     check.restart()  # a new process where work is graded; here, the generators are seeded afresh
     got = check.call(add_noise, image, *name)
     check.close(got, first, atol=1e-6, what="the result with other global generators")
@@ -1689,8 +1693,8 @@ A killed run should resume without losing or repeating batches.
 
 The class `ResumableLoader(count, batch_size, seed, fetch)`
 
-- **In** `count`: the number of samples. `seed`: an int from 0. `fetch(batches)` takes an iterable of index lists, may read ahead, and returns an iterable of their batches (of any kind), in order.
-- **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices in random order, in batches of `batch_size` (the last may be smaller), and yields what comes. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
+- **In** `count`: the number of samples. `seed`: an int from 0, below 2³². `fetch(batches)` takes an iterable of index lists, may read ahead, and returns an iterable of their batches (of any kind), in order.
+- **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices, shuffled, in batches of `batch_size` (the last may be smaller), and yields what comes. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
 - `loader.state_dict()`, before, inside or after a loop or a `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
 - `loader.load_state_dict(state)`, in any process: a new loader's next `for` fetches and yields only the rest of that epoch; if nothing is left, it may begin the next.
 - **Limits**: a loop calls `fetch` once and passes each batch on as it comes. After a `break`, the next `for` may do anything.
@@ -1769,7 +1773,7 @@ def run_loader(count, batch_size, seed, total, *, numbered=False, salt=None, **o
     if salt is None:
         state = check.call(probes.loader_run, ResumableLoader, *asked, **options)
     else:
-        salted = probes.with_string_hashes
+        salted = probes.as_another_process
         state = check.call(salted, probes.loader_run, ResumableLoader, *asked, salt=salt, **options)
     what = (
         f"the number of batches of {batch_size} that came, epoch after epoch, with {count} samples"
@@ -1844,6 +1848,7 @@ with check.property("an epoch holds every index once, in batches, in an order of
     orders = {"sorted order": list(range(23))}
     orders |= {f"epoch {number}": epoch for number, epoch in enumerate(epochs)}
     for (one, order), (other, later) in itertools.combinations(orders.items(), 2):
+        check.true(order != later, f"{one} and {other} are the same: {order}")
         kept = len(neighbors(order) & neighbors(later))
         told = f"not in random order: {kept} of 22 neighbor pairs are the same in {other} as in {one}: "
         check.true(kept < 17, f"{told}{later} and {order}")  # about 2 are expected
@@ -1869,7 +1874,8 @@ with check.property("the same seed gives the same orders; every other seed and e
     told = f"seeds {seed} and {seed + 1} gave the same order: {both[0][0]}"
     check.true(both[0][0] != both[1][0], told)
     named = {}
-    for s, epochs in ((seed + 1, 1), (seed, 1100), (1, 12), (11, 2)):
+    few = [0, 1, 2, 11, 100, 128, 256, 1000, 1024, 4096, 10_000, 2**16, 10**5, 2**20, 10**6, 2**31]
+    for s, epochs in ((seed + 1, 1), (seed, 1100), *((s, 12) for s in few)):
         for number, order in enumerate(run_loader(20, 20, s, epochs).batches):
             first = named.setdefault(tuple(order), (s, number))
             told = f"(seed, epoch) = {first} and {(s, number)} have the same order: {order}"

@@ -493,7 +493,7 @@ A run that is killed mid-epoch must neither repeat nor skip a sample. Write the 
 
 `ShardLoader(paths, batch_size, seed)`, a class
 
-- **In** `paths`: shards for `read_shard(path)`, of different lengths, perhaps empty. `batch_size`: at least 1. `seed`: an int from 0 on.
+- **In** `paths`: shards for `read_shard(path)`, of different lengths, perhaps empty. `batch_size`: at least 1. `seed`: an int from 0, below 2³².
 - **Out**: each `for batch in loader` runs the next epoch, in which **every sample comes exactly once**. A batch has three parts: names, stacked volumes, stacked masks. It holds `batch_size` samples, across the borders of shards; an epoch's last batch may be smaller.
 - **Order**: random, at least for the shards; it depends on `seed` and epoch, never on the process. In the first ten epochs, pairs (seed, epoch) share an order only by chance: epoch 1 of seed 5 does not repeat epoch 0 of seed 6.
 - **State**: `state_dict()` returns, even before the first batch, a dict of a few numbers that JSON can store; it does not change afterwards. The loop's current batch counts as done. After `load_state_dict(state)`, a new loader yields the rest of the epoch, and can be stopped again. If nothing is left, it yields nothing or begins the next epoch.
@@ -568,7 +568,7 @@ def run_loaders(shards, batch_size, *runs, salt=0):
     """
     asked = [{"seed": seed, "total": total, "state": state} for seed, total, state in runs]
     seen = check.call(
-        probes.with_string_hashes, probes.shard_runs,
+        probes.as_another_process, probes.shard_runs,
         ShardLoader, shards, batch_size, asked, salt=salt,
     )  # fmt: skip
     told = f"{told_of(shards, batch_size)}the number of batches"

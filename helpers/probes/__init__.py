@@ -32,6 +32,7 @@ from helpers.probes.networks import (
     with_network_twice,
 )
 from helpers.probes.random_numbers import (
+    as_another_process,
     captured_states,
     draws_between,
     global_draws,
@@ -39,7 +40,6 @@ from helpers.probes.random_numbers import (
     seeded_draws,
     seeded_gpus,
     seeded_rounds,
-    with_string_hashes,
 )
 from helpers.probes.regions import in_autocast, in_function_mode, wrapped_in_autocast
 from helpers.probes.runs import (
@@ -79,6 +79,7 @@ __all__ = [
     "after_batches",
     "after_call",
     "alive_while_looping",
+    "as_another_process",
     "backend_flags",
     "budget_kept",
     "bytes_kept",
@@ -131,7 +132,6 @@ __all__ = [
     "with_formula_twice",
     "with_network",
     "with_network_twice",
-    "with_string_hashes",
     "wrapped_in_autocast",
     "writes",
     "writes_watched",

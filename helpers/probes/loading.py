@@ -5,11 +5,13 @@ from __future__ import annotations
 import collections
 import itertools
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from helpers.calling import is_from_stub
@@ -42,7 +44,9 @@ def folder_items(
     """
     with tempfile.TemporaryDirectory(prefix="pictures-90-") as folder:
         _write(folder, files)
+        here = os.getcwd()
         dataset = dataset_class(folder, pattern)
+        os.chdir(here)
         seen = {"length": len(dataset), "items": [_item(dataset, index) for index in indices]}
         if replaced is not None:
             _write(folder, replaced)
@@ -169,7 +173,14 @@ def loader_run(
     taken = loader.state_dict()
     for batch in batches:
         to(batch)
-    return json.dumps(taken)
+    return json.dumps(taken, default=_number)
+
+
+def _number(value: Any) -> Any:
+    """Let NumPy's numbers pass here: only ``loader_epochs`` tells of them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def loader_epochs(

@@ -56,11 +56,20 @@ def draws_between(
         return [*drawn, _draws()]
 
 
-def with_string_hashes(function: Callable, *args: Any, salt: int, **kwargs: Any) -> Any:
-    """Call ``function(*args, **kwargs)`` in what ``hash`` makes another process: texts, and what
-    holds texts, have other hashes there.
+def as_another_process(
+    function: Callable, *args: Any, salt: int, worker: bool = False, **kwargs: Any
+) -> Any:
+    """Call ``function(*args, **kwargs)`` in what its number and ``hash`` make another process:
+    texts, and what holds texts, have other hashes there.
+
+    Args:
+        function: called once.
+        *args: what it takes.
+        salt: other numbers are other processes; 0 is this one.
+        worker: whether torch tells of a DataLoader's worker there, whose seed is ``salt``.
+        **kwargs: what it takes by name.
     """
-    own = builtins.hash
+    own, number = builtins.hash, os.getpid()
 
     def salted(value: Any) -> int:
         holds_text = isinstance(value, str | bytes) or (
@@ -69,11 +78,14 @@ def with_string_hashes(function: Callable, *args: Any, salt: int, **kwargs: Any)
         )
         return own(value) ^ salt if holds_text else own(value)
 
-    builtins.hash = salted
-    try:
+    workers = torch.utils.data._utils.worker
+    told = workers.WorkerInfo(id=1, num_workers=2, seed=salt, dataset=None) if worker else None
+    with (
+        mock.patch.object(builtins, "hash", salted),
+        mock.patch.object(os, "getpid", return_value=number + salt),
+        mock.patch.object(workers, "_worker_info", told),
+    ):
         return function(*args, **kwargs)
-    finally:
-        builtins.hash = own
 
 
 def seeded_draws(function: Callable[[int], Any], seeds: list[int]) -> list[dict[str, float]]:
@@ -109,14 +121,13 @@ def seeded_rounds(
         ``{"drawn", "returned"}``: for each seed the numbers of the round, a uniform and a normal
         one of each generator; and the name of the class of what the last call returned.
     """
-    drawn, elsewhere = [], os.getpid() + salt
+    drawn = []
     with globals_kept():
         for number, seed in enumerate(seeds):
             seed_globals(1000 + number + salt)
             for _ in range(rounds):
                 _all_kinds()
-            with mock.patch.object(os, "getpid", return_value=elsewhere):
-                returned = with_string_hashes(function, seed, salt=salt)
+            returned = as_another_process(function, seed, salt=salt)
             drawn.append(_all_kinds())
     return {"drawn": drawn, "returned": type(returned).__name__}
 

@@ -242,3 +242,26 @@ def add_noise(image, seed, epoch, index):
     rng = random.Random((index << 64) | (epoch << 32) | seed)
     noise = np.array([rng.gauss(0.0, 0.1) for _ in range(image.numel())])
     return image + torch.from_numpy(noise).reshape(image.shape).to(image.dtype)
+
+
+# %% wrong: the worker's number in the key
+def add_noise(image, seed, epoch, index):
+    info = torch.utils.data.get_worker_info()
+    key = [seed, epoch, index] + ([info.id] if info else [])
+    noise = np.random.default_rng(key).standard_normal(tuple(image.shape))
+    return image + 0.1 * torch.from_numpy(noise).to(image.dtype)
+
+
+# %% wrong: in a worker, its seed instead of the run's
+def add_noise(image, seed, epoch, index):
+    info = torch.utils.data.get_worker_info()
+    key = [seed if info is None else info.seed, epoch, index]
+    noise = np.random.default_rng(key).standard_normal(tuple(image.shape))
+    return image + 0.1 * torch.from_numpy(noise).to(image.dtype)
+
+
+# %% wrong: the number of the process in the key
+def add_noise(image, seed, epoch, index):
+    key = [os.getpid(), seed, epoch, index]
+    noise = np.random.default_rng(key).standard_normal(tuple(image.shape))
+    return image + 0.1 * torch.from_numpy(noise).to(image.dtype)

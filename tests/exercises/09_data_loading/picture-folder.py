@@ -419,3 +419,30 @@ class PictureFolder(Dataset):
     def __getitem__(self, index):
         path = self.paths[index]
         return read_png(path), label_in(os.path.basename(path))
+
+
+# %% wrong: goes into the folder and keeps relative names, so a second dataset leads it astray
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        os.chdir(folder)
+        self.paths = sorted(Path().glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: the label is a text
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), str(label_in(path.name))

@@ -1001,3 +1001,72 @@ class ResumableLoader:
 
     def load_state_dict(self, state):
         self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: the seed plus 1000 times the epoch, which another seed has as well
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def __iter__(self):
+        generator = np.random.default_rng(self.seed + 1000 * self.epoch)
+        order = generator.permutation(self.count).tolist()
+        starts = range(0, self.count, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        for batch in self.fetch(batches[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: the exclusive or of the seed and the shifted epoch
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def __iter__(self):
+        generator = np.random.default_rng(self.seed ^ (self.epoch << 8))
+        order = generator.permutation(self.count).tolist()
+        starts = range(0, self.count, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        for batch in self.fetch(batches[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: a state with NumPy's numbers, which JSON does not know
+class ResumableLoader:
+    def __init__(self, count, batch_size, seed, fetch):
+        self.count, self.batch_size, self.seed, self.fetch = count, batch_size, seed, fetch
+        self.epoch = self.done = 0
+
+    def __iter__(self):
+        generator = np.random.default_rng([self.seed, self.epoch])
+        order = generator.permutation(self.count).tolist()
+        starts = range(0, self.count, self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
+        for batch in self.fetch(batches[self.done :]):
+            self.done += 1
+            yield batch
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": np.int64(self.done)}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
