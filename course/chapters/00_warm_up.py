@@ -972,6 +972,10 @@ with check.property("constants, lines, and cubics"):
     (constant,) = draw_coefficients(20.0)
     others = [part * 0.02 * constant / 50.0**k for part, k in ((-1, 3), (-1, 2), (1, 1))]
     fits([*others, constant], -8.0, 50.0, "degree 3, y nearly constant", even=True)
+    for _ in range(6):  # one of them alone may be lucky
+        (size,) = draw_coefficients(1.0)
+        terms = [size * part / 50.0**k for part, k in ((32, 3), (-48, 2), (18, 1), (-1, 0))]
+        fits(terms, 0.0, 50.0, "degree 3, from 0 to 50, terms that nearly cancel")
 with check.property("|x| up to 100", weight=2):
     fits(draw_coefficients(1e-3, 0.1, 9.0), -100.0, 60.0, "degree 2, from -100 to 60")
     fits(draw_coefficients(1e-4, 1e-2, 1.0, 90.0), -100.0, 100.0, "degree 3, from -100 to 100")

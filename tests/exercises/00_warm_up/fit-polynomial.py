@@ -47,10 +47,18 @@ def fit_polynomial(x, y, degree):
     return torch.stack([*terms, torch.zeros(())]).float()
 
 
-# %% right: the normal equations in float32, where elimination makes up for the scales
+# %% wrong: the normal equations in float32, which lose digits where terms nearly cancel
 def fit_polynomial(x, y, degree):
     columns = torch.stack([x**k for k in range(degree, -1, -1)], dim=1)
     return torch.linalg.solve(columns.T @ columns, columns.T @ y)
+
+
+# %% wrong: the normal equations in float32, of scaled features
+def fit_polynomial(x, y, degree):
+    size = x.abs().max()
+    columns = torch.stack([(x / size) ** k for k in range(degree, -1, -1)], dim=1)
+    weights = torch.linalg.solve(columns.T @ columns, columns.T @ y)
+    return weights / size ** torch.arange(degree, -1, -1)
 
 
 # %% wrong: divides by a fixed 10, good for this chapter's curve alone, and descends
