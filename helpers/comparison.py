@@ -205,7 +205,8 @@ def _sequence_difference(
     where: str,
 ) -> Difference | None:
     if len(got) != len(expected):
-        return Difference(f"{_at(where)}{len(got)} items came back, expected {len(expected)}")
+        items = "1 item" if len(got) == 1 else f"{len(got)} items"
+        return Difference(f"{_at(where)}{items} came back, expected {len(expected)}")
     for index, (one, other) in enumerate(zip(got, expected, strict=True)):
         inside = f"{where}[{index}]"
         difference = compare(one, other, rtol=rtol, atol=atol, where=inside)

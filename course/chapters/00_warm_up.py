@@ -1439,6 +1439,7 @@ with check.property(
     # The model itself, then its layers: a BatchNorm in eval mode, or a Linear and the dropout.
     leaves_alone([True, True, False, True, True])
     leaves_alone([True, False, True, False, True])
+    leaves_alone([False, False, True, True, False])  # eval() freezes nothing
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a model in eval mode stays so, and its frozen parameters stay frozen"):

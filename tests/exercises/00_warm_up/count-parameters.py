@@ -274,3 +274,9 @@ import functools
 def count_parameters(model):
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     return trained, sum(p.numel() for p in model.parameters()) - trained
+
+
+# %% wrong: takes a model in eval mode for a frozen one
+def count_parameters(model):
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad and model.training)
+    return trained, sum(p.numel() for p in model.parameters()) - trained
