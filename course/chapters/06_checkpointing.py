@@ -334,7 +334,7 @@ Write the counter that produced the results above.
 - **In** `run`: a function without arguments; it may contain a backward pass. `left_out`: a list of tensors, such as a model's parameters.
 - **Out**: the number of bytes in all storages that autograd saves during one call of `run()`. Each storage counts once, and **all** of its bytes count, even if the saved tensor is only a part of it. The storages of tensors in `left_out` do not count.
   A storage counts even if it is freed before `run` returns; its address may then be reused for another storage.
-- **Limits**: once your function has returned and the results of `run` are freed, no saved tensor may stay in memory. The helper `saved_bytes` is not allowed.
+- **Limits**: call `run` once. When your function has returned and the results of `run` are freed, no saved tensor may stay in memory. The helper `saved_bytes` is not allowed.
 
 The function `storage_of` below returns the address and the size in bytes of a tensor's storage. If `run` sends a float32 tensor of shape (32, 64) through `Linear(64, 8)`, `count_saved(run, parameters)` returns `8192`.
 

@@ -29,7 +29,7 @@ def counted(
     """Hand a forward pass to ``counter``, with the tensors that it shall leave out.
 
     Args:
-        counter: takes a function without arguments, and a list of tensors.
+        counter: takes a function without arguments, which may be called once, and a list of tensors.
         layers: the network's; each ``["Linear", 4, 3]``, the name of a class of ``torch.nn``, or
             of one below, and its arguments; a list of such is a network inside.
         data: what the first layer gets.
@@ -41,6 +41,9 @@ def counted(
 
     Returns:
         what the counter returned.
+
+    Raises:
+        RuntimeError: where it called the function a second time.
     """
     made = _build(layers)
     made.load_state_dict(state or {}, strict=False)
@@ -51,7 +54,11 @@ def counted(
         "last rows": [data[1:]],
     }
 
+    calls = itertools.count(1)
+
     def run() -> torch.Tensor:
+        if next(calls) > 1:
+            raise RuntimeError("run was called a second time")
         for _ in range(passes - 1):
             made(data)
         output = made(data)
