@@ -200,3 +200,12 @@ def masked_mean(x, mask):
 def masked_mean(x, mask):
     counts = mask.float().sum(dim=1, keepdim=True).clamp(min=1)
     return x.masked_fill(~mask[:, :, None], 0.0).sum(dim=1) / counts
+
+
+# %% right: text by text, with new zeros where nothing is real
+def masked_mean(x, mask):
+    means = [
+        text[real].mean(dim=0) if real.any() else text.new_zeros(text.shape[1])
+        for text, real in zip(x, mask, strict=True)
+    ]
+    return torch.stack(means)
