@@ -677,7 +677,8 @@ with check.property("the order of the shards depends on the seed and the epoch a
     different = {tuple(epoch) for epoch in epochs}
     check.equal(len(different), 3, what="how many different orders three epochs of 12 shards have")
     seed = check.draw.integer(2, 2**30)
-    runs = [(each, 10, None) for each in (seed, seed + 1, 0, 1)]
+    more = [0, 1, 10, 100, 128, 256, 1000, 1024, 4096, 10_000, 2**16, 10**5, 2**20, 10**6, 2**31]
+    runs = [(each, 10, None) for each in (seed, seed + 1, *more)]
     all_batches, _ = run_loaders(shards, 12, *runs)
     check.restart()
     (again,), _ = run_loaders(shards, 12, runs[0], salt=2**40 + 1)
