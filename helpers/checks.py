@@ -34,6 +34,7 @@ from helpers.plain import describe, kind_of, plain_copy
 from helpers.points import Points
 from helpers.process_state import course_defaults
 from helpers.random_numbers import globals_kept, seed_globals
+from helpers.shared_names import SharedNames
 from helpers.students_process import OwnProcess, StudentsProcess
 from helpers.tape import Call, NoTape, Recording, Tape
 
@@ -97,9 +98,10 @@ class Check:
         self._compared: tuple[Any, Any] | None = None
         # The shape of what came back, and the index at which it differs from what was expected.
         self._place: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+        here, cell = process is None, sys._getframe(1)
+        self._names = SharedNames(cell.f_globals if here else {})
         if tape is None:
-            here = process is None
-            tape = Recording(self.exercise, self.draw, sys._getframe(1)) if here else NoTape()
+            tape = Recording(self.exercise, self.draw, cell) if here else NoTape()
         self._tape = tape
 
     @property
@@ -162,7 +164,8 @@ class Check:
         result.rests_on_code |= _is_probe(function)
         made = self._last_call = Call(function, *_copy_arguments(args, kwargs))
         self._tape.take(made)
-        answer = self._process.call(function, *_copy_arguments(args, kwargs))
+        with self._names.as_students():
+            answer = self._process.call(function, *_copy_arguments(args, kwargs))
         result.printed += answer.printed
         result.warned += answer.warned
         if answer.problem:
@@ -214,13 +217,13 @@ class Check:
         """Return what a call hands over in place of ``function``, which stays here: it gets plain
         data from the student's code, and returns plain data.
         """
-        return Lent(function)
+        return Lent(function, self._names.as_tests)
 
     def stream(self, items: Iterable) -> Stream:
         """Return what a call hands over in place of an iterator over ``items``, which stays here:
         its attribute ``read`` says how many the student's code has taken.
         """
-        return Stream(items)
+        return Stream(items, self._names.as_tests)
 
     def restart(self) -> None:
         """Have all further calls made in a new process of the student's code.
@@ -269,6 +272,7 @@ class Check:
                     result.wait(self._results[0].reason)
         points, _ = report.count_points(self.exercise, self._results)
         self._tape.finish()
+        self._names.give_back(but=self)
         self._publish(self.exercise, self._results, points)
         return Points(points)
 

@@ -7,12 +7,15 @@ behind a wire. Only plain data pass; so what the test has seen is what was done.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from helpers.plain import plain_copy
 from helpers.process_state import course_defaults
+
+_Around = Callable[[], contextlib.AbstractContextManager]
 
 
 class KilledError(BaseException):
@@ -22,9 +25,12 @@ class KilledError(BaseException):
 class Lent:
     """A function of the test's, called by a student's code with plain data."""
 
-    def __init__(self, function: Callable) -> None:
-        """Lend ``function``; it gets copies, and a copy of what it returns goes back."""
+    def __init__(self, function: Callable, around: _Around = contextlib.nullcontext) -> None:
+        """Lend ``function``, which runs inside ``around()``; it gets copies, and a copy of what it
+        returns goes back.
+        """
         self._function = function
+        self._around = around
         self.__name__ = getattr(function, "__name__", "function")
         self.__signature__ = inspect.signature(function)
 
@@ -34,7 +40,7 @@ class Lent:
         Raises:
             NotPlainError: an argument is not plain data.
         """
-        with course_defaults():
+        with course_defaults(), self._around():
             return plain_copy(self._function(*plain_copy(list(args)), **plain_copy(kwargs)))
 
     def __repr__(self) -> str:
@@ -49,9 +55,12 @@ class Stream:
         read: how many items have been taken so far.
     """
 
-    def __init__(self, items: Iterable) -> None:
-        """Lend an iterator over ``items``, which may be without end."""
+    def __init__(self, items: Iterable, around: _Around = contextlib.nullcontext) -> None:
+        """Lend an iterator over ``items``, which may be without end; each is made inside
+        ``around()``.
+        """
         self._items = iter(items)
+        self._around = around
         self.read = 0
 
     def __iter__(self) -> Iterator:
@@ -60,7 +69,7 @@ class Stream:
 
     def __next__(self) -> Any:
         """Return a copy of the next item."""
-        with course_defaults():
+        with course_defaults(), self._around():
             item = next(self._items)
         self.read += 1
         return plain_copy(item)

@@ -29,7 +29,8 @@ def counted(
     """Hand a forward pass to ``counter``, with the tensors that it shall leave out.
 
     Args:
-        counter: takes a function without arguments, which may be called once, and a list of tensors.
+        counter: takes a function without arguments, which may be called once, and a list of
+            tensors.
         layers: the network's; each ``["Linear", 4, 3]``, the name of a class of ``torch.nn``, or
             of one below, and its arguments; a list of such is a network inside.
         data: what the first layer gets.
