@@ -561,6 +561,10 @@ with check.property("steps in any order, far too small, or so large that f overf
     # Here f is inf on both sides.
     got = errors_of([["square"], ["exp"]], x, [30.0])
     check.close(got, [math.nan], what="the error for exp(x²), which overflows on both sides")
+    for x in (torch.tensor(some, dtype=torch.float64) for some in ([1.0, 30.0], [30.0, 1.0])):
+        got = errors_of([["square"], ["exp"]], x, [0.5])
+        what = "the error for exp(x²), which overflows on both sides for one entry of x"
+        check.close(got, [math.nan], what=what)
 with check.property("x and steps do not change"):
     x = check.draw.uniform(3, low=1.0, high=2.0, dtype=torch.float64)
     given = [["power", 3]], x, [0.25, 0.5, 0.125]
@@ -916,7 +920,7 @@ def shown(coefficients):
     return ", ".join(f"{c:.5g}" for c in coefficients.tolist())
 
 
-def fits(coefficients, low, high, what, *, zero=True, even=False, thirty_times=False):
+def fits(coefficients, low, high, what, *, zero=True, even=False, sixty_times=False):
     """Ask for a fit, and compare term by term, each at the x where it is largest."""
     coefficients = torch.tensor(coefficients, dtype=torch.float64)
     count = 60 + check.draw.integer(0, 30)
@@ -928,8 +932,8 @@ def fits(coefficients, low, high, what, *, zero=True, even=False, thirty_times=F
     else:
         x = check.draw.uniform(count, low=low, high=high)
         x[-3:] = torch.tensor([low, high, 0.0])
-    if thirty_times:
-        x = x.sort().values.repeat_interleave(10).repeat(3)
+    if sixty_times:
+        x = x.sort().values.repeat_interleave(60)
     exponents = range(len(coefficients) - 1, -1, -1)
     y = sum(c * x.double() ** k for c, k in zip(coefficients, exponents, strict=True)).float()
     got = check.call(fit_polynomial, x, y, len(coefficients) - 1)
@@ -967,7 +971,7 @@ with check.property("constants, lines, and cubics"):
     fits(draw_coefficients(0.1, 3.0, 40.0), 0.0, 50.0, "degree 2, from 0 to 50")
     fits(draw_coefficients(0.008, 0.1, 3.0, 40.0), -4.0, 50.0, "degree 3, from -4 to 50")
     sizes = 1.0, 2.0, 5.0, 8.0
-    fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x thirty times", thirty_times=True)
+    fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x sixty times", sixty_times=True)
     fits(draw_coefficients(2e-9, 3e-9, 5e-9), -3.0, 2.0, "degree 2, with tiny y")
     (constant,) = draw_coefficients(20.0)
     others = [part * 0.02 * constant / 50.0**k for part, k in ((-1, 3), (-1, 2), (1, 1))]
@@ -979,6 +983,7 @@ with check.property("constants, lines, and cubics"):
 with check.property("|x| up to 100", weight=2):
     fits(draw_coefficients(1e-3, 0.1, 9.0), -100.0, 60.0, "degree 2, from -100 to 60")
     fits(draw_coefficients(1e-4, 1e-2, 1.0, 90.0), -100.0, 100.0, "degree 3, from -100 to 100")
+    fits(draw_coefficients(1e-6, 1e-4, 1e-2, 1.0), 0.0, 100.0, "degree 3, from 0 to 100")
     fits(
         draw_coefficients(1.0, 9.0), -100.0, 100.0, "degree 1, without x = 0", even=True, zero=False
     )

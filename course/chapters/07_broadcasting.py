@@ -582,13 +582,20 @@ with check.property("gradients reach weight, bias and every input, even after an
             expected = {"weight": weight, "bias": bias}
             check.close(got["parameters"], expected, rtol=1e-4, atol=1e-4, what=what)
 with check.property("the activation is applied last"):
-    for sizes in ([3, 4], [4], [3, 4, 2]):
+    for sizes, name in (([3, 4], "tanh"), ([4], "sin"), ([3, 4, 2], "sigmoid")):
         state, inputs = drawn_state(sizes, 5), [drawn(6, size) for size in sizes]
-        steps = [("load", state), ("call", *inputs)]
-        functions = {"activation": "tanh"}
-        _, got = check.call(probes.module, Merge, sizes, 5, steps=steps, functions=functions)
-        expected = torch.tanh(by_concatenation(inputs, state))
-        check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"number of inputs: {len(sizes)}")
+        grad_output = drawn(6, 5)
+        steps = [("load", state), ("call", *inputs), ("gradients", inputs, grad_output)]
+        functions = {"activation": name}
+        _, got, seen = check.call(probes.module, Merge, sizes, 5, steps=steps, functions=functions)
+        weight = state["weight"].clone().requires_grad_(True)
+        expected = getattr(torch, name)(by_concatenation(inputs, state | {"weight": weight}))
+        check.close(
+            got, expected.detach(), rtol=1e-4, atol=1e-4, what=f"number of inputs: {len(sizes)}"
+        )
+        (slope,) = torch.autograd.grad(expected, weight, grad_output)
+        what = "the weight's gradient through the activation"
+        check.close(seen["parameters"]["weight"], slope, rtol=1e-4, atol=1e-4, what=what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("inputs without leading axes, and different numbers of leading axes"):

@@ -548,7 +548,17 @@ with check.property(
             }
         ],
     )
-    for words in (["nan", "inf", "1e5", "1_000"], ["-5", "5.", ".5", "80GB"]):
+    reads(
+        ["speed", "count", "serial", "bus"],
+        [["12 MB/s", "007", "1320620123456789123", "41 °C"]],
+        [{"speed": 12, "count": 7, "serial": 1320620123456789123, "bus": 41}],
+    )
+    texts = (
+        ["nan", "inf", "1e5", "1_000"],
+        ["-5", "5.", ".5", "80GB"],
+        ["n/a", "GPU N/A 3", "A", ""],
+    )
+    for words in texts:
         reads(["a", "b", "c", "d"], [words], [dict(zip("abcd", words, strict=True))])
     warm, clock = check.draw.integer(20, 90), check.draw.integer(300, 2000)
     version = f"{check.draw.integer(400, 600)}.{check.draw.integer(10, 200)}.05"
@@ -945,7 +955,7 @@ def summary_of(layers, x, expected, **options):
 
 def stays(modes, frozen=(), left_over=None):
     """Summarize, then train for one step: the outcome is the same as without the summary."""
-    inner = nn.Sequential(nn.Linear(b, 2))
+    inner = nn.Sequential(nn.Linear(b, 2), nn.Dropout(0.5))
     model = nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.Dropout(0.5), inner)
     state = {n: check.draw.uniform(*v.shape, low=0.1) for n, v in model.state_dict().items()}
     state["1.num_batches_tracked"] = torch.tensor(check.draw.integer(3, 90))
@@ -954,7 +964,12 @@ def stays(modes, frozen=(), left_over=None):
     got = check.call(
         probes.network_then_trained,
         summarize,
-        [["Linear", a, b], ["BatchNorm1d", b], ["Dropout", 0.5], [["Linear", b, 2]]],
+        [
+            ["Linear", a, b],
+            ["BatchNorm1d", b],
+            ["Dropout", 0.5],
+            [["Linear", b, 2], ["Dropout", 0.5]],
+        ],
         x,
         **{"inputs": inputs, "slope": slope, "seed": seed},
         **{"state": state, "training": modes, "frozen": frozen, "left_over": left_over},
@@ -964,6 +979,7 @@ def stays(modes, frozen=(), left_over=None):
         ["1", "BatchNorm1d", [6, b], 2 * b],
         ["2", "Dropout", [6, b], 0],
         ["3.0", "Linear", [6, 2], 2 * b + 2],
+        ["3.1", "Dropout", [6, 2], 0],
     ]
     told = "the model ran again after summarize and the result grew: hooks are left"
     check.true(len(got["output"]) != 2 * len(expected), told)
@@ -1015,11 +1031,11 @@ with check.property("leaves of any class, leaves inside other modules, and image
     ]
     summary_of(layers, check.draw.normal(4, 3, 7, 9), expected)
 with check.property("the model then trains as if it had not been summarized", weight=1.5):
-    stays([True, False, True, False, True, True])
-    stays([False, True, False, True, False, False])
-    stays([False] * 6, left_over=0.5)
+    stays([True, False, True, False, True, True, True])
+    stays([False, True, False, True, False, False, True])
+    stays([False] * 7, left_over=0.5)
 with check.property("frozen parameters count and stay frozen; the others stay trainable"):
-    stays([True] * 6, frozen=["0.weight", "3.0.bias"])
+    stays([True] * 7, frozen=["0.weight", "3.0.bias"])
 with check.property("nothing stays behind; one run, in eval mode, autograd off", weight=0.5):
     layers, rows = [["Linear", a, b], [["ReLU"]]], check.draw.integer(12, 20)
     x, modes = check.draw.normal(rows, a), [True, False, True, False]

@@ -391,6 +391,8 @@ with check.property("a volume or a mask without its partner: a ValueError"):
     is_refused(["scan-1.npy", "scan-1_mask.npy", "scan-2.npy"])
     is_refused(["scan-1.npy", "scan-1_mask.npy", "scan-2_mask.npy"])
     is_refused(["scan-1.npy", "scan-2_mask.npy"])
+    is_refused(["a.npy", "b.npy", "a_mask.npy", "c_mask.npy"])
+    is_refused(["scan-1_mask.npy"])
 with check.property("'mask' or '.npy' elsewhere in a name; an empty list", weight=0.5):
     pairs_of(["mask", "unmasked-3", "mask_mask-2", "_mask0", "x.npy", "x"])
     check.equal(check.call(pair_files, []), [])

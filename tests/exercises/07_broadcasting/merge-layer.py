@@ -579,3 +579,33 @@ class Merge(nn.Linear):
         for x, w in zip(inputs, self.weight.split(self.sizes, 1), strict=True):
             y = y + functional.linear(x[(None,) * (most - x.dim())], w)
         return self.activation(y.reshape(y.shape))
+
+
+# %% wrong: the activation cuts the gradients off
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        line = nn.Linear(sum(sizes), outputs)
+        self.weight, self.bias = line.weight, line.bias
+
+    def forward(self, *inputs):
+        out = self.bias
+        for x, weight in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            out = out + functional.linear(x, weight)
+        return out if self.activation is None else self.activation(out.detach())
+
+
+# %% wrong: tanh, whatever the activation is
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        line = nn.Linear(sum(sizes), outputs)
+        self.weight, self.bias = line.weight, line.bias
+
+    def forward(self, *inputs):
+        out = self.bias
+        for x, weight in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            out = out + functional.linear(x, weight)
+        return out if self.activation is None else torch.tanh(out)

@@ -655,3 +655,103 @@ def parse_report(text):
         {n: value(e.strip()) for n, e in zip(names, line.split(","), strict=True)}
         for line in lines[1:]
     ]
+
+
+# %% wrong: units of letters and % alone
+def parse_report(text):
+    import re
+
+    def value_of(value):
+        if value == "N/A" or (value.startswith("[") and value.endswith("]")):
+            return None
+        found = re.fullmatch(r"([0-9]+)(\.[0-9]+)?( [A-Za-z%]+)?", value)
+        if not found:
+            return value
+        return float(found[1] + found[2]) if found[2] else int(found[1])
+
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    keys = [name.split("[")[0].strip() for name in lines[0].split(",")]
+    rows = ([part.strip() for part in line.split(",")] for line in lines[1:])
+    return [dict(zip(keys, map(value_of, row), strict=True)) for row in rows]
+
+
+# %% wrong: None wherever N/A stands in the value
+def parse_report(text):
+    import re
+
+    def value_of(value):
+        if "N/A" in value or (value.startswith("[") and value.endswith("]")):
+            return None
+        found = re.fullmatch(r"([0-9]+)(\.[0-9]+)?( \S+)?", value)
+        if not found:
+            return value
+        return float(found[1] + found[2]) if found[2] else int(found[1])
+
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    keys = [name.split("[")[0].strip() for name in lines[0].split(",")]
+    rows = ([part.strip() for part in line.split(",")] for line in lines[1:])
+    return [dict(zip(keys, map(value_of, row), strict=True)) for row in rows]
+
+
+# %% wrong: None for n/a in small letters, too
+def parse_report(text):
+    import re
+
+    def value_of(value):
+        if value.upper() == "N/A" or (value.startswith("[") and value.endswith("]")):
+            return None
+        found = re.fullmatch(r"([0-9]+)(\.[0-9]+)?( \S+)?", value)
+        if not found:
+            return value
+        return float(found[1] + found[2]) if found[2] else int(found[1])
+
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    keys = [name.split("[")[0].strip() for name in lines[0].split(",")]
+    rows = ([part.strip() for part in line.split(",")] for line in lines[1:])
+    return [dict(zip(keys, map(value_of, row), strict=True)) for row in rows]
+
+
+# %% wrong: whole numbers through float, which cuts off digits
+def parse_report(text):
+    import re
+
+    def value_of(value):
+        if value == "N/A" or (value.startswith("[") and value.endswith("]")):
+            return None
+        found = re.fullmatch(r"([0-9]+)(\.[0-9]+)?( \S+)?", value)
+        if not found:
+            return value
+        return float(found[1] + found[2]) if found[2] else int(float(found[1]))
+
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    keys = [name.split("[")[0].strip() for name in lines[0].split(",")]
+    rows = ([part.strip() for part in line.split(",")] for line in lines[1:])
+    return [dict(zip(keys, map(value_of, row), strict=True)) for row in rows]
+
+
+# %% wrong: numbers that begin with 0 stay text
+def parse_report(text):
+    import re
+
+    def value_of(value):
+        if value == "N/A" or (value.startswith("[") and value.endswith("]")):
+            return None
+        found = re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?( \S+)?", value)
+        if not found:
+            return value
+        return float(found[1] + found[2]) if found[2] else int(found[1])
+
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].strip() == "No devices were found":
+        return []
+    keys = [name.split("[")[0].strip() for name in lines[0].split(",")]
+    rows = ([part.strip() for part in line.split(",")] for line in lines[1:])
+    return [dict(zip(keys, map(value_of, row), strict=True)) for row in rows]

@@ -725,3 +725,29 @@ def summarize(model, x):
     for module, mode in zip(model.modules(), modes, strict=True):
         module.training = mode
     return rows
+
+
+# %% wrong: puts back the modes of the model and its children, no deeper
+def summarize(model, x):
+    rows, seen, handles = [], set(), []
+    modes = {module: module.training for module in [model, *model.children()]}
+
+    def add_to(name):
+        def hook(module, args, output):
+            count = 0 if module in seen else sum(p.numel() for p in module.parameters())
+            seen.add(module)
+            rows.append([name, type(module).__name__, list(output.shape), count])
+
+        return hook
+
+    for name, module in model.named_modules():
+        if not list(module.children()):
+            handles.append(module.register_forward_hook(add_to(name)))
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    for handle in handles:
+        handle.remove()
+    for module, mode in modes.items():
+        module.training = mode
+    return rows

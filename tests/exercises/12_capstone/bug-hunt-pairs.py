@@ -102,3 +102,29 @@ def pair_files(names):
     if {mask for _, mask in pairs} != masks:
         raise ValueError("somebody is alone")
     return pairs
+
+
+# %% wrong: an error only if no mask at all has a volume
+def pair_files(names):
+    masks = {name for name in names if name.endswith("_mask.npy")}
+    volumes = sorted(name for name in names if not name.endswith("_mask.npy"))
+    wanted = [volume[:-4] + "_mask.npy" for volume in volumes]
+    if len(masks) != len(volumes) or (volumes and not masks & set(wanted)):
+        raise ValueError("volumes and masks do not fit")
+    return list(zip(volumes, wanted, strict=True))
+
+
+# %% wrong: looks for masks that are left over only after a volume
+def pair_files(names):
+    masks = {name for name in names if name.endswith("_mask.npy")}
+    volumes = sorted(name for name in names if not name.endswith("_mask.npy"))
+    pairs = []
+    for volume in volumes:
+        mask = volume[:-4] + "_mask.npy"
+        if mask not in masks:
+            raise ValueError(f"{volume} has no mask")
+        masks.remove(mask)
+        pairs.append((volume, mask))
+        if volume == volumes[-1] and masks:
+            raise ValueError(f"{masks} have no volume")
+    return pairs
