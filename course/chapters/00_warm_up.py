@@ -920,7 +920,7 @@ def shown(coefficients):
     return ", ".join(f"{c:.5g}" for c in coefficients.tolist())
 
 
-def fits(coefficients, low, high, what, *, zero=True, even=False, sixty_times=False):
+def fits(coefficients, low, high, what, *, zero=True, even=False, repeats=None):
     """Ask for a fit, and compare term by term, each at the x where it is largest."""
     coefficients = torch.tensor(coefficients, dtype=torch.float64)
     count = 60 + check.draw.integer(0, 30)
@@ -932,8 +932,9 @@ def fits(coefficients, low, high, what, *, zero=True, even=False, sixty_times=Fa
     else:
         x = check.draw.uniform(count, low=low, high=high)
         x[-3:] = torch.tensor([low, high, 0.0])
-    if sixty_times:
-        x = x.sort().values.repeat_interleave(60)
+    if repeats:
+        in_a_row, in_turn = repeats
+        x = x.sort().values.repeat_interleave(in_a_row).repeat(in_turn)
     exponents = range(len(coefficients) - 1, -1, -1)
     y = sum(c * x.double() ** k for c, k in zip(coefficients, exponents, strict=True)).float()
     got = check.call(fit_polynomial, x, y, len(coefficients) - 1)
@@ -971,7 +972,8 @@ with check.property("constants, lines, and cubics"):
     fits(draw_coefficients(0.1, 3.0, 40.0), 0.0, 50.0, "degree 2, from 0 to 50")
     fits(draw_coefficients(0.008, 0.1, 3.0, 40.0), -4.0, 50.0, "degree 3, from -4 to 50")
     sizes = 1.0, 2.0, 5.0, 8.0
-    fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x sixty times", sixty_times=True)
+    for repeats in ((10, 3), (60, 1)):
+        fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x often", repeats=repeats)
     fits(draw_coefficients(2e-9, 3e-9, 5e-9), -3.0, 2.0, "degree 2, with tiny y")
     (constant,) = draw_coefficients(20.0)
     others = [part * 0.02 * constant / 50.0**k for part, k in ((-1, 3), (-1, 2), (1, 1))]

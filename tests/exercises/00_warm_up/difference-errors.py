@@ -101,7 +101,7 @@ def difference_errors(f, x, steps):
     return [((f(x + h) - f(x - h)) / (2 * h) - slope).abs().max().item() for h in steps if h > 1e-8]
 
 
-# %% right: one entry after another, with a plain maximum
+# %% wrong: one entry after another, with a plain maximum, which loses a nan
 def difference_errors(f, x, steps):
     slope = derivative(f, x).tolist()
     errors = []
