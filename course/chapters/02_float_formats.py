@@ -1007,6 +1007,7 @@ with check.property("every exponent width, at both ends of the range", weight=2)
 with check.property("the values are right, and x does not change"):
     x = check.draw.normal(2, check.draw.integer(3, 9), std=100.0)
     x[:, 0], x[:, 1] = torch.tensor([math.nan, -math.inf]), torch.tensor([-70000.0, 1e-9])
+    x[:, 2] = torch.tensor([0.0, -0.0])
     seen = check.call(probes.after_call, round_to, x, *KINDS[torch.float16])
     check.equal(seen["output"], x.to(torch.float16).float())
     check.equal(seen["arguments"][0], x, what="x after the call")

@@ -573,3 +573,18 @@ def round_to(x, exponent_bits, fraction_bits, largest):
     if x.dtype == torch.float32:
         return torch.copysign(rounded.float(), x)
     return torch.where(x < 0, -rounded, rounded)
+
+
+# %% wrong: puts a 1 in the place of every zero of x, and a zero into the result
+def round_to(x, exponent_bits, fraction_bits, largest):
+    sign = torch.where(torch.signbit(x), -1.0, 1.0).to(x.dtype)
+    is_zero = x == 0
+    x[is_zero] = 1.0
+    y = x.double().abs()
+    exponent = (torch.frexp(y)[1] - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
+    step = torch.ldexp(torch.ones_like(y), exponent - fraction_bits)
+    rounded = torch.round(y / step) * step
+    rounded[rounded > largest] = math.inf
+    rounded = torch.where(y.isfinite(), rounded, y).to(x.dtype)
+    rounded[is_zero] = 0.0
+    return torch.copysign(rounded, sign)

@@ -245,3 +245,8 @@ def batch_gather(table, index):
 # %% wrong: a loop of the check's, which the answer does without
 def batch_gather(table, index):
     return one_by_one(table, index)
+
+
+# %% wrong: by the loop of another cell of the chapter
+def batch_gather(table, index):
+    return gather_by_loop(table, index)
