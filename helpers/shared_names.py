@@ -64,7 +64,7 @@ class SharedNames:
 
     def _to_tests(self) -> None:
         # What the student's code has bound in the meantime is the student's as well.
-        for name, value in (self._tests or {}).items():
-            self._students[name] = self._namespace.get(name, self._students[name])
-            self._namespace[name] = value
+        now = self._namespace
+        self._students = {name: now.get(name, value) for name, value in self._students.items()}
+        now.update(self._tests or {})
         self._tests = None

@@ -60,6 +60,17 @@ def test_what_a_students_code_binds_while_it_runs_is_kept_for_it() -> None:
     assert names["count"] == 2
 
 
+def test_what_a_students_code_binds_stays_where_the_test_has_no_such_name() -> None:
+    names = {"calls": 0}
+    shared = SharedNames(names)
+    for expected in (1, 2):
+        with shared.as_students():
+            names["calls"] += 1
+        assert names["calls"] == expected
+    shared.give_back()
+    assert names["calls"] == 2
+
+
 def test_a_helper_may_have_the_name_of_one_of_the_checks_functions() -> None:
     (exercise,) = (e for e in EXERCISES if e.name == "bug-hunt-growing")
     test = find_cell(source(exercise.chapter), f"test-{exercise.name}").source
