@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -44,9 +44,8 @@ def folder_items(
     """
     with tempfile.TemporaryDirectory(prefix="pictures-90-") as folder:
         _write(folder, files)
-        here = os.getcwd()
-        dataset = dataset_class(folder, pattern)
-        os.chdir(here)
+        with contextlib.chdir("."):  # back to here, wherever it goes
+            dataset = dataset_class(folder, pattern)
         seen = {"length": len(dataset), "items": [_item(dataset, index) for index in indices]}
         if replaced is not None:
             _write(folder, replaced)
@@ -178,9 +177,7 @@ def loader_run(
 
 def _number(value: Any) -> Any:
     """Let NumPy's numbers pass here: only ``loader_epochs`` tells of them."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return value.item() if isinstance(value, np.generic) else json.JSONEncoder().default(value)
 
 
 def loader_epochs(
