@@ -1159,7 +1159,7 @@ def require_border(got, dtype):
     )
     check.true(
         bool(before.to(dtype).float().isfinite()),
-        f"{before.item()!r}, the float32 number before it, overflows too",
+        f"{before.item()!r}, the float32 number before {got!r}, overflows too",
     )
 
 
@@ -1367,10 +1367,17 @@ with check.property("total + rest is the sum, to more digits than the total has"
     check.close(total, exact.float(), rtol=2e-7, what="the total")
     check.close(total.double() + rest.double(), exact, rtol=1e-10, atol=0.0, what="total + rest")
 with check.property("a value so small that not even one float64 holds the sum", weight=0.5):
-    tiny = torch.full((2,), 2.0 ** -check.draw.integer(60, 80))
-    total, rest = check.call(kahan_add, torch.ones(2), torch.zeros(2), tiny)
-    check.equal(total, torch.ones(2), what=f"the total of 1.0 and {tiny[0].item():.3g}")
-    check.equal(rest, tiny, what=f"the rest for total 1.0, rest 0.0 and value {tiny[0].item():.3g}")
+    smallest = 2.0 ** -check.draw.integer(60, 80)
+    for dtype, large, small in (
+        (torch.float32, 1.0, smallest),
+        (torch.bfloat16, 1.0, smallest),
+        (torch.float16, 2048.0, 2.0**-20),  # their sum has more digits than float32
+    ):
+        total, value = (torch.full((2,), number, dtype=dtype) for number in (large, small))
+        got, rest = check.call(kahan_add, total, torch.zeros_like(total), value)
+        given = f"total {large}, rest 0.0 and value {small:.3g}, {dtype}"
+        check.equal(got, total, what=f"the total for {given}")
+        check.equal(rest, value, what=f"the rest for {given}")
 with check.property(
     "a bfloat16 weight accumulates updates far smaller than its ulp, and stays bfloat16"
 ):
@@ -1533,6 +1540,13 @@ def require_unbiased(got, x, fraction_bits):
     )
 
 
+with check.property("the same noise gives the same result, in a new process too"):
+    x, noise = check.draw.normal(3, 4), check.draw.uniform(3, 4)
+    first = check.call(round_stochastically, x, 3, noise)
+    check.equal(check.call(round_stochastically, x, 3, noise), first, what="the second call")
+    check.restart()
+    again = check.call(round_stochastically, x, 3, noise)
+    check.equal(again, first, what="the call in a new process")
 with check.property(
     "positive numbers: the result is a neighbor, and the mean is the number itself"
 ):
@@ -1572,13 +1586,6 @@ with check.property(
     noise = torch.tensor([0.0, 1 - 2.0**-24]).expand(3, 2).contiguous()
     got = check.call(round_stochastically, x[:, None].expand(3, 2).contiguous(), 7, noise)
     require_neighbors(got, x, 7, noises=2)
-with check.property("the same noise gives the same result, in a new process too"):
-    x, noise = check.draw.normal(3, 4), check.draw.uniform(3, 4)
-    first = check.call(round_stochastically, x, 3, noise)
-    check.equal(check.call(round_stochastically, x, 3, noise), first, what="the second call")
-    check.restart()
-    again = check.call(round_stochastically, x, 3, noise)
-    check.equal(again, first, what="the call in a new process")
 with check.property("the values stay the same, and so do x and noise", weight=0.5):
     columns = check.draw.integer(4, 9)
     x, noise = check.draw.normal(3, columns), check.draw.uniform(3, columns)
@@ -1606,6 +1613,12 @@ with check.property(
         came = (check.call(round_stochastically, torch.full((2,), number), 7, ends) > 1).sum()
         what = f"{name} with noise 2^-14 and 1 - 2^-14: how many go up"
         check.equal(came, torch.tensor(1), what=what)
+    # Half of the noise values, counted to float32's last bit: a sum in float32 would round to 1.
+    near_half = torch.tensor([0.5 - 2.0**-25, 0.5 + 2.0**-24])
+    half_way = torch.full((2,), 1 + 2.0**-8)
+    came = (check.call(round_stochastically, half_way, 7, near_half) > 1).sum()
+    what = "1 + 2^-8 with noise 0.5 - 2^-25 and 0.5 + 2^-24: how many go up"
+    check.equal(came, torch.tensor(1), what=what)
     told = "as the noise increases, the result for {!r} switches {} times; it may switch only once"
     check.true(
         changes.max().item() <= 1, told.format(x[changes.argmax()].item(), changes.max().item())
@@ -1812,11 +1825,14 @@ with check.property("one step of ordinary size"):
     weights[0][0, 0], gradient[0, 0] = 1 + 2.0**-7, -(2.0**-5)  # leads to a tie
     states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 0.125)
     expected = after_each(weights, [[gradient]], 0.125)[-1]
-    check.equal(states[-1]["weights"], expected, what="the parameters")
+    came = states[-1]["weights"]
+    kept = len(came) == 1 and came[0].dtype == torch.bfloat16 and came[0].equal(weights[0])
+    check.true(not kept, "step() left the parameters as they were")
+    check.equal(came, expected, what="the parameters")
     weights[0][0, 1], gradient[0, 1] = 6.0, 127 / 64  # three times that has more than 8 bits
     states = check.call(probes.optimizer_steps, MasterSGD, weights, [[gradient]], 3.0)
     expected = after_each(weights, [[gradient]], 3.0)[-1]
-    check.equal(states[-1]["weights"], expected, what="the parameters of a second optimizer")
+    check.equal(states[-1]["weights"], expected, what="the parameters, learning rate 3")
 with check.property("updates far smaller than half an ulp add up", weight=3):
     weights = [check.draw.uniform(2, 5, low=1.0, high=1.9, dtype=torch.bfloat16)]
     # Each update is 1, 2 or 3 times 2^-12; half an ulp is 2^-8.

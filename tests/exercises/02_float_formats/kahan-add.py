@@ -165,3 +165,36 @@ def kahan_add(total, rest, value):
     new_total = total.clone()
     total -= wanted
     return new_total, wanted - (new_total - old)
+
+
+# %% wrong: adds in float32 and splits the sum in two, which is exact only where 24 bits are enough
+def kahan_add(total, rest, value):
+    if total.dtype == torch.float32:
+        wanted = value + rest
+        new_total = total + wanted
+        return new_total, wanted - (new_total - total)
+    exact = total.float() + (value.float() + rest.float())
+    new_total = exact.to(total.dtype)
+    return new_total, (exact - new_total.float()).to(total.dtype)
+
+
+# %% wrong: bfloat16 by way of float64, which has too few bits for 1 and 2^-60
+def kahan_add(total, rest, value):
+    if total.dtype != torch.bfloat16:
+        wanted = value + rest
+        new_total = total + wanted
+        return new_total, wanted - (new_total - total)
+    exact = total.double() + (value.double() + rest.double())
+    new_total = exact.bfloat16()
+    return new_total, (exact - new_total.double()).bfloat16()
+
+
+# %% right: float16 by way of float64, which has bits enough for every sum of float16 numbers
+def kahan_add(total, rest, value):
+    if total.dtype != torch.float16:
+        wanted = value + rest
+        new_total = total + wanted
+        return new_total, wanted - (new_total - total)
+    exact = total.double() + (value.double() + rest.double())
+    new_total = exact.half()
+    return new_total, (exact - new_total.double()).half()

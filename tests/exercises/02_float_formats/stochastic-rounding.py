@@ -289,3 +289,22 @@ def round_stochastically(x, fraction_bits, noise):
     lower = torch.floor(x.double() / step)
     share = (x.double() / step - lower).half()
     return ((lower + (noise < share.float())) * step).float()
+
+
+# %% wrong: the share of the way up plus the noise in float32, which rounds the sum up to 1
+def round_stochastically(x, fraction_bits, noise):
+    exponent = torch.frexp(x).exponent - 1
+    scaled = x.double() / torch.exp2((exponent - fraction_bits).double())
+    lower = scaled.floor()
+    share = (scaled - lower).float()
+    up = (share + noise) >= 1
+    return ((lower + up) * torch.exp2((exponent - fraction_bits).double())).float()
+
+
+# %% right: up where the noise is at most the share, except for numbers that need no rounding
+def round_stochastically(x, fraction_bits, noise):
+    step = torch.exp2((torch.frexp(x).exponent - 1 - fraction_bits).double())
+    lower = torch.floor(x.double() / step)
+    share = x.double() / step - lower
+    up = (noise.double() <= share) & (share > 0)
+    return ((lower + up) * step).float()
