@@ -17,6 +17,10 @@ SECONDS_PER_CALL = 10.0
 STUB_MESSAGE = "nothing is written here yet"
 
 
+class FoundFaultError(RuntimeError):
+    """What a probe found that the student's code did, in a sentence to be told as it stands."""
+
+
 @dataclass
 class Answer:
     """What one call came to.
@@ -114,6 +118,8 @@ def fill(answer: Answer, function: Callable, args: list, kwargs: dict) -> None:
             answer.problem = one_line(f"what came back cannot be judged: {error}")
     except (KeyboardInterrupt, CallTimeoutError):
         raise
+    except FoundFaultError as fault:
+        answer.problem = one_line(str(fault))
     except BaseException as error:
         answer.is_stub = is_from_stub(error)
         answer.problem = f"raised {describe_error(error)}"

@@ -40,7 +40,7 @@ ADDRESS = tomllib.loads((ROOT / "book.toml").read_text(encoding="utf-8"))["outpu
 # Where the class's copy would be: the course's own address may not be set yet.
 PUBLISHED = "https://github.com/A_CLASS/a-course"
 CHAPTER = "00-warm-up"
-FAILED = "The helpers could not be fetched: wait a minute, run this cell again."
+FAILED = "The helpers could not be fetched: run this cell again in a minute."
 WHERE_THINGS_COME_FROM = """
 import importlib.metadata, json, torch
 try:

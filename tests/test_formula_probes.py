@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from helpers import probes
+from helpers.calling import FoundFaultError
 
 
 def test_a_formula_is_done_step_by_step() -> None:
@@ -41,6 +42,11 @@ def test_on_a_leaf_the_gradient_shows_what_became_of_x() -> None:
     seen = probes.with_formula_on_a_leaf(careless, [["square"]], x, factor, left_over)
     assert seen["gradient"].tolist() == [1.0 + 6.0 + 2.0, 1.0 + 80.0 + 4.0]
 
+    assert seen["stored"].tolist() == [1.0 + 2.0, 1.0 + 4.0]
+    given = [["square"]], x, factor, left_over
+    seen = probes.with_formula_on_a_leaf(careless, *given, by_way_of_a_copy=True)
+    assert seen["stored"].tolist() == [1.0 + 2.0, 1.0 + 4.0]
+
     def cut_off(f: object, x: torch.Tensor) -> torch.Tensor:
         return f(x.requires_grad_(False))
 
@@ -60,7 +66,7 @@ def test_a_second_call_shows_an_x_that_begins_to_require_a_gradient() -> None:
     def switches_on(f: object, x: torch.Tensor) -> torch.Tensor:
         return f(x.requires_grad_(True)).detach()
 
-    with pytest.raises(RuntimeError, match="x requires a gradient after the call"):
+    with pytest.raises(FoundFaultError, match="x requires a gradient after the call"):
         probes.with_formula_twice(switches_on, [["square"]], x, 3.0)
 
 
@@ -70,7 +76,7 @@ def test_a_second_call_shows_a_gradient_where_there_was_none() -> None:
         return f(x)
 
     for probe, more in ((probes.with_formula_twice, [3.0]), (probes.with_formula_again, [])):
-        with pytest.raises(RuntimeError, match="x.grad is a tensor after the call"):
+        with pytest.raises(FoundFaultError, match="x.grad is a tensor after the call"):
             probe(leaves_zeros, [["square"]], torch.ones(2, 3), *more)
 
 
@@ -81,7 +87,7 @@ def test_the_same_arguments_again_show_what_was_changed_in_them() -> None:
     got = probes.with_formula_again(empties, [["square"]], torch.ones(2), [1.0, 2.0])
     assert got == [[2.0, 1.0], []]
     assert probes.called_twice(lambda items: [items.pop()], [1, 2]) == [[2], [1]]
-    with pytest.raises(RuntimeError, match="x requires a gradient after the call"):
+    with pytest.raises(FoundFaultError, match="x requires a gradient after the call"):
         probes.with_formula_again(lambda f, x: f(x.requires_grad_(True)), [["abs"]], torch.ones(2))
 
 

@@ -13,6 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from helpers import digits, probes, saved_bytes, seconds_of, time_ratio, time_shares
+from helpers.calling import FoundFaultError
 
 
 def test_gradient_equals_autograds_own() -> None:
@@ -511,6 +512,7 @@ def test_two_networks_are_trained_in_turn() -> None:
     assert after["state"]["weight"].item() == weight - 1.0
     assert after["state"]["bias"].item() == bias  # the step has frozen it
     assert states[0]["weight"].item() == 2.0
+    assert seen["returned"] == "NoneType"
 
 
 def test_two_players_may_have_a_learning_rate_for_each_group() -> None:
@@ -531,7 +533,10 @@ def test_two_players_may_have_a_learning_rate_for_each_group() -> None:
     def leaves_it_off(*given: object) -> None:
         torch.set_grad_enabled(False)
 
-    with torch.enable_grad(), pytest.raises(RuntimeError, match="autograd is switched off after"):
+    with (
+        torch.enable_grad(),
+        pytest.raises(FoundFaultError, match="autograd is switched off after"),
+    ):
         probes.adversarial_steps(leaves_it_off, *layers, learning_rates=[0.5, 0.25], **given)
 
 

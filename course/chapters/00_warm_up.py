@@ -303,7 +303,7 @@ To plot a derivative, compute it at many points at once.
 
 `derivative(f, x) -> Tensor`
 
-- **In** `f`: a function that uses PyTorch operations and acts on each entry of a tensor by itself. `x`: a float32 or float64 tensor of any shape, with at least one entry, with or without `requires_grad`.
+- **In** `f`: a function that autograd can differentiate and that acts on each entry of a tensor by itself. `x`: a float32 or float64 tensor of any shape, with at least one entry, with or without `requires_grad`.
 - **Out**: the derivative of `f` at each entry, with the shape and dtype of `x`, as accurate as autograd's. The result requires no gradient.
 - **Limits**: `x`, its `requires_grad`, and its `.grad` do not change.
 
@@ -333,7 +333,7 @@ def slope_at(formula, x):
     return check.call(probes.with_formula, derivative, formula, x)
 
 
-def stays_as_it_is(formula, slope, *sizes, dtype):
+def stays_as_it_is(formula, slope, *sizes, dtype, by_way_of_a_copy=False):
     """Ask with a plain x, with the same one again, and with an x that requires a gradient."""
     factor, x = check.draw.number(0.5, 1.5), check.draw.normal(*sizes, dtype=dtype)
     name = formula[0][0]
@@ -343,17 +343,21 @@ def stays_as_it_is(formula, slope, *sizes, dtype):
     check.close(second, slope(factor * x), what=f"the derivative of {name} at other numbers")
     factors, left_over = (check.draw.normal(*sizes, dtype=dtype) for _ in range(2))
     given = formula, x, factors, left_over
-    seen = check.call(probes.with_formula_on_a_leaf, derivative, *given)
+    seen = check.call(
+        probes.with_formula_on_a_leaf, derivative, *given, by_way_of_a_copy=by_way_of_a_copy
+    )
     check.equal(seen["after"], x, what="x after the call")
     check.close(seen["output"], slope(x), what=f"the derivative of {name}")
     check.true(not seen["graph"], "the result requires a gradient")
+    grad = "the .grad of the tensor that x was computed from," if by_way_of_a_copy else "x.grad"
+    check.equal(seen["stored"], left_over, what=f"{grad} after the call")
     stays = isinstance(seen["gradient"], torch.Tensor) and torch.equal(seen["gradient"], left_over)
     check.true(
         not stays, "after the call, x no longer requires a gradient, or autograd is switched off"
     )
     # The result counts as a constant.
     more = 2.0 * factors * x * slope(x)
-    what = "x.grad after a backward pass of sum(factor * x² * result)"
+    what = f"{grad} after a backward pass of sum(factor * x² * result)"
     check.close(seen["gradient"], left_over + more, what=what)
 
 
@@ -385,7 +389,7 @@ with check.property("exact up to rounding, even where f changes fast or uses abs
     check.close(got, -3.0 * x.square(), rtol=1e-12, what="the derivative of |x|³")
 with check.property("x does not change, with or without requires_grad"):
     stays_as_it_is([["exp"]], torch.exp, check.draw.integer(3, 9), dtype=torch.float64)
-    stays_as_it_is([["exp"]], torch.exp, 2, 3, dtype=torch.float64)
+    stays_as_it_is([["exp"]], torch.exp, 2, 3, dtype=torch.float64, by_way_of_a_copy=True)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a two-dimensional float32 x does not change either"):
@@ -540,11 +544,12 @@ with check.property(
     "errors are nonnegative, whether the difference is too large or too small", weight=2
 ):
     x = check.draw.uniform(4, low=0.5, high=1.0, dtype=torch.float64)
-    h = check.draw.number(0.2, 0.5)
-    expected = ((1 - math.sin(h) / h) * x.cos()).max().item()
-    check.close(errors_of([["sin"]], x, [h]), [expected], rtol=1e-8, what="the errors for sin")
-    got = errors_of([["sin"], ["times", -1.0]], x, [h])
-    check.close(got, [expected], rtol=1e-8, what="the errors for -sin")
+    # With a step of 4, the difference does not even have the sign of the derivative.
+    steps = [check.draw.number(0.2, 0.5), 4.0]
+    expected = [((1 - math.sin(h) / h) * x.cos()).max().item() for h in steps]
+    check.close(errors_of([["sin"]], x, steps), expected, rtol=1e-8, what="the errors for sin")
+    got = errors_of([["sin"], ["times", -1.0]], x, steps)
+    check.close(got, expected, rtol=1e-8, what="the errors for -sin")
 with check.property("steps in any order, far too small, or so large that f overflows"):
     x = check.draw.uniform(12, low=1.0, high=2.0, dtype=torch.float64)
     got = errors_of([["square"], ["square"]], x, [1e-13, 0.1, 1e-20, 1e-4])
@@ -888,7 +893,7 @@ Write a function that finds every coefficient, even one that hardly affects the 
 
 `fit_polynomial(x, y, degree) -> Tensor`
 
-- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x that is not 0 everywhere. The values of x are spread over an interval that contains 0, perhaps as an endpoint; 0 may be missing. The largest |x| is between 0.1 and 100. `degree`: an integer from 0 to 3.
+- **In** `x`, `y`: float32 tensors of shape (n,), with at least 50 distinct values of x. Up to rounding, y is a polynomial in x that is not 0 everywhere. The values of x are spread over an interval that contains 0, perhaps as an endpoint; none need be 0. The largest |x| is between 0.1 and 100. `degree`: an integer from 0 to 3.
 - **Out**: the coefficients, highest power first, in a float32 tensor of shape (degree + 1,). **Each term by itself**, coefficient times power of x, is accurate to 0.2% of the largest |y|, even where the term is largest. `x` and `y` do not change.
 - **Limits**: at most 10 seconds; any method is allowed.
 
@@ -973,7 +978,7 @@ with check.property("constants, lines, and cubics"):
     fits(draw_coefficients(0.008, 0.1, 3.0, 40.0), -4.0, 50.0, "degree 3, from -4 to 50")
     sizes = 1.0, 2.0, 5.0, 8.0
     for repeats in ((10, 3), (60, 1)):
-        fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x often", repeats=repeats)
+        fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x several times", repeats=repeats)
     fits(draw_coefficients(2e-9, 3e-9, 5e-9), -3.0, 2.0, "degree 2, with tiny y")
     (constant,) = draw_coefficients(20.0)
     others = [part * 0.02 * constant / 50.0**k for part, k in ((-1, 3), (-1, 2), (1, 1))]
@@ -1203,6 +1208,8 @@ def starts_uniform(inputs, outputs, near):
     check.equal(names, "bias, weight", what="the names of the parameters")
     is_long = outputs >= 20_000
     for name, value in parameters.items():
+        different = value.unique().numel() / value.numel()
+        check.true(different > 0.9, f"only {different:.0%} of the numbers in {name} are distinct")
         scaled = value.detach().double() * math.sqrt(inputs)
         low, high = scaled.min().item(), scaled.max().item()
         check.true(
@@ -1216,8 +1223,6 @@ def starts_uniform(inputs, outputs, near):
             0.5 < spread < 0.65,
             f"the spread of {name}, times √inputs, is {spread:.2f}, not about 0.58",
         )
-        different = value.unique().numel() / value.numel()
-        check.true(different > 0.9, f"only {different:.0%} of the numbers in {name} are distinct")
         gaps = value.detach().flatten().double().sort().values.diff()
         check.true(
             (gaps.std() > 0.5 * gaps.mean()).item(), f"the numbers in {name} are evenly spaced"
@@ -1390,7 +1395,13 @@ def leaves_alone(modes):
     )
     expected = dict(model.state_dict())
     for name, weight in model.named_parameters():
-        expected[name] = (weight - 0.125 - 0.5 * weight.grad * (name not in frozen)).detach()
+        # Each has 0.25 in .grad, whether frozen or not.
+        still, moved = ((weight - 0.125 - by * weight.grad).detach() for by in (0.0, 0.5))
+        expected[name], other = (still, moved) if name in frozen else (moved, still)
+        was, does = ("was", "learns") if name in frozen else ("was not", "does not learn")
+        told = f"{name} {was} frozen before the call, but {does} after it"
+        shows = (still - moved).abs().max().item() > 0.05  # a bias before a BatchNorm never moves
+        check.true(not (shows and torch.allclose(got["state"][name], other, atol=1e-3)), told)
     check.close(
         got["state"],
         expected,
@@ -1552,11 +1563,11 @@ Find out why the discriminator's loss levels off. Then correct the step so that 
 
 `adversarial_step(generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real) -> None`
 
-- **In**: two modules, perhaps with frozen parameters; for each, an optimizer of all its parameters, with any settings (momentum, weight decay, several groups), that needs no closure; `noise`, the generator's input; `real`, the real numbers.
+- **In**: two modules, each with trainable and perhaps frozen parameters; for each, an optimizer of all its parameters, with any settings (momentum, weight decay, several groups), that needs no closure; `noise`, the generator's input; `real`, the real numbers.
 - **Out**: nothing.
-  1. The generator makes one optimizer step on `generator_loss(discriminator(generator(noise)))`.
-  2. The discriminator makes one on `discriminator_loss`, from its scores for `real` and for the updated generator's output on the same `noise`.
-- **Limits**: neither step changes the other network's parameters. Afterward, every `requires_grad` and every module's mode are as before. Ignore any gradients already stored, even those of frozen parameters.
+  1. The generator takes one optimizer step on `generator_loss(discriminator(generator(noise)))`.
+  2. The discriminator takes one on `discriminator_loss`, from its scores for `real` and for the updated generator's output on the same `noise`.
+- **Limits**: neither step changes the other network's parameters. Every module runs in its own mode (training or evaluation). Afterward, every mode and every `requires_grad` are as before. Ignore any gradients already stored, even those of frozen parameters.
 
 `watch_discriminator(adversarial_step)[-1]` returns about `0.05`, not `0.8`.
 
@@ -1625,6 +1636,8 @@ class ByHand:
 
 
 def step_by_hand(generator, discriminator, noise, real, silent):
+    if silent == "discriminator":
+        return  # its scores are 0, whatever the parameters are
     if not silent:
         generator.move(
             lambda state: generator_loss(output_of(discriminator.state, output_of(state, noise)))
@@ -1656,12 +1669,12 @@ def plays(
     in_eval=(),
     dropout=(),
     frozen=(),
-    silent=False,
+    silent=None,
 ):
-    """Play, and compare; a silent generator drops out all that it makes, so it never learns."""
+    """Play, and compare; a silent player drops out all that it makes, so it never learns."""
     layers = {name: [*kind, *dropout] for name, kind in PLAYERS.items()}
     if silent:
-        layers["generator"].append(["Dropout", 1.0])
+        layers[silent].append(["Dropout", 1.0])
     states = {name: draw_player(kind) for name, kind in PLAYERS.items()}
     batches = [(check.draw.normal(8, 2), check.draw.normal(6, 3, mean=1.0)) for _ in range(rounds)]
     # Afterward each learns something else, for itself: a row of inputs and a gradient for each.
@@ -1708,15 +1721,17 @@ def plays(
             moved = not torch.equal(after[key], before[key])
             was, does = ("was", "learns") if moved else ("was not", "does not learn")
             told = f"the {name}'s {key} {was} frozen before your steps, but {does} after them"
-            learns = key not in frozen and not (silent and name == "generator")
+            learns = key not in frozen and name != silent
             check.true(moved == learns, told)
             expected = (weight if key in frozen else weight - 0.5 * weight.grad).detach()
             what = f"the {name}'s {key} after one more step, on another loss"
             check.close(after[key], expected, rtol=1e-3, atol=1e-3, what=what)
+    return got
 
 
 with check.property("one step of each network"):
-    plays(1, [0.5, 0.5])
+    returned = plays(1, [0.5, 0.5])["returned"]
+    check.true(returned == "NoneType", f"a {returned} came back, expected nothing")
 with check.property("three steps in a row", weight=2):
     plays(3, [0.3, 0.4])
 with check.property("a generator with a learning rate of 0", weight=2):
@@ -1735,8 +1750,9 @@ with check.property("both networks can be trained afterward, in the modes they h
     # With rates of 0, no parameter moves, whatever dropout leaves out.
     for training, in_eval in ((True, []), (False, []), (True, ["3"])):
         plays(1, [0.0, 0.0], training=training, in_eval=in_eval, dropout=[["Dropout", 0.5]])
-    # In training mode, this generator makes only zeros; in evaluation mode, it does not.
-    plays(1, [0.4, 0.3], silent=True)
+    # In training mode, a silent player makes only zeros; in evaluation mode, it does not.
+    plays(1, [0.4, 0.3], silent="generator")
+    plays(1, [0.4, 0.3], silent="discriminator")
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a discriminator with a learning rate of 0, and a longer game"):
@@ -1832,7 +1848,7 @@ The fraction's weight: its eigenvalue is smaller by a factor of about 5000².
 | Hessian | 黑塞矩阵 | the matrix of second derivatives |
 | eigenvalue | 特征值 | of a Hessian: the curvature along an eigenvector |
 | condition number | 条件数 | the largest eigenvalue over the smallest |
-| least squares | 最小二乘 | the weights with the smallest sum of squared errors |
+| least squares | 最小二乘 | minimizing the sum of squared errors |
 | closure | 闭包 | a function that recomputes the loss and its gradient |
 | module | 模块 | an object that holds parameters, buffers, and other modules |
 | parameter | 参数 | a registered tensor to be trained |

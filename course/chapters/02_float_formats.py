@@ -118,7 +118,7 @@ show(
     figure,
     number="2.2",
     caption="Each format counts correctly up to its own power of two. float32 would continue to 16,777,216.",
-    alt="The counter against the number of ones added, from 0 to 4096. float32 follows the diagonal to the end. float16 follows it to 2048 and stays there, bfloat16 follows it to 256 and stays there.",
+    alt="The counter against the number of ones added, from 0 to 4096. float32 follows the diagonal to the end. float16 follows it to 2048 and stays there; bfloat16 follows it to 256 and stays there.",
 )
 
 # %% [markdown]
@@ -507,7 +507,7 @@ show(
     figure,
     number="2.6",
     caption="A counter stops where its format's line reaches an ulp of 2: at 256, 2048 and 16,777,216.",
-    alt="Log2 of the ulp against log2 of the number, from minus 30 to 24. Three staircases that rise by one at each power of two: bfloat16 highest, then float16, then float32. "
+    alt="Log2 of the ulp against log2 of the number, from minus 30 to 25. Three staircases that rise by one at each power of two: at 0, bfloat16 is highest, then float16, then float32. "
     "That of float16 is flat below minus 14 and ends at 16. A dotted line marks an ulp of 2; the staircases reach it at 8, 11 and 24.",
 )
 
@@ -525,7 +525,7 @@ for dtype in (torch.float16, torch.bfloat16):
 r"""
 Keep positions, token IDs and counts in integer dtypes. Both Megatron-LM ([issue 535](https://github.com/NVIDIA/Megatron-LM/issues/535)) and Hugging Face Transformers ([issue 25681](https://github.com/huggingface/transformers/issues/25681)) once converted token positions to 16 bits.
 
-The next exercise needs the $k$ in $2^k \le |x| < 2^{k+1}$. `log2` rounds, so just below a power of two, its floor can be 1 too large. `torch.frexp` splits a number exactly into its *mantissa*, with absolute value in $[\frac12, 1)$, and an exponent (both 0 for 0); `torch.ldexp` combines them again. In PyTorch 2.4, `ldexp` multiplies by a power of two that is computed in float32, which overflows from $2^{128}$ on and becomes 0 below $2^{-149}$, in float64 too ([issue 133267](https://github.com/pytorch/pytorch/issues/133267)).
+The next exercise needs the $k$ in $2^k \le |x| < 2^{k+1}$. `log2` rounds, so just below a power of two, its floor can be 1 too large. `torch.frexp` splits a number exactly into its *mantissa*, with absolute value in $[\frac12, 1)$, and an exponent (both 0 for 0); `torch.ldexp` combines them again. In PyTorch 2.4, `ldexp` multiplies even float64 numbers by a power of two that is computed in float32, where it overflows from $2^{128}$ on and becomes 0 below $2^{-149}$ ([issue 133267](https://github.com/pytorch/pytorch/issues/133267)).
 """
 
 # %%
@@ -545,10 +545,10 @@ Errors counted in ulps can be compared across formats, but Python's `math.ulp` h
 
 - **In** `x`: a tensor of any shape, contiguous or not, of dtype float64, float32, float16 or bfloat16.
 - **Out**: the ulp of each number in the tensor's own format, as a tensor of the same shape and dtype. A number and its negative have the same ulp. For 0 and every subnormal number, the ulp is the smallest subnormal number;
-  for the largest number, it is the distance to the neighbor below. The ulp of infinity is inf, that of nan is nan.
+  for the largest number, it is the distance to the neighbor below. The ulp of infinity is inf; that of nan is nan.
 - **Limits**: `x` does not change.
 
-`ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([9.7656e-04, 1.9531e-03, 5.9605e-08])` in float16, which are $2^{-10}$, $2^{-9}$ and $2^{-24}$.
+`ulp(torch.tensor([1.0, -3.0, 0.0], dtype=torch.float16))` returns `tensor([9.7656e-04, 1.9531e-03, 5.9605e-08])` in float16, that is, $2^{-10}$, $2^{-9}$ and $2^{-24}$.
 
 <!-- hint: The ulp is a power of two. What is its exponent, for a number with the exponent k? And below which exponent does it stop shrinking? -->
 <!-- hint: `torch.finfo(x.dtype)` has `eps`, which is 2 to the minus m, and `smallest_normal`. Use `torch.frexp` in float64. -->
@@ -891,7 +891,7 @@ def same_signs(got, expected):
     return torch.equal(torch.signbit(got), torch.signbit(expected))
 
 
-with check.property("ordinary numbers are rounded as torch's casts do, in four formats"):
+with check.property("rounds ordinary numbers as torch's casts do, in four formats"):
     odd = 2 * check.draw.integers(5, 7, low=2**16, high=2**22) + 1  # too many digits for a tie
     x = odd / 2.0**18 * (1 - 2 * check.draw.booleans(5, 7).float())
     for dtype, kind in KINDS.items():
@@ -969,7 +969,7 @@ with check.property(
     x = torch.tensor([1.0, 4.0, 1024.0]).nextafter(torch.zeros(3))
     got = check.call(round_to, x, 8, 23, top)
     check.equal(got, x, what="float32 numbers to float32")
-with check.property("infinity and nan stay, zeros keep their sign"):
+with check.property("infinity and nan stay; zeros keep their sign"):
     x = torch.tensor([math.inf, -math.inf, math.nan, 0.0, -0.0, -1e-20, 1e-20])
     got = check.call(round_to, x, *KINDS[torch.float16])
     expected = x.to(torch.float16).float()
@@ -1281,7 +1281,7 @@ Even the float32 total is off by about 0.1: ten thousand small rounding errors h
 ones = torch.ones(1).expand(2**25)  # 33,554,432 ones that share one place in memory
 print(f"torch.sum of 2^25 float32 ones: {int(ones.sum()):,}; one by one, as above: {2**24:,}")
 row = torch.ones(1, 4096, dtype=torch.float16)
-print(f"a float16 product of 4096 ones: {int(row @ row.T):,}; one by one, as above: {2**11:,}")
+print(f"a float16 dot product of 4096 ones with themselves: {int(row @ row.T):,}; one by one, as above: {2**11:,}")
 
 # %% [markdown]
 r"""
@@ -1366,7 +1366,7 @@ with check.property("total + rest is the sum, to more digits than the total has"
     exact = summed_exactly(start, values)
     check.close(total, exact.float(), rtol=2e-7, what="the total")
     check.close(total.double() + rest.double(), exact, rtol=1e-10, atol=0.0, what="total + rest")
-with check.property("a value so small that not even one float64 holds the sum", weight=0.5):
+with check.property("a value so small that no float32 number holds the sum", weight=0.5):
     smallest = 2.0 ** -check.draw.integer(60, 80)
     for dtype, large, small in (
         (torch.float32, 1.0, smallest),
@@ -1524,7 +1524,7 @@ def require_neighbors(got, x, fraction_bits, noises=1000):
     multiples = scaled * 2**fraction_bits
     check.true(
         torch.equal(multiples, multiples.round()),
-        "a returned number has more fraction bits",
+        "a returned number has too many fraction bits",
     )
     size = torch.exp2(torch.frexp(x).exponent.double() - 1 - fraction_bits)[:, None]
     gap = (got.double() - x.double()[:, None]).abs() / size
@@ -1703,7 +1703,7 @@ losses_bfloat16, unchanged_bfloat16 = train_digits(torch.bfloat16, plain_sgd, st
 SHARES = {"more than 90%": 0.9, "50 to 90%": 0.5, "less than 50%": 0.0}
 predict(
     "02/unchanged",
-    "What share of the bfloat16 weights does step 800 leave exactly as they were? (Only weights whose pixel is lit in at least one image count.)",
+    "What share of the bfloat16 weights does step 800 leave exactly as they were? (Count only weights whose pixel is lit in at least one image.)",
     next(told for told, least in SHARES.items() if unchanged_bfloat16[799] >= least),
     "Their updates are smaller than half an ulp of the weight. In float32, the same step changes nearly all weights.",
     choices=[*SHARES][::-1],
@@ -2333,7 +2333,7 @@ with check.property(
     x = torch.cat([ties, above, ends])
     got = check.call(pack_bits, x, 7)
     check.equal(got, bf16_patterns(x))
-with check.property("the last loss in the log, 0x7f800001, and similar bits", weight=2):
+with check.property("the last loss in the log (0x7fffffff) and similar bits", weight=2):
     special = [0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0xFF800001, 0x7FFF8000]
     require_same_values(check.call(pack_bits, from_patterns(*special), 7), special, 7)
 with check.property("other fraction widths, with all of these values", weight=2):

@@ -90,7 +90,7 @@ WITHIN, HIGHER, LOST = "within 1% of float32's loss", "more than 1% higher", "na
 second, reference = runs["all float16"][1], runs["float32"][1]
 predict(
     "03/half-by-hand",
-    "Weights and images are float16, the optimizer is Adam. What is the loss after one optimizer step?",
+    "Weights and images are float16; the optimizer is Adam. What is the loss after one optimizer step?",
     LOST if math.isnan(second) else WITHIN if abs(second / reference - 1) < 0.01 else HIGHER,
     "In float16, the small number that prevents Adam's division by zero is itself 0, and so is a thousandth of a small squared gradient, which is what Adam stores after its first step.",
     choices=[WITHIN, HIGHER, LOST],
@@ -705,7 +705,7 @@ Determine the dtype of each result without running the program.
 - **Out**: a dict from each result's name to the name of its dtype. If a result reuses a name, even an input's, its new dtype applies from then on.
 - **Rules**: in a region that is not disabled, policies apply unless both arguments are float64; everywhere else, all operations are `"widest"`. After any casts, the wider dtype wins; float16 and bfloat16 together give float32.
 
-With float32 inputs and the policy `"lower"` for `matmul`, the three steps enter, matmul and leave as written above give `{"y": "float16"}`.
+With float32 inputs and the policy `"lower"` for `matmul`, the steps `"enter"`, `"matmul"` and `"leave"` as written above give `{"y": "float16"}`.
 
 <!-- hint: What must you remember besides the dtypes while you go through the steps, and what happens to it at "leave"? -->
 <!-- hint: Keep a list of regions: "enter" appends to it, "leave" removes the last one, and the last one that remains applies. For an operation, look up the dtypes of its arguments, decide which policy really applies here, and write down the result's dtype under its name. -->
@@ -1402,7 +1402,7 @@ A region that holds one line too many costs precision, without a warning. Write 
 `train_step(model, optimizer, loss_function, inputs, targets) -> float`
 
 - **In** `model`: a module with float32 weights, some perhaps frozen, in training or evaluation mode. `optimizer`: holds all of the model's weights, perhaps with weight decay. `loss_function(outputs, targets)` returns a zero-dimensional tensor; it may contain matrix products. `inputs`, `targets`: one tensor each, floats or integers.
-- **Out**: the loss of this batch before the step, a Python float. The optimizer has made one step, and the weights are still float32. Discard all gradients stored before the call, including those of frozen weights.
+- **Out**: the loss of this batch before the step, a Python float. The optimizer has taken one step, and the weights are still float32. Discard all gradients stored before the call, including those of frozen weights.
 - **The region** covers the forward pass and the loss, on the device of `inputs`. Parts of the model may run in a disabled region, so leave `inputs` as they are; the gradients of such parts must have float32 precision.
 - **Limits**: exactly one forward pass. Leave all modules' modes and the frozen weights as they are. Create no optimizer of your own, and do not use the given one's `state`, `defaults` or `param_groups`.
 
@@ -1416,7 +1416,7 @@ If the loss is 2.0 at first and 1.5 after one step, two calls on the same batch 
 
 # %% solution="mixed-step"
 def train_step(model, optimizer, loss_function, inputs, targets):
-    """Make one step in bfloat16 autocast and return the loss before it, a float."""
+    """Take one step in bfloat16 autocast and return the loss before it, a float."""
     ### BEGIN SOLUTION
     optimizer.zero_grad()
     with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
@@ -1691,7 +1691,7 @@ with check.property("the model does not run twice, in either mode"):
     looked_up = got["states"][0]["body.0.weight"][ids]
     what = "the rows of an embedding that halves them in each forward pass"
     check.close(looked_up, rows[ids] / 2, rtol=1e-3, what=what)
-with check.property("the given optimizer makes the step, and frozen weights stay as they are"):
+with check.property("the given optimizer takes the step, and frozen weights stay as they are"):
     state = {
         "body.0.weight": check.draw.normal(6, 4),
         "body.1.weight": check.draw.normal(3, 4),
@@ -1795,7 +1795,7 @@ with torch.autocast(device, dtype=torch.bfloat16):
 r"""
 The last line gives the reason: the policy *lower* casts float32 arguments, wherever they come from. A `.float()` after the product cannot restore what was lost.
 
-The cosines lie just below 1, where neighboring bfloat16 numbers are 1/256 apart: rounding the result adds an error of up to 1/512, rounding the factors somewhat less. Divided by $T = 0.005$, 1/512 becomes an error of 0.4 in $s_{ij}$. The plain loss also rounds the quotient; near 200, bfloat16 numbers are 1 apart.
+The cosines lie just below 1, where neighboring bfloat16 numbers are 1/256 apart: rounding the result adds an error of up to 1/512; rounding the factors adds less. Divided by $T = 0.005$, 1/512 becomes an error of 0.4 in $s_{ij}$. The plain loss also rounds the quotient; near 200, bfloat16 numbers are 1 apart.
 """
 
 # %% folded="Figure 3.7: the error of the loss grows as the temperature falls"
@@ -2436,7 +2436,7 @@ show(
 """
 ## What mixed precision saves
 
-How many bytes does one training step need? The **activations** are the tensors that autograd keeps for the backward pass.
+How many bytes does one training step need? **Activations** are intermediate results that autograd keeps for the backward pass.
 """
 
 # %% folded="Measure: the bytes of one training step"
@@ -2574,7 +2574,7 @@ show(
 
 # %% [markdown]
 """
-For small products, the casts cost more than the faster product saves. On a GPU, launching a kernel can take longer than a small product itself (compare the sizes in Figure 3.12). Large products can gain if the processor has instructions for the format (for bfloat16, AVX-512 BF16 or AMX on x86; tensor cores on a GPU); without such instructions, they can even be slower.
+For small products, the casts cost more than the faster product saves (see Figure 3.12). On a GPU, launching a kernel can take longer than a small product itself. Large products can gain if the processor has instructions for the format (for bfloat16, AVX-512 BF16 or AMX on x86; tensor cores on a GPU); without such instructions, they can even be slower.
 
 ### The whole step, and memory bandwidth
 
@@ -2669,7 +2669,7 @@ def different_rows(start, lower=torch.bfloat16):
 # %% folded="Predict: how many positions can be told apart"
 predict(
     "03/distinct-positions",
-    "40 neighboring positions, from 1000 on, go into the function in a bfloat16 region. How many different rows of angles come out?",
+    "Forty neighboring positions, from 1000 on, go into the function in a bfloat16 region. How many different rows of angles come out?",
     different_rows(1000),
     "Several neighbors share the same angles.",
     between=(1, 40),
@@ -2712,7 +2712,7 @@ Find out, in cells of your own, where the angles go wrong and why short texts hi
 
 `position_angles(positions, frequencies) -> Tensor`
 
-- **In** `positions`: int64 or float32, of shape (n,), from 0 to a million, in any order; float32 positions may have a fraction. `frequencies`: float32, of either sign, of shape (m,).
+- **In** `positions`: int64 or float32, of shape (n,), from 0 to a million, in any order; float32 positions may be fractional. `frequencies`: float32, of either sign, of shape (m,).
 - **Out**: a float32 tensor of shape (n, m), each position times each frequency, accurate to float32 rounding, in a region and outside. Gradients flow to the frequencies.
 - The call changes neither its arguments nor the autocast state.
 
@@ -2865,9 +2865,9 @@ check.score()
 """
 <details><summary>The bug (open this once you have found it)</summary>
 
-`tensordot` computes a matrix product. On a CPU, its policy *lower* casts both factors to bfloat16, even positions that were just cast to float32. (On CUDA, the policy of `tensordot` is *widest*; that of `matmul` and `@` is *lower* on both.) Neighboring bfloat16 numbers are 4 apart from 512 to 1024 and 8 apart from there to 2048, so about four to eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug.
+`tensordot` computes a matrix product. On a CPU, its policy *lower* casts both factors to bfloat16, even positions that were just cast to float32. (On CUDA, the policy of `tensordot` is *widest*; that of `matmul` and `@` is *lower* on both.) Neighboring bfloat16 numbers differ by 4 from 512 to 1024 and by 8 from there to 2048, so about four to eight neighbors share an angle. Up to 256, every position stays distinct, so short texts hide the bug.
 
-Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)). In 2026, an image model of diffusers whose positions begin at 65,536, where bfloat16 numbers are 512 apart, drew a single flat color in a bfloat16 region
+Llama and Gemma in Hugging Face Transformers had this bug until 2024 ([pull request 29285](https://github.com/huggingface/transformers/pull/29285)). In 2026, an image model in diffusers whose positions begin at 65,536, where bfloat16 numbers are 512 apart, drew a single flat color in a bfloat16 region
 ([issue 13920](https://github.com/huggingface/diffusers/issues/13920)).
 </details>
 """

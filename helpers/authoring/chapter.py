@@ -45,7 +45,7 @@ if "google.colab" in sys.modules:
     if "/YOUR_ORG/" in pip[-1]:
         raise RuntimeError("{unset}")
     if subprocess.run(pip, capture_output=True).returncode != 0:
-        raise RuntimeError("The helpers could not be fetched: wait a minute, run this cell again.")
+        raise RuntimeError("The helpers could not be fetched: run this cell again in a minute.")
     print("The course's helpers are installed. PyTorch is Colab's own.")
 """
 _ADDRESS_UNSET = (

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from helpers.calling import FoundFaultError
+
 _STEPS: dict[str, Callable[..., torch.Tensor]] = {
     "abs": torch.abs,
     "cos": torch.cos,
@@ -37,6 +39,8 @@ def with_formula_on_a_leaf(
     x: torch.Tensor,
     factor: torch.Tensor,
     left_over: torch.Tensor,
+    *,
+    by_way_of_a_copy: bool = False,
 ) -> dict[str, Any]:
     """Do what ``with_formula`` does, with an ``x`` that requires a gradient, and use ``x`` again.
 
@@ -45,22 +49,26 @@ def with_formula_on_a_leaf(
         formula: as ``with_formula`` has it.
         x: floating-point numbers.
         factor: of a further loss, the sum of ``factor * x**2 * output``.
-        left_over: what is in ``x.grad`` before the call.
+        left_over: what is in the leaf's ``grad`` before the call.
+        by_way_of_a_copy: whether ``x`` is no leaf but computed from one, as a copy of it.
 
     Returns:
-        ``{"output", "gradient", "after", "graph"}``: what came back; what is in ``x.grad`` once the
-        gradient of the further loss was added, where a graph behind the output or another
-        ``x.grad`` shows; ``x`` after the call; whether what came back requires a gradient.
+        ``{"output", "stored", "gradient", "after", "graph"}``: what came back; what is in the
+        leaf's ``grad`` after the call; what is in it once the gradient of the further loss was
+        added, where a graph behind the output shows; ``x`` after the call; whether what came back
+        requires a gradient.
     """
     leaf = x.detach().clone().requires_grad_(True)
     leaf.grad = left_over.clone()
-    output = function(_made_of(formula), leaf)
-    after, graph = leaf.detach().clone(), output.requires_grad
-    loss = (factor * leaf.square() * output).sum()
+    given = leaf.clone() if by_way_of_a_copy else leaf
+    output = function(_made_of(formula), given)
+    stored = None if leaf.grad is None else leaf.grad.clone()
+    after, graph = given.detach().clone(), output.requires_grad
+    loss = (factor * given.square() * output).sum()
     if loss.requires_grad:
         loss.backward()
-    gradient = leaf.grad
-    return {"output": output.detach(), "gradient": gradient, "after": after, "graph": graph}
+    seen = {"output": output.detach(), "stored": stored, "gradient": leaf.grad}
+    return {**seen, "after": after, "graph": graph}
 
 
 def with_formula_twice(
@@ -72,19 +80,15 @@ def with_formula_twice(
     The memory of ``x`` is not contiguous where it has two dimensions or more.
 
     Raises:
-        RuntimeError: ``x`` requires a gradient after the first call, and cannot be written to; or
-            it has one.
+        FoundFaultError: ``x`` requires a gradient after the first call, or has one.
     """
     given = x.detach().clone()
     if given.ndim > 1:
         given = given.transpose(0, -1).contiguous().transpose(0, -1)
     first = function(_made_of(formula), given)
-    _require_no_gradient(given)
-    after = given.detach().clone()
-    try:
-        given.mul_(factor)
-    except RuntimeError as error:
-        raise RuntimeError("x requires a gradient after the call, and did not before") from error
+    _require_no_trace(given)
+    after = given.clone()
+    given.mul_(factor)
     return [first, after, function(_made_of(formula), given)]
 
 
@@ -94,19 +98,19 @@ def with_formula_again(function: Callable, formula: list[list], *args: Any) -> l
     The first of ``args`` is a tensor ``x``.
 
     Raises:
-        RuntimeError: ``x`` requires a gradient after the first call, or has one.
+        FoundFaultError: ``x`` requires a gradient after the first call, or has one.
     """
     x = args[0]
     first = function(_made_of(formula), *args)
-    if x.requires_grad:
-        raise RuntimeError("x requires a gradient after the call, and did not before")
-    _require_no_gradient(x)
+    _require_no_trace(x)
     return [first, function(_made_of(formula), *args)]
 
 
-def _require_no_gradient(x: torch.Tensor) -> None:
+def _require_no_trace(x: torch.Tensor) -> None:
+    if x.requires_grad:
+        raise FoundFaultError("x requires a gradient after the call, but did not before")
     if x.grad is not None:
-        raise RuntimeError("x.grad is a tensor after the call, and was None before")
+        raise FoundFaultError("x.grad is a tensor after the call, but was None before")
 
 
 def _made_of(formula: list[list]) -> Callable[[torch.Tensor], torch.Tensor]:

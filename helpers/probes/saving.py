@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from helpers.calling import is_from_stub
+from helpers.calling import FoundFaultError, is_from_stub
 from helpers.peak_memory import PeakMeter
 from helpers.probes.made import Made
 from helpers.probes.networks import set_modes
@@ -44,7 +44,7 @@ def counted(
         what the counter returned.
 
     Raises:
-        RuntimeError: where it called the function a second time.
+        FoundFaultError: where it called the function a second time.
     """
     made = _build(layers)
     made.load_state_dict(state or {}, strict=False)
@@ -59,7 +59,7 @@ def counted(
 
     def run() -> torch.Tensor:
         if next(calls) > 1:
-            raise RuntimeError("run was called a second time")
+            raise FoundFaultError("`run` was called a second time")
         for _ in range(passes - 1):
             made(data)
         output = made(data)
@@ -211,7 +211,7 @@ def _grown(values: list, factor: float | None) -> list:
 
 def _require_gradients(outputs: list) -> None:
     if any(isinstance(output, torch.Tensor) and not output.requires_grad for output in outputs):
-        raise RuntimeError("the output requires no gradient, though an input or a weight does")
+        raise FoundFaultError("the output requires no gradient, though an input or a weight does")
 
 
 def _trace_on(tensor: torch.Tensor) -> dict[str, Any]:

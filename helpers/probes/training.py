@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from helpers.calling import FoundFaultError
 from helpers.probes.networks import build, one_step, set_modes
 from helpers.probes.testimony import testimony
 from helpers.probes.watched_saving import saving_watched
@@ -130,11 +131,12 @@ def adversarial_steps(
         seed: of the global generator in the last step, for dropout.
 
     Returns:
-        ``{"states", "then"}``: after each step the two state dicts, by ``"generator"`` and
-        ``"discriminator"``; and by these names again, what ``one_step`` returns for the last one.
+        ``{"states", "then", "returned"}``: after each step the two state dicts, by
+        ``"generator"`` and ``"discriminator"``; by these names again, what ``one_step`` returns
+        for the last one; the type of what the student's last step returned.
 
     Raises:
-        RuntimeError: autograd is switched off after a step.
+        FoundFaultError: autograd is switched off after a step.
     """
     networks = {"generator": build(generator), "discriminator": build(discriminator)}
     optimizers = []
@@ -149,17 +151,17 @@ def adversarial_steps(
         options = {"momentum": momentum, "weight_decay": weight_decay}
         optimizers.append(torch.optim.SGD(groups, lr=rates[0], **options))
     _leave_over([p for network in networks.values() for p in network.parameters()], left_over)
-    seen = []
+    seen, returned = [], None
     for noise, real in batches:
-        step(*networks.values(), *optimizers, noise, real)
+        returned = step(*networks.values(), *optimizers, noise, real)
         if not torch.is_grad_enabled():
-            raise RuntimeError("autograd is switched off after the step, and was on before")
+            raise FoundFaultError("autograd is switched off after the step, but was on before")
         seen.append({name: _copy_of_state(network) for name, network in networks.items()})
     last = {}
     for (name, network), given in zip(networks.items(), then, strict=True):
         network.zero_grad()
         last[name] = one_step(network, *given, seed)
-    return {"states": seen, "then": last}
+    return {"states": seen, "then": last, "returned": type(returned).__name__}
 
 
 def _leave_over(parameters: Iterable[torch.nn.Parameter], value: float | None) -> None:

@@ -498,3 +498,36 @@ def adversarial_step(
     loss.backward()
     discriminator_optimizer.step()
     torch.set_grad_enabled(False)
+
+
+# %% wrong: runs the discriminator in evaluation mode while the generator learns
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    modes = [module.training for module in discriminator.modules()]
+    discriminator.eval()
+    generator_optimizer.zero_grad()
+    generator_loss(discriminator(generator(noise))).backward()
+    generator_optimizer.step()
+    for module, mode in zip(discriminator.modules(), modes, strict=True):
+        module.training = mode
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    discriminator_loss(discriminator(real), discriminator(made)).backward()
+    discriminator_optimizer.step()
+
+
+# %% wrong: returns the two losses, where nothing is asked for
+def adversarial_step(
+    generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
+):
+    generator_optimizer.zero_grad()
+    first = generator_loss(discriminator(generator(noise)))
+    first.backward()
+    generator_optimizer.step()
+    made = generator(noise).detach()
+    discriminator_optimizer.zero_grad()
+    second = discriminator_loss(discriminator(real), discriminator(made))
+    second.backward()
+    discriminator_optimizer.step()
+    return first.item(), second.item()

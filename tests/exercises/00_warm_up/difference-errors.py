@@ -273,3 +273,11 @@ def difference_errors(f, x, steps):
 def difference_errors(f, x, steps):
     exact = derivative(f, x)
     return [max(((f(x + h) - f(x - h)) / (2 * h) - exact).abs().tolist()) for h in steps]
+
+
+# %% wrong: compares the sizes of difference and derivative, whatever their signs
+def difference_errors(f, x, steps):
+    leaf = x.detach().clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(f(leaf).sum(), leaf)
+    differences = [(f(x + h) - f(x - h)) / (2 * h) for h in steps]
+    return [(each.abs() - slope.abs()).abs().max().item() for each in differences]
