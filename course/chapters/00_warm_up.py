@@ -978,7 +978,9 @@ with check.property("constants, lines, and cubics"):
     fits(draw_coefficients(0.008, 0.1, 3.0, 40.0), -4.0, 50.0, "degree 3, from -4 to 50")
     sizes = 1.0, 2.0, 5.0, 8.0
     for repeats in ((10, 3), (60, 1)):
-        fits(draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x several times", repeats=repeats)
+        fits(
+            draw_coefficients(*sizes), -2.0, 3.0, "degree 3, each x several times", repeats=repeats
+        )
     fits(draw_coefficients(2e-9, 3e-9, 5e-9), -3.0, 2.0, "degree 2, with tiny y")
     (constant,) = draw_coefficients(20.0)
     others = [part * 0.02 * constant / 50.0**k for part, k in ((-1, 3), (-1, 2), (1, 1))]

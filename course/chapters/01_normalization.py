@@ -399,7 +399,7 @@ def normalized_in_float64(x, axes, eps=1e-5):
 
 
 def require_no_norm():
-    """Read the code for torch's own norms, functions and classes."""
+    """Search the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*", OWN)
@@ -419,7 +419,7 @@ with check.property("x does not change", weight=0.5):
         check.equal(seen["arguments"][0], x, what=f"x, in {dtype}, after the call")
         expected = normalized_in_float64(x, (0,)).to(dtype)
         check.close(seen["output"], expected, rtol=1e-4, atol=1e-4)
-with check.property("one axis or five, counted from either end; x not contiguous; sizes of 1"):
+with check.property("x of 1, 4 or 5 axes, counted from either end; x not contiguous; sizes of 1"):
     five, ones = (3, 2, 4, 6, 5), (1, 4, 1, 3)
     for sizes, axes in (
         *(((9,), (0,)), (five, (1, -2)), (five, (-3, 0, 4)), (five, (3, 2)), (five, (3, 0))),
@@ -608,7 +608,7 @@ def group_norm_in_float64(x, groups, weight, bias, eps=1e-5):
 
 
 def require_no_norm():
-    """Read the code for torch's own norms, functions and classes."""
+    """Search the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
@@ -801,7 +801,7 @@ def layer_norm_in_float64(x, shape, weight, bias, eps=1e-5):
 
 
 def require_no_norm():
-    """Read the code for torch's own norms, functions and classes."""
+    """Search the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
@@ -997,7 +997,7 @@ def rms_norm_in_float64(x, weight, eps=1e-6):
 
 
 def require_no_norm():
-    """Read the code for torch's own norms, functions and classes."""
+    """Search the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*")
@@ -1049,7 +1049,7 @@ with check.property("one, four and five axes; the arguments do not change"):
         check.equal(seen["arguments"], [x, weight], what="x and weight after the call")
         expected = rms_norm_in_float64(x, weight)
         check.close(seen["output"], expected, rtol=1e-5, atol=1e-6, what=f"shape {sizes}")
-with check.property("float16 features of hundreds and thousands do not disappear", weight=2):
+with check.property("float16 features from 300 to 9,000 do not disappear", weight=2):
     for count, low in ((6, 300.0), (150, 5000.0)):
         x = check.draw.uniform(4, count, low=low, high=9000.0, dtype=torch.float16)
         weight = check.draw.uniform(count, low=0.5, high=2.0, dtype=torch.float16)
@@ -1132,7 +1132,7 @@ for (name, values), marker in zip(kinds.items(), "os^", strict=True):
     errors = errors_of_batch_mean(values)
     error_of_one = (values.mean(dim=1) - values.mean()).square().mean() / values.var(correction=0)
     axes.loglog(batch_sizes, errors, f"{marker}-", label=name)
-    print(f"{name}: worth {1 / error_of_one.item():.0f} independent")
+    print(f"{name}: worth {1 / error_of_one.item():.0f} independent values")
 for count, style in ((1, "--"), (64, ":")):
     line = [(count * size) ** -0.5 for size in batch_sizes]
     label = f"{count} independent value{'s' if count > 1 else ''} per image"
@@ -1345,7 +1345,7 @@ print(layer.state_dict(), "parameters:", list(layer.parameters()))
 """
 ### BatchNorm as a module
 
-Write a BatchNorm whose `state_dict` fits torch's, and vice versa.
+Write a BatchNorm that can load the `state_dict` of torch's, and vice versa.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, then `layer(x) -> Tensor`
 
@@ -1448,7 +1448,7 @@ class ByDefinition:
 
 
 def require_no_norm():
-    """Read the code for torch's own norms, functions and classes."""
+    """Search the code for torch's own norms, functions and classes."""
     kinds = ("batch", "group", "layer", "instance")
     names = [f"*{kind}{between}norm*" for kind in (*kinds, "rms") for between in ("", "_")]
     check.written_without(*names, "*norm*base*", "*normalization*", "*transformer*", "ByDefinition")
@@ -1687,9 +1687,7 @@ for dtype in (torch.float32, torch.float64):
         after = fold_network(network)(test_images.to(dtype))
     same = bool((before.argmax(dim=1) == after.argmax(dim=1)).all())
     error = ((before - after).abs().max() / before.abs().max()).item() / torch.finfo(dtype).eps
-    print(
-        f"{dtype}: the same digit for all images: {same}; within 20 machine epsilons: {error < 20}"
-    )
+    print(f"{dtype}: each image keeps its digit: {same}; within 20 machine epsilons: {error < 20}")
 print(f"layers before: {len(convolutions)}, after: {len(fold_network(convolutions))}")
 
 # %% tags=["nbval-ignore-output", "recorded"] folded="Measure: the time that folding saves"
@@ -2405,7 +2403,7 @@ with check.property("a network in evaluation mode; a call while autograd is off"
     require_sound_validation([False] * 10, rows=211)
     require_sound_validation(all_training, autograd=False)
 with check.property("a module that occurs in two places"):
-    # The first part, its norm (which is also the second part's), and the second part have different modes.
+    # The first part and its norm, which is also the second part's, differ in mode from the second part.
     modes = [True, False, False, False, True, True, True, False, True]
     require_sound_validation(modes, layers=twice, shared=[("0.1", "1.1")])
 with check.property("a network whose parts were set up one by one", weight=0.5):

@@ -1281,7 +1281,9 @@ Even the float32 total is off by about 0.1: ten thousand small rounding errors h
 ones = torch.ones(1).expand(2**25)  # 33,554,432 ones that share one place in memory
 print(f"torch.sum of 2^25 float32 ones: {int(ones.sum()):,}; one by one, as above: {2**24:,}")
 row = torch.ones(1, 4096, dtype=torch.float16)
-print(f"a float16 dot product of 4096 ones with themselves: {int(row @ row.T):,}; one by one, as above: {2**11:,}")
+print(
+    f"a float16 dot product of 4096 ones with themselves: {int(row @ row.T):,}; one by one, as above: {2**11:,}"
+)
 
 # %% [markdown]
 r"""

@@ -420,3 +420,28 @@ def result_dtype(operands):
             for name in names[1:]:
                 result = joined(result, name)
             return result
+
+
+# %% wrong: uint8 with a signed integer becomes int16 or int32, even where int16 holds both
+def result_dtype(operands):
+    numbers = {"bool": "bool", "int": "int64", "float": "float32"}
+
+    def promoted(names):
+        dtypes = [getattr(torch, name) for name in names]
+        result = dtypes[0]
+        for dtype in dtypes[1:]:
+            pair = {result, dtype}
+            result = torch.promote_types(result, dtype)
+            if pair == {torch.uint8, torch.int16}:
+                result = torch.int32
+        return result
+
+    def category(dtype):
+        return 2 if dtype.is_floating_point else int(dtype != torch.bool)
+
+    result = None
+    for level in ("axes", "point", "number"):
+        names = [numbers[n] if level == "number" else n for kind, n in operands if kind == level]
+        if names and (result is None or category(promoted(names)) > category(result)):
+            result = promoted(names)
+    return str(result).removeprefix("torch.")
