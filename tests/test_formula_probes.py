@@ -108,3 +108,8 @@ def test_an_outcome_is_a_value_or_an_error() -> None:
 
     with pytest.raises(NotImplementedError):
         probes.outcome(stub)
+
+
+def test_an_error_that_was_returned_is_told_as_such() -> None:
+    with pytest.raises(FoundFaultError, match="a ValueError was returned instead of raised"):
+        probes.outcome(lambda: ValueError("no"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from helpers.calling import is_from_stub
+from helpers.calling import FoundFaultError, is_from_stub
 from helpers.probes.testimony import testimony
 
 
@@ -74,15 +74,21 @@ def outcome(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
     """Call ``function`` and return ``{"output": ...}``, or ``{"error", "errors", "message"}``: the
     name of the class of the exception that it raised, the names of this class and of the exceptions
     it is derived from, and what it said. A stub's own goes on.
+
+    Raises:
+        FoundFaultError: an exception was returned.
     """
     try:
-        return {"output": function(*args, **kwargs)}
+        output = function(*args, **kwargs)
     except Exception as error:
         if is_from_stub(error):
             raise
         kind = type(error)
         errors = [base.__name__ for base in kind.__mro__ if issubclass(base, Exception)]
         return {"error": kind.__name__, "errors": errors, "message": str(error)}
+    if isinstance(output, Exception):
+        raise FoundFaultError(f"a {type(output).__name__} was returned instead of raised")
+    return {"output": output}
 
 
 def for_each(function: Callable, calls: list) -> list:

@@ -250,3 +250,9 @@ def batch_gather(table, index):
 # %% wrong: by the loop of another cell of the chapter
 def batch_gather(table, index):
     return gather_by_loop(table, index)
+
+
+# %% wrong: flattens the index with view, which an index that is not contiguous refuses
+def batch_gather(table, index):
+    rows = torch.arange(len(table), device=table.device).repeat_interleave(index.shape[1])
+    return table[rows, index.view(-1)].reshape(*index.shape, *table.shape[2:])

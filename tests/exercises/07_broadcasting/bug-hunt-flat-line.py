@@ -375,3 +375,26 @@ def squared_error(prediction, target):
     if p[:2] != t[:2] or prediction.numel() != target.numel():
         raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
     return (prediction.flatten() - target.flatten()).square().mean()
+
+
+# %% wrong: expands the square, which loses the digits of large numbers that are nearly equal
+def squared_error(prediction, target):
+    shapes = [list(tensor.shape) for tensor in (prediction, target)]
+    for shape in shapes:
+        while shape and shape[-1] == 1:
+            shape.pop()
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    p, t = prediction.flatten(), target.flatten()
+    return (p.square() - 2 * p * t + t.square()).mean()
+
+
+# %% wrong: returns the error instead of raising it
+def squared_error(prediction, target):
+    shapes = [list(tensor.shape) for tensor in (prediction, target)]
+    for shape in shapes:
+        while shape and shape[-1] == 1:
+            shape.pop()
+    if shapes[0] != shapes[1]:
+        return ValueError(f"{tuple(prediction.shape)} and {tuple(target.shape)} do not fit")
+    return (prediction.flatten() - target.flatten()).square().mean()

@@ -609,3 +609,19 @@ class Merge(nn.Module):
         for x, weight in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
             out = out + functional.linear(x, weight)
         return out if self.activation is None else torch.tanh(out)
+
+
+# %% wrong: starts with weights that are nan
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.full((outputs, sum(sizes)), float("nan")))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        merged = self.bias
+        for x, block in zip(inputs, blocks, strict=True):
+            merged = merged + x @ block.T
+        return merged if self.activation is None else self.activation(merged)
