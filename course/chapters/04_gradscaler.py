@@ -327,7 +327,7 @@ A **static loss scale** is chosen once. Choose the best $2^k$ for float16, with 
 
 `best_scale(counts, headroom) -> float`
 
-- **In** `counts`: a dict from exponents to numbers of gradients, as returned by `count_exponents`. A count of 0 means an empty bin; at least one bin is not empty. `headroom`: a nonnegative integer, how many times the scaled gradients must be able to double without overflow.
+- **In** `counts`: a dict from exponents, in any order, to numbers of gradients, as returned by `count_exponents`. A count of 0 means an empty bin; at least one bin is not empty. `headroom`: a nonnegative integer, how many times the scaled gradients must be able to double without overflow.
 - **Out**: the scale. A gradient of exponent $e$ gets the exponent $e + k$. A scale is *safe* if $e + k$ plus the headroom stays **below** 15 (`FIRST_UNSAFE`; at 15, numbers from 65,520 on are inf) for every gradient. At least one scale is safe.
   1. Of the safe scales, keep those with the fewest gradients that become 0: $e + k$ below −25 (`FIRST_KEPT`).
   2. Of these, keep those with the fewest subnormal gradients: $e + k$ from −25 to −15.
@@ -391,7 +391,9 @@ with check.property("the headroom stays free", weight=2):
         gives(draw_counts(top - 50, top), headroom, 14 - headroom - top)
 with check.property("empty bins do not count"):
     low = check.draw.integer(-35, -25)
-    gives({-2: 0, -60: 0, 9: 0, **draw_counts(low, low + 10)}, 1, -14 - low)
+    counts = {-2: 0, -60: 0, 9: 0, **draw_counts(low, low + 10)}
+    gives(counts, 1, -14 - low)
+    gives(dict(sorted(counts.items())), 1, -14 - low)
 with check.property("a gradient that stays subnormal is better than one that becomes 0"):
     shift = check.draw.integer(0, 5)
     gives({-30 - shift: 1, -16 - shift: 10_000, -11 - shift: 5, 8 - shift: 1}, 0, 5 + shift)
@@ -756,7 +758,7 @@ with check.property(
     weights, slopes = [[check.draw.normal(3)]], draw_slopes(pattern, 3)
     same_as_torch(weights, one_by_one(slopes), pattern, init_scale=16.0, growth_interval=3)
 with check.property(
-    "unscale_ before step: gradients are divided once, and the inf that it records decides"
+    "unscale_ before step: gradients are divided once, and an inf that it records counts"
 ):
     size = check.draw.integer(2, 7)
     weights, slopes = [[check.draw.normal(size)]], draw_slopes("..i.n", size)
@@ -1217,7 +1219,7 @@ axes.plot(usual, "s-", ms=4, color=COLORS["vermilion"], label="scheduler.step() 
 axes.plot(followed, "o-", ms=4, color=COLORS["blue"], label="only after a real step")
 axes.set(
     title="Warm-up over 20 steps, the first nine skipped",
-    xlabel="steps that the optimizer has made so far",
+    xlabel="steps the optimizer has taken so far",
     ylabel="learning rate",
 )
 axes.legend(loc="lower right")
@@ -1428,7 +1430,7 @@ predict(
     ),
 )
 
-# %% folded="Figure 4.10: the plate's gradients in the range of three formats"
+# %% folded="Figure 4.10: the plate's gradients, and the ranges of three formats"
 figure, axes = new_figure(height=2.6)
 for row, dtype in enumerate((torch.float16, torch.bfloat16, torch.float32)):
     info = torch.finfo(dtype)
@@ -1999,7 +2001,7 @@ check.score()
 """
 ## A step that counts
 
-A library wraps optimizers to count their steps. `CountedOptimizer` has `zero_grad` and what a scaler needs: `param_groups` and `step`. The library makes its steps with `step_from_the_wild`:
+A library wraps optimizers to count their steps. `CountedOptimizer` has `zero_grad` and what a scaler needs: `param_groups` and `step`. The library takes its steps with `step_from_the_wild`:
 """
 
 
