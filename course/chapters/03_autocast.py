@@ -962,7 +962,7 @@ class FunctionMode(TorchFunctionMode):
 
 # %% [markdown]
 """
-A mode that only reports shows what arrives in `run`; `x.is_floating_point()` tells a float tensor from an integer one:
+`x.is_floating_point()` tells a float tensor from an integer one. A mode that only reports shows what arrives in `run`:
 """
 
 
@@ -1259,7 +1259,7 @@ with check.property("gradients flow through the casts to a Parameter, with float
     step = "linear", ("x", "v"), {"bias": "b"}
     values = {"x": x, "v": check.draw.normal(4, 5), "b": check.draw.normal(4)}
     got = run_in_toy([("z", *step)], with_respect_to="b", **values)
-    check.close(got["gradient"], torch.full((4,), 2.0), what="the gradient of linear, by bias=")
+    check.close(got["gradient"], torch.full((4,), 2.0), what="linear: the gradient of bias=")
     for policy, step in {"float32": ("exp", ("w",)), "widest": ("dot", ("x", "w"))}.items():
         w, x = check.draw.normal(6), check.draw.normal(6, dtype=torch.bfloat16)
         got = run_in_toy([("z", *step)], with_respect_to="w", w=w, x=x)
@@ -1731,7 +1731,7 @@ check.score()
 r"""
 ## A loss with a small temperature
 
-Autocast knows which operation it is handling, but not what you use the result for. One of the two terms of CLIP's loss (Radford et al., 2021) matches images with their captions: row $i$ of $a$ should be most similar to its partner, row $i$ of $b$.
+Autocast knows which operation it is handling, but not what you use the result for. One of the two terms of CLIP's loss (Radford et al., 2021) matches images, the rows of $a$, with their captions, the rows of $b$: row $a_i$ should be most similar to its partner, $b_i$.
 Similarity is the cosine divided by a small temperature $T$:
 
 $$s_{ij} = \frac{1}{T} \, \frac{a_i \cdot b_j}{\lVert a_i \rVert \lVert b_j \rVert} \qquad\qquad
@@ -2255,8 +2255,8 @@ with check.property("gradients reach the weights inside and the inputs", weight=
     got = on_island(["Bilinear", 3, 5, 4], {"weight": weight, "bias": torch.zeros(4)}, x, y)
     by_x = torch.einsum("kij,nj->ni", weight.double(), y.double()).half()
     by_y = torch.einsum("ni,kij->nj", x.double(), weight.double()).float()
-    check.close(got["by_inputs"][0], by_x, atol=3e-2, what="the gradient of the first of two")
-    check.close(got["by_inputs"][1], by_y, atol=1e-4, what="the gradient of the second of two")
+    check.close(got["by_inputs"][0], by_x, atol=3e-2, what="the first input's gradient")
+    check.close(got["by_inputs"][1], by_y, atol=1e-4, what="the second input's gradient")
 with check.property("integers reach the inner module as they are"):
     state, ids = {"weight": check.draw.normal(9, 4)}, check.draw.integers(6, low=0, high=9)
     got = on_island(["Embedding", 9, 4], state, ids)
