@@ -182,7 +182,7 @@ show(
     number="1.2",
     caption="BatchNorm on a batch of two numbers, the second of which is 0. The output is almost a step: flat where the numbers clearly differ, and very steep where they cross.",
     alt="Left: the output for the first number of a pair, against that number from minus 0.05 to 0.05, with the second number at 0. It is "
-    "close to minus 1, rises steeply at 0 and is close to 1. Right: its derivative, near 0 except for a narrow peak of about 158 at 0.",
+    "close to minus 1 until 0, where it rises steeply, and then close to 1. Right: its derivative, near 0 except for a narrow peak of about 158 at 0.",
 )
 print(f"largest derivative: {slopes.max():.1f}; 1 / (2 * sqrt(1e-5)) = {0.5 / math.sqrt(1e-5):.1f}")
 
@@ -954,7 +954,7 @@ r"""
 The square of 300 exceeds float16's largest number, 65504, and becomes inf. The factor becomes 0, and the token disappears without an inf or nan in the result. Small squares become 0, which is harmless
 as long as $\epsilon$ is much larger than the squares; but an $\epsilon$ of $10^{-8}$ also becomes 0, and then RMSNorm divides by 0.
 
-PyTorch's own `rms_norm` had this bug at first: in 2024, it made a user's Llama model give wrong answers in float16 ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
+PyTorch's own `rms_norm` overflowed like this at first: in 2024, it made a user's Llama model give wrong answers in float16 ([pull request 134106](https://github.com/pytorch/pytorch/pull/134106)).
 """
 
 # %% [markdown] exercise="rms-norm" points=3 minutes=15 difficulty=2
@@ -1132,7 +1132,7 @@ for (name, values), marker in zip(kinds.items(), "os^", strict=True):
     errors = errors_of_batch_mean(values)
     error_of_one = (values.mean(dim=1) - values.mean()).square().mean() / values.var(correction=0)
     axes.loglog(batch_sizes, errors, f"{marker}-", label=name)
-    print(f"{name}: worth {1 / error_of_one.item():.0f} independent values")
+    print(f"{name}; independent values: {1 / error_of_one.item():.0f}")
 for count, style in ((1, "--"), (64, ":")):
     line = [(count * size) ** -0.5 for size in batch_sizes]
     label = f"{count} independent value{'s' if count > 1 else ''} per image"
@@ -1798,7 +1798,7 @@ def over_pictures(x, weight, bias):
 
 
 with check.property(
-    "one layer does what convolution and BatchNorm did, without torch's own functions"
+    "one layer does what convolution and BatchNorm did, without torch's fusing functions"
 ):
     require_same_output(drawn_layer(5, 3, 2, 4), over_pictures, check.draw.normal(2, 3, 7, 6))
     check.written_without("*fuse*", "*fusion*")
@@ -2076,7 +2076,7 @@ For the temperatures, if differences between hours must stay and the level of a 
 
 # %% solution="axes-for-a-job"
 def axes_for(job):
-    """Return the axes to normalize over for the ``job``, a tuple of integers."""
+    """Return a tuple of integers, the axes to normalize over for the ``job``."""
     ### BEGIN SOLUTION
     return {
         "photos": (0, 2, 3),
