@@ -347,7 +347,7 @@ print("gradient of the bias:", bias.grad.tolist())
 
 # %% [markdown]
 r"""
-## Instead of tile and concatenate
+## Instead of tiling and concatenating
 
 Each of a text's 30 words has 50 features of its own, and the text has 200. A linear layer should see both. The obvious way repeats the text's features for each word (**tiling**) and concatenates them with the word's own. But
 
@@ -399,9 +399,9 @@ words = torch.randn(8, 30, 50)
 is_same = torch.allclose(by_tiles(words, text), by_blocks(words, text), atol=1e-5)
 print("equal up to rounding:", is_same)
 for way, sizes in kept.items():
-    print(f"{way.__name__:<10} stores {sizes[2]:.3f} MB for 30 words, {sizes[4]:.3f} MB for 300")
+    print(f"{way.__name__:<10} stores {sizes[2]:.3f} MB for 8 × 30 words, {sizes[4]:.3f} MB for 8 × 300")
 multiplications = 8 * 30 * 250 * 64, 8 * 30 * 50 * 64 + 8 * 200 * 64
-print("multiplications for 30 words: by_tiles {:,}, by_blocks {:,}".format(*multiplications))
+print("multiplications for 8 × 30 words: by_tiles {:,}, by_blocks {:,}".format(*multiplications))
 
 # %% folded="Figure 7.5: bytes saved for the backward pass"
 figure, axes = new_figure(height=2.9)
@@ -658,7 +658,7 @@ for text_of_it, expression in EXPRESSIONS.items():
 try:
     yes and no
 except RuntimeError as error:
-    print("yes and no:", str(error)[:60], "…")
+    print("yes and no:", error)
 
 # %% [markdown]
 """
@@ -734,7 +734,7 @@ several = [torch.ones(count) for count in entries]
 seconds = [shortest(lambda t=t: t + t) for t in several]
 for count, ratio in zip(entries, (took / seconds[0] for took in seconds), strict=True):
     ratios.append(ratio)
-    print(f"adding {count:>7,} entries takes {ratio:.1f} times as long as adding one")
+    print(f"entries to add: {count:>7,}   time, relative to one entry: {ratio:.1f}")
 
 # %% tags=["nbval-ignore-output"] folded="Figure 7.6: what an addition costs"
 figure, axes = new_figure(height=2.9)
@@ -784,7 +784,7 @@ For each text, a model keeps its few best candidates, at indices that differ fro
 
 - **In** `table`: shape (b, n, ...), any dtype, with any number of further axes, or none. `index`: shape (b, k), int64, entries from 0 to n − 1. Neither need be contiguous. b, n and k may be equal.
 - **Out**: shape (b, k, ...), `output[i, j] = table[i, index[i, j]]`. Gradients flow to the table. `table` and `index` do not change.
-- **Limits**: **no loop** in any form: no `for` or `while`, no comprehension, no recursion, no `map` or `torch.vmap`, and no function of yours handed to a library's. The check reads your cell; if it finds a loop, nothing else counts.
+- **Limits**: **no loop** in any form: no `for` or `while`, no comprehension, no recursion, no `map` or `torch.vmap`, and no library function that calls one of yours. The check reads your cell; if it finds a loop, nothing else counts.
 
 `batch_gather(torch.tensor([[10, 11, 12], [20, 21, 22]]), torch.tensor([[2], [0]]))` returns `tensor([[12], [20]])`.
 
@@ -1169,7 +1169,7 @@ A simple text classifier averages the features of a text's real tokens.
 
 # %% solution="masked-mean"
 def masked_mean(x, mask):
-    """Return the mean of ``x`` over its real tokens, (texts, features)."""
+    """Return the mean of ``x`` over its real tokens, of shape (texts, features)."""
     ### BEGIN SOLUTION
     total = torch.where(mask[:, :, None], x, 0.0).sum(dim=1)
     return total / mask.sum(dim=1, keepdim=True).clamp(min=1)
@@ -1655,7 +1655,7 @@ The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Process x
 | shape, axis | 形状、轴 | the sizes of a tensor; one of its dimensions |
 | stride | 步长 | the distance in memory to the next entry along an axis |
 | to expand | 扩展 | to repeat an axis of size 1 with a stride of 0 |
-| to tile, to repeat | 平铺 | to repeat by copying |
+| to tile (`repeat`) | 平铺 | to repeat by copying |
 | to concatenate | 拼接 | to put tensors side by side along an axis |
 | vectorization | 向量化 | one operation on many numbers in place of a loop |
 | operator overloading | 运算符重载 | giving `+` and other operators a meaning for new types |
