@@ -1159,11 +1159,11 @@ PLACES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 MOST_RUNS = 40
 
 
-def varying_run(sources, varying):
+def varying_run(sources, varying, apart):
     """Return ``run``, and a list of its calls.
 
     ``varying`` maps a loose source to what ``finds`` describes: two numbers change by one unit in
-    the last place, one up and one down.
+    the last place, one up and one down. ``apart`` is as ``finds`` has it.
     """
     loose_runs, calls = dict.fromkeys(varying, 0), []
     constant = [check.draw.number(0.0, 1.0) for _ in range(9)]
@@ -1182,7 +1182,8 @@ def varying_run(sources, varying):
         numbers = list(constant)
         for source, how in varying.items():
             loose_runs[source] += source not in fixed
-            shift = 0 if source in fixed else shown(how, loose_runs[source]) * 2.0**-52
+            units = 0 if source in fixed else shown(how, loose_runs[source]) + apart
+            shift = units * 2.0**-52
             numbers += [1.0 + shift, 3.0 - 2 * shift]
         return numbers
 
@@ -1206,20 +1207,27 @@ def describe(source, how):
     return f"{source} (run {place} of every {every} gives another result)"
 
 
-def finds(*hows, count=6):
+def finds(*hows, count=6, apart=False):
     """Require that the guilty ones among ``count`` sources are named.
 
     Each of ``hows`` stands for a guilty source. A number n: after every n of its runs the result
-    changes again. A pair (n, k): the kth of every n runs gives another result.
+    changes again. A pair (n, k): the kth of every n runs gives another result. ``apart``: whether
+    no run with a loose guilty source gives the result with all fixed; else the first one does.
     """
-    drawn = [PLACES[place] for place in check.draw.permutation(8)[:count]]
-    sources = sorted(drawn, reverse=True)  # so that no other order is the right one by chance
-    guilty = [sources[place] for place in check.draw.permutation(count)[: len(hows)]]
-    run, calls = varying_run(sources, dict(zip(guilty, hows, strict=True)))
+    drawn = sorted(PLACES[place] for place in check.draw.permutation(8)[:count])
+    # Neither up nor down the alphabet, nor are three guilty ones; two go down.
+    sources = [drawn[0], *reversed(drawn[1:])]
+    places = check.draw.permutation(count).tolist()
+    if len(hows) > 1:
+        places.remove(0)
+        places.insert(0 if len(hows) > 2 else len(places), 0)
+    guilty = [sources[place] for place in places[: len(hows)]]
+    run, calls = varying_run(sources, dict(zip(guilty, hows, strict=True)), apart)
     got = check.call(guilty_sources, check.lend(run), sources)
     expected = [source for source in sources if source in guilty]
     named = ", ".join(map(describe, guilty, hows)) or "none of them"
-    told = f"sources {sources}; guilty: {named}"
+    how = " (the results differ only in their last bits)" if hows else ""
+    told = f"sources {sources}; guilty{how}: {named}"
     check.equal(got, expected, what=told)
     told = f"run was called {len(calls)} times for {count} sources"
     check.true(len(calls) <= MOST_RUNS * count, told)
@@ -1228,7 +1236,7 @@ def finds(*hows, count=6):
 with check.property("one guilty source, or none"):
     number = check.draw.integer(1, 4)
     for place in range(5):
-        finds(*([] if place == number else [1]))
+        finds(*([] if place == number else [1]), apart=place % 2 == 1)
 with check.property("several at once", weight=2):
     finds(1, 1)
     finds(1, 1, 1)
