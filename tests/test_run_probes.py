@@ -70,6 +70,9 @@ def test_flags_are_read_and_left_as_they_were() -> None:
     seen = probes.backend_flags(odd, False, before=True, **COMPUTED)
     assert not required(seen)
     assert (seen["enabled"], seen["benchmark"], seen["deterministic"]) == (True, True, True)
+    flags = (False, True, False)
+    seen = probes.backend_flags(lambda: None, before=True, cudnn_before=flags, **COMPUTED)
+    assert (seen["benchmark"], seen["deterministic"], seen["enabled"]) == flags
     assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == before
     assert not torch.are_deterministic_algorithms_enabled()
     assert not hasattr(cudnn, "enable")

@@ -965,7 +965,7 @@ if callable(torch.use_deterministic_algorithms):
 MEANING = {
     "benchmark": "the auto-tuner",
     "deterministic": "deterministic algorithms of cuDNN",
-    "enabled": "cuDNN",
+    "enabled": "whether cuDNN is used",
 }
 
 
@@ -982,10 +982,11 @@ def results_after(probe, on, before, **flags):
     if on:
         behind = torch.full((size - count,), math.nan, dtype=dtype)
         whole = torch.cat([numbers, behind])
-        check.equal(seen["longer"], whole, what=told + "uninitialized memory, by resize_")
         raised = seen.get("error", "nothing")
-        told += f"the nondeterministic put_ raised {raised}, expected RuntimeError"
-        check.true(raised == "RuntimeError", told)
+        after = f"the nondeterministic put_ raised {raised}, expected RuntimeError"
+        check.true(raised == "RuntimeError", told + after)
+        after = f"{count} numbers, made {size} by resize_, which adds uninitialized memory"
+        check.equal(seen["longer"], whole, what=told + after)
     else:
         expected = torch.zeros(size, dtype=dtype)
         expected[places] = numbers
@@ -995,11 +996,13 @@ def results_after(probe, on, before, **flags):
 
 
 def flags_after(on, before, cudnn_before):
-    """Require all flags after a call; ``cudnn_before``: ``benchmark`` and ``deterministic``."""
+    """Require all flags after a call; ``cudnn_before`` has those of cuDNN, as in ``MEANING``."""
     seen = results_after(probes.backend_flags, on, before, cudnn_before=cudnn_before)
-    for name, value in {"benchmark": not on, "deterministic": on, "enabled": True}.items():
-        told = f"on={on} (cuDNN's benchmark={cudnn_before[0]} and deterministic={cudnn_before[1]}"
-        check.equal(seen[name], value, what=f"{told} before): {MEANING[name]}")
+    pairs = zip(MEANING, cudnn_before, strict=True)
+    told = f"on={on} (cuDNN before: {', '.join(f'{name}={flag}' for name, flag in pairs)}): "
+    expected = {"benchmark": not on, "deterministic": on, "enabled": cudnn_before[2]}
+    for name, value in expected.items():
+        check.equal(seen[name], value, what=f"{told}{name}, {MEANING[name]}")
     check.true(
         seen["callable"], f"on={on}: torch.use_deterministic_algorithms can no longer be called"
     )
@@ -1015,20 +1018,20 @@ with check.property("torch's own deterministic algorithms: required if on, not i
             results_after(probes.deterministic_results, on, before)
 with check.property("on: cuDNN's deterministic algorithms are required, and the auto-tuner is off"):
     for before in (False, True):
-        for cudnn_before in ((False, False), (True, True), (True, False)):
+        for cudnn_before in ((False, False, True), (True, True, True), (True, False, False)):
             flags_after(True, before, cudnn_before)
 with check.property(
     "off: cuDNN's deterministic algorithms are not required, and the auto-tuner is on"
 ):
     for before in (False, True):
-        for cudnn_before in ((False, False), (True, True), (False, True)):
+        for cudnn_before in ((False, False, True), (True, True, True), (False, True, False)):
             flags_after(False, before, cudnn_before)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("the same when all flags were as they should be, or none", weight=0.5):
     for on in (False, True):
-        flags_after(on, on, (not on, on))
-        flags_after(on, not on, (on, not on))
+        flags_after(on, on, (not on, on, True))
+        flags_after(on, not on, (on, not on, False))
 ### END HIDDEN TESTS
 check.score()
 

@@ -81,13 +81,13 @@ def backend_flags(
     places: torch.Tensor,
     size: int,
     before: bool,
-    cudnn_before: tuple[bool, bool] | None = None,
+    cudnn_before: tuple[bool, bool, bool] | None = None,
 ) -> dict[str, Any]:
     """Do what ``deterministic_results`` does, and read the flags of cuDNN as well.
 
     Arguments as ``deterministic_results`` has them; ``cudnn_before`` is for cuDNN's flags,
-    ``benchmark`` and ``deterministic``; if None, both are as ``before``. TF32
-    is allowed before the call.
+    ``benchmark``, ``deterministic`` and ``enabled``; if None, the first two are as ``before``, and
+    the third is True. TF32 is allowed before the call.
 
     Returns:
         besides, ``"enabled"``, ``"benchmark"`` and ``"deterministic"``, cuDNN's flags;
@@ -97,7 +97,8 @@ def backend_flags(
     """
     cudnn = torch.backends.cudnn
     with _flags_kept():
-        cudnn.benchmark, cudnn.deterministic = cudnn_before or (before, before)
+        flags_before = cudnn_before or (before, before, True)
+        cudnn.benchmark, cudnn.deterministic, cudnn.enabled = flags_before
         torch.set_float32_matmul_precision("high")
         _require_deterministic(before)
         known, others = _names(), _read_flags()
