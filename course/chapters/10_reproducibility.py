@@ -705,15 +705,16 @@ def allowed(x):
     return share * math.fsum(map(abs, x.double().flatten().tolist()))
 
 
-def judges(x, middle=None):
-    """Require the right verdict just inside and just outside the bound, on both sides."""
+def judges(x, middle=None, near=0.1):
+    """Require the right verdict at most ``near`` inside and outside the bound, on both sides."""
     middle = math.fsum(x.double().flatten().tolist()) if middle is None else middle
-    cases = [(share, side) for share in (0.0, 0.9, 1.1, 30.0) for side in (1, -1)]
+    shares = (0.0, 1 - near, 1 + near, 30.0)
+    cases = [(share, side) for share in shares for side in (1, -1)]
     for number in check.draw.permutation(len(cases)).tolist():
         share, side = cases[number]
         second = middle + side * share * allowed(x)
         got = check.call(sums_agree, middle, second, x)
-        what = f"{x.numel()} entries of {x.dtype}, {share:g} times the allowed distance apart"
+        what = f"{x.numel()} entries of {x.dtype}, {share:.7g} times the allowed distance apart"
         what += f" ({middle!r} and {second!r})"
         check.equal(got, share < 1, what=what)
 
@@ -736,29 +737,39 @@ with check.property("one entry, and nan"):
         value, shape = x.item(), tuple(x.shape)
         what = f"one entry, shape {shape}, both sums equal to it"
         check.equal(check.call(sums_agree, value, value, x), True, what=what)
-        what = f"one entry, shape {shape}, sums 1e-9 apart"
-        check.equal(check.call(sums_agree, value, value + 1e-9, x), False, what=what)
-    x = check.draw.normal(5)
-    check.equal(check.call(sums_agree, math.nan, 1.0, x), False, what="nan against a number")
-    check.equal(check.call(sums_agree, math.nan, math.nan, x), False, what="nan against nan")
-with check.property("many entries in bfloat16, where the denominator matters"):
+        for other in (value + 1e-9, value - 1e-9):
+            for pair in ((value, other), (other, value)):
+                what = f"one entry, shape {shape}, sums 1e-9 apart {pair}"
+                check.equal(check.call(sums_agree, *pair, x), False, what=what)
+    for size in (5, 1):
+        x = check.draw.normal(size)
+        for pair in ((math.nan, 1.0), (x.sum().item(), math.nan), (math.nan, math.nan)):
+            what = f"number of entries: {size}, sums {pair}"
+            check.equal(check.call(sums_agree, *pair, x), False, what=what)
+with check.property("many entries in bfloat16 and float16, where the denominator matters"):
     judges(check.draw.uniform(200, low=1.0, high=2.0, dtype=torch.bfloat16))
+    for dtype in (torch.bfloat16, torch.float16):
+        for count in (120, 160):
+            judges(check.draw.uniform(count, low=1.0, high=2.0, dtype=dtype), near=1e-6)
 with check.property("no entries", weight=0.5):
     got = check.call(sums_agree, 0.0, 0.0, torch.zeros(0))
     check.equal(got, True, what="no entries, equal sums")
-    got = check.call(sums_agree, 0.0, 1e-30, torch.zeros(0))
-    check.equal(got, False, what="no entries, sums 1e-30 apart")
-with check.property("two and three entries, where one addition matters; only zeros"):
+    for pair in ((0.0, 1e-30), (1e-30, 0.0), (math.nan, math.nan)):
+        got = check.call(sums_agree, *pair, torch.zeros(0))
+        check.equal(got, False, what=f"no entries, sums {pair}")
+with check.property("two and three entries, where one addition matters; zeros"):
     judges(check.draw.normal(2, mean=3.0))
     judges(check.draw.normal(3, mean=-3.0))
+    judges(torch.cat([torch.zeros(2), check.draw.normal(2, mean=3.0)]))
     check.equal(check.call(sums_agree, 0.0, 0.0, torch.zeros(3)), True, what="for three zeros")
 with check.property("float64 beyond the range of float32", weight=0.5):
     judges(check.draw.normal(40, dtype=torch.float64) * 1e200)
     judges(check.draw.normal(40, dtype=torch.float64) * 1e-60)
-with check.property("a sum of absolute values that float16 cannot hold", weight=0.5):
-    x = torch.full((30,), 5000.0, dtype=torch.float16)
-    x[::2] = -5000.0
-    judges(x)
+with check.property("a sum of absolute values that the dtype cannot hold", weight=0.5):
+    for size, dtype in ((5e3, torch.float16), (2e38, torch.bfloat16), (2e38, torch.float32)):
+        x = torch.full((30,), size, dtype=dtype)
+        x[::2] = -size
+        judges(x)
 with check.property("x does not change", weight=0.5):
     for dtype in (torch.float64, torch.float32, torch.float16):
         x = check.draw.normal(4, 5, dtype=dtype)
