@@ -173,6 +173,20 @@ def test_a_write_that_is_cut_off_shows_what_the_path_holds() -> None:
     assert "moments" not in whole[0]
 
 
+def test_an_interrupted_write_raises_what_ctrl_c_does_and_a_persons_own_goes_on() -> None:
+    def begin(target: str) -> str:
+        return "half"
+
+    (torn,) = probes.writes(straight, begin, lambda: False, 1)
+    assert (torn["after"], torn["raised"]) == ("half", "KeyboardInterrupt")
+
+    def interrupts(write: Callable, path: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        probes.writes(interrupts, begin, lambda: "whole", 1)
+
+
 def test_a_path_that_is_watched_tells_what_it_held_meanwhile() -> None:
     def in_turn(write: Callable, path: str) -> None:
         write(path + ".new")

@@ -1700,7 +1700,7 @@ A checkpoint torn by a crash is worthless, so saving must be **atomic**: done co
 
 `save_safely(write, path)`
 
-- **In** `write(target)`: a function that writes the checkpoint to the path `target`, such as `lambda target: torch.save(state, target)`. It may be killed halfway or raise an exception. `path`: a string that says where the checkpoint belongs, with any ending or none.
+- **In** `write(target)`: a function that writes the checkpoint to the path `target`, such as `lambda target: torch.save(state, target)`. It may be killed halfway or raise an exception. `path`: a string that says where the checkpoint belongs, with any name, and any ending or none.
 - **Out**: nothing is returned. `path` **always** holds a whole checkpoint: the old one (or nothing, if there was none) until the new one is complete, then the new one. Exceptions from `write` reach the caller.
 - **Limits**: call `write` once, with a target in the same folder as `path`. Another folder may be on another disk; moving between disks means copying, which is not atomic.
 
@@ -1750,13 +1750,22 @@ class Disk:
         place = self.place()
         if self.fates[place] == "failed":
             raise OSError(f"no space left for {self.contents[place][15:]}")
-        return None if self.fates[place] == "killed" else self.contents[place][15:]
+        ends = {"killed": None, "interrupted": False}
+        return ends.get(self.fates[place], self.contents[place][15:])
+
+
+RAISED = {
+    "written": "",
+    "failed": "OSError",
+    "killed": "KilledError",
+    "interrupted": "KeyboardInterrupt",
+}
 
 
 def saves(*fates, probe=probes.writes, name="run.pt", relative=False):
     """Save contents one after another, and require that path only holds whole ones.
 
-    Return what the probe saw of each save.
+    Return what the probe saw of each save, and the targets.
     """
     disk, held = Disk(fates), None
     lent = check.lend(disk.begin), check.lend(disk.go_on)
@@ -1778,27 +1787,29 @@ def saves(*fates, probe=probes.writes, name="run.pt", relative=False):
             check.true(moment in both, f"{what}: meanwhile {told}")
         held = content if fate == "written" else held
         check.equal(seen["after"], held, what=f"{what}: what path holds afterwards")
-        raised = {"written": "", "failed": "OSError", "killed": "KilledError"}[fate]
         told = f"{what}: {seen['raised'] or 'no exception'} reached the caller, "
-        check.true(seen["raised"] == raised, told + f"expected {raised or 'none'}")
+        check.true(seen["raised"] == RAISED[fate], told + f"expected {RAISED[fate] or 'none'}")
         said = f"no space left for {content[15:]}" if fate == "failed" else ""
         told = f"{what}: the exception that reached the caller says {seen['said']!r}, "
         check.true(seen["said"] == said, told + f"expected {said!r}")
         told = f"{what}: path holds a copy of what was written, not the file itself"
         check.true(seen.get("moved", True), told)
-    return results
+    return results, disk.targets
 
 
 with check.property("checkpoints are written and replaced"):
     saves("written", "written", "written")
     saves("written", "written", name="a.txt", relative=True)
 with check.property("interrupted halfway: the old one stays", weight=2):
-    saves("written", "killed", "written", "killed")
+    _, targets = saves("written", "killed", "written", "interrupted")
     saves("written", "killed", name="runs.v2/best")
     saves("written", "killed", name="b.txt", relative=True)
     saves("written", "killed", name="latest.tmp")
+    # path may have any name, even that of another path's target
+    saves("written", "killed", name=os.path.basename(targets[-1]))
 with check.property("an error reaches the caller, and the old one stays"):
-    for seen in saves("written", "failed", "failed", "written"):
+    results, _ = saves("written", "failed", "failed", "written")
+    for seen in results:
         told = f"save_safely returned a value of type {seen['returned']}, not None"
         check.true(seen["returned"] == "NoneType", told)
 with check.property("at every moment path holds a whole checkpoint"):

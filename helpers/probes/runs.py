@@ -229,7 +229,7 @@ def as_bytes(state: Any) -> torch.Tensor:
 def writes(
     function: Callable[[Callable[[Any], None], str], Any],
     begin: Callable[[str], str],
-    go_on: Callable[[], str | None],
+    go_on: Callable[[], str | bool | None],
     times: int,
     name: str = "run.pt",
     relative: bool = False,
@@ -241,8 +241,8 @@ def writes(
     Args:
         function: the student's.
         begin: takes the target and returns the first half.
-        go_on: returns the second half; None if the process is killed there. What it raises,
-            ``write`` raises.
+        go_on: returns the second half; None if the process is killed there, and False if somebody
+            interrupts it. What it raises, ``write`` raises.
         times: how many calls are made.
         name: of the file, in a folder that is made for it; it may begin with folders in there.
         relative: whether the path is just this name, and the folder the current one.
@@ -262,7 +262,7 @@ def writes(
 def writes_watched(
     function: Callable[[Callable[[Any], None], str], Any],
     begin: Callable[[str], str],
-    go_on: Callable[[], str | None],
+    go_on: Callable[[], str | bool | None],
     times: int,
     name: str = "run.pt",
     relative: bool = False,
@@ -332,9 +332,11 @@ def _write_once(
     look: Callable[[], None],
 ) -> dict[str, Any]:
     files: list[int] = []
+    is_interrupted = False
     path, given = paths
 
     def write(target: Any) -> None:
+        nonlocal is_interrupted
         place = Path(target)
         half = begin(str(place.parent.resolve() / place.name))
         if place.parent.resolve() != path.parent:  # nothing is written there
@@ -344,13 +346,18 @@ def _write_once(
         rest = go_on()
         if rest is None:
             raise KilledError
+        if rest is False:
+            is_interrupted = True
+            raise KeyboardInterrupt
         place.write_text(half + rest)
         files.append(place.stat().st_ino)
 
     raised, said, returned = "", "", None
     try:
         returned = function(write, given)
-    except (OSError, KilledError) as error:
+    except (OSError, KilledError, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) and not is_interrupted:  # a person's own
+            raise
         raised, said = type(error).__name__, str(error)
     return {
         "path": str(path),
