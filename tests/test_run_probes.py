@@ -131,6 +131,15 @@ def test_a_training_goes_on_from_its_state_alone() -> None:
     assert random.getstate() == before
 
 
+def test_a_state_that_cannot_be_loaded_is_told_without_torchs_advice() -> None:
+    class Whole(Walk):
+        def state_dict(self) -> dict:
+            return {"place": self.place, "model": torch.nn.Linear(1, 1)}
+
+    with pytest.raises(TypeError, match=r"^state\['model'\] is of type torch.nn.*Linear, which"):
+        probes.trained_part(Whole, 3, 1)
+
+
 class Disk:
     """Hands out contents in two halves, and notes where they go."""
 

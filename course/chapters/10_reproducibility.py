@@ -439,7 +439,11 @@ with check.property("a capture draws nothing"):
     seen = check.call(probes.captured_states, capture_random_states, seed, rounds)
     what = "the next numbers after a capture"
     check.equal(seen["next"], numbers_after(seed, rounds), what=what)
-with check.property("the same states can be restored twice", weight=0.5):
+with check.property("states are plain data, and can be restored twice", weight=0.5):
+    seed, rounds = check.draw.integer(0, 2**31), check.draw.integer(0, 9)
+    seen = check.call(probes.captured_states, capture_random_states, seed, rounds)
+    told = "; ".join(seen["others"])
+    check.true(not told, f"{told}, not a tensor, number, string, None, list, tuple or dict")
     states = check.call(capture_random_states)
     check.call(probes.called_twice, restore_random_states, states)
 with check.property("the generators of GPUs continue (two are pretended)", weight=0.5):

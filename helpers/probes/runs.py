@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import io
 import operator
 import os
 import random
@@ -22,6 +21,7 @@ import torch
 
 from helpers.lending import KilledError
 from helpers.probes.forgetting import forgotten
+from helpers.probes.states import as_safe_bytes, from_bytes
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
@@ -209,21 +209,14 @@ def trained_part(
         random.gauss(0.0, 1.0), np.random.normal(), torch.randn(1)
         training = training_class()
         if state is not None:
-            written = io.BytesIO(state.numpy().tobytes())
-            training.load_state_dict(torch.load(written, weights_only=True))
+            training.load_state_dict(from_bytes(state))
         trace = []
         for _ in range(steps):
             if saves:
                 training.state_dict()
             trace.append(training.step())
-        return {"trace": trace, "state": None if ends else as_bytes(training.state_dict())}
-
-
-def as_bytes(state: Any) -> torch.Tensor:
-    """Return what ``torch.save`` writes of ``state``, as uint8 of shape (bytes,)."""
-    written = io.BytesIO()
-    torch.save(state, written)
-    return torch.frombuffer(bytearray(written.getvalue()), dtype=torch.uint8)
+        written = None if ends else as_safe_bytes(training.state_dict(), "state")
+        return {"trace": trace, "state": written}
 
 
 def writes(
