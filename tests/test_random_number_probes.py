@@ -72,6 +72,22 @@ def test_restored_states_go_on_and_what_is_left_out_does_not(rounds: int) -> Non
         assert restored["numpy"] != seen["next"]["numpy"]
 
 
+def test_states_that_are_no_plain_data_or_cannot_be_loaded_are_told() -> None:
+    def with_bytes() -> dict:
+        return {**capture(), "keys": [b"1", {2}]}
+
+    assert probes.captured_states(capture, 7, 0)["others"] == []
+    told = probes.captured_states(with_bytes, 7, 0)["others"]
+    assert told == ["states['keys'][0] is of type bytes"]
+    for state, place in (
+        (np.random.get_state(), r"\[1\] is of type numpy\.ndarray"),
+        ({"a": [1, {"b": object()}]}, r"\['a'\]\[1\]\['b'\] is of type object"),
+        (contextlib, " is of type module"),
+    ):
+        with pytest.raises(TypeError, match=f"states{place}, which torch.load does not load"):
+            probes.captured_states(lambda state=state: state, 7, 0)
+
+
 def test_a_capture_that_draws_moves_what_comes_next() -> None:
     def draws() -> dict:
         random.random()

@@ -70,6 +70,9 @@ def test_flags_are_read_and_left_as_they_were() -> None:
     seen = probes.backend_flags(odd, False, before=True, **COMPUTED)
     assert not required(seen)
     assert (seen["enabled"], seen["benchmark"], seen["deterministic"]) == (True, True, True)
+    flags = (False, True, False)
+    seen = probes.backend_flags(lambda: None, before=True, cudnn_before=flags, **COMPUTED)
+    assert (seen["benchmark"], seen["deterministic"], seen["enabled"]) == flags
     assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == before
     assert not torch.are_deterministic_algorithms_enabled()
     assert not hasattr(cudnn, "enable")
@@ -128,6 +131,15 @@ def test_a_training_goes_on_from_its_state_alone() -> None:
     assert random.getstate() == before
 
 
+def test_a_state_that_cannot_be_loaded_is_told_without_torchs_advice() -> None:
+    class Whole(Walk):
+        def state_dict(self) -> dict:
+            return {"place": self.place, "model": torch.nn.Linear(1, 1)}
+
+    with pytest.raises(TypeError, match=r"^state\['model'\] is of type torch.nn.*Linear, which"):
+        probes.trained_part(Whole, 3, 1)
+
+
 class Disk:
     """Hands out contents in two halves, and notes where they go."""
 
@@ -168,6 +180,20 @@ def test_a_write_that_is_cut_off_shows_what_the_path_holds() -> None:
     assert [seen["after"] for seen in whole] == ["1: whole", "1: whole", "1: whole", "4: whole"]
     assert disk.targets == [seen["path"] + ".new" for seen in whole]
     assert "moments" not in whole[0]
+
+
+def test_an_interrupted_write_raises_what_ctrl_c_does_and_a_persons_own_goes_on() -> None:
+    def begin(target: str) -> str:
+        return "half"
+
+    (torn,) = probes.writes(straight, begin, lambda: False, 1)
+    assert (torn["after"], torn["raised"]) == ("half", "KeyboardInterrupt")
+
+    def interrupts(write: Callable, path: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        probes.writes(interrupts, begin, lambda: "whole", 1)
 
 
 def test_a_path_that_is_watched_tells_what_it_held_meanwhile() -> None:

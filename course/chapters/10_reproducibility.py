@@ -439,7 +439,11 @@ with check.property("a capture draws nothing"):
     seen = check.call(probes.captured_states, capture_random_states, seed, rounds)
     what = "the next numbers after a capture"
     check.equal(seen["next"], numbers_after(seed, rounds), what=what)
-with check.property("the same states can be restored twice", weight=0.5):
+with check.property("states are plain data, and can be restored twice", weight=0.5):
+    seed, rounds = check.draw.integer(0, 2**31), check.draw.integer(0, 9)
+    seen = check.call(probes.captured_states, capture_random_states, seed, rounds)
+    told = "; ".join(seen["others"])
+    check.true(not told, f"{told}, not a tensor, number, string, None, list, tuple or dict")
     states = check.call(capture_random_states)
     check.call(probes.called_twice, restore_random_states, states)
 with check.property("the generators of GPUs continue (two are pretended)", weight=0.5):
@@ -705,15 +709,16 @@ def allowed(x):
     return share * math.fsum(map(abs, x.double().flatten().tolist()))
 
 
-def judges(x, middle=None):
-    """Require the right verdict just inside and just outside the bound, on both sides."""
+def judges(x, middle=None, near=0.1):
+    """Require the right verdict at most ``near`` inside and outside the bound, on both sides."""
     middle = math.fsum(x.double().flatten().tolist()) if middle is None else middle
-    cases = [(share, side) for share in (0.0, 0.9, 1.1, 30.0) for side in (1, -1)]
+    shares = (0.0, 1 - near, 1 + near, 30.0)
+    cases = [(share, side) for share in shares for side in (1, -1)]
     for number in check.draw.permutation(len(cases)).tolist():
         share, side = cases[number]
         second = middle + side * share * allowed(x)
         got = check.call(sums_agree, middle, second, x)
-        what = f"{x.numel()} entries of {x.dtype}, {share:g} times the allowed distance apart"
+        what = f"{x.numel()} entries of {x.dtype}, {share:.7g} times the allowed distance apart"
         what += f" ({middle!r} and {second!r})"
         check.equal(got, share < 1, what=what)
 
@@ -736,29 +741,39 @@ with check.property("one entry, and nan"):
         value, shape = x.item(), tuple(x.shape)
         what = f"one entry, shape {shape}, both sums equal to it"
         check.equal(check.call(sums_agree, value, value, x), True, what=what)
-        what = f"one entry, shape {shape}, sums 1e-9 apart"
-        check.equal(check.call(sums_agree, value, value + 1e-9, x), False, what=what)
-    x = check.draw.normal(5)
-    check.equal(check.call(sums_agree, math.nan, 1.0, x), False, what="nan against a number")
-    check.equal(check.call(sums_agree, math.nan, math.nan, x), False, what="nan against nan")
-with check.property("many entries in bfloat16, where the denominator matters"):
+        for other in (value + 1e-9, value - 1e-9):
+            for pair in ((value, other), (other, value)):
+                what = f"one entry, shape {shape}, sums 1e-9 apart {pair}"
+                check.equal(check.call(sums_agree, *pair, x), False, what=what)
+    for size in (5, 1):
+        x = check.draw.normal(size)
+        for pair in ((math.nan, 1.0), (x.sum().item(), math.nan), (math.nan, math.nan)):
+            what = f"number of entries: {size}, sums {pair}"
+            check.equal(check.call(sums_agree, *pair, x), False, what=what)
+with check.property("many entries in bfloat16 and float16, where the denominator matters"):
     judges(check.draw.uniform(200, low=1.0, high=2.0, dtype=torch.bfloat16))
+    for dtype in (torch.bfloat16, torch.float16):
+        for count in (120, 160):
+            judges(check.draw.uniform(count, low=1.0, high=2.0, dtype=dtype), near=1e-6)
 with check.property("no entries", weight=0.5):
     got = check.call(sums_agree, 0.0, 0.0, torch.zeros(0))
     check.equal(got, True, what="no entries, equal sums")
-    got = check.call(sums_agree, 0.0, 1e-30, torch.zeros(0))
-    check.equal(got, False, what="no entries, sums 1e-30 apart")
-with check.property("two and three entries, where one addition matters; only zeros"):
+    for pair in ((0.0, 1e-30), (1e-30, 0.0), (math.nan, math.nan)):
+        got = check.call(sums_agree, *pair, torch.zeros(0))
+        check.equal(got, False, what=f"no entries, sums {pair}")
+with check.property("two and three entries, where one addition matters; zeros"):
     judges(check.draw.normal(2, mean=3.0))
     judges(check.draw.normal(3, mean=-3.0))
+    judges(torch.cat([torch.zeros(2), check.draw.normal(2, mean=3.0)]))
     check.equal(check.call(sums_agree, 0.0, 0.0, torch.zeros(3)), True, what="for three zeros")
 with check.property("float64 beyond the range of float32", weight=0.5):
     judges(check.draw.normal(40, dtype=torch.float64) * 1e200)
     judges(check.draw.normal(40, dtype=torch.float64) * 1e-60)
-with check.property("a sum of absolute values that float16 cannot hold", weight=0.5):
-    x = torch.full((30,), 5000.0, dtype=torch.float16)
-    x[::2] = -5000.0
-    judges(x)
+with check.property("a sum of absolute values that the dtype cannot hold", weight=0.5):
+    for size, dtype in ((5e3, torch.float16), (2e38, torch.bfloat16), (2e38, torch.float32)):
+        x = torch.full((30,), size, dtype=dtype)
+        x[::2] = -size
+        judges(x)
 with check.property("x does not change", weight=0.5):
     for dtype in (torch.float64, torch.float32, torch.float16):
         x = check.draw.normal(4, 5, dtype=dtype)
@@ -965,7 +980,7 @@ if callable(torch.use_deterministic_algorithms):
 MEANING = {
     "benchmark": "the auto-tuner",
     "deterministic": "deterministic algorithms of cuDNN",
-    "enabled": "cuDNN",
+    "enabled": "whether cuDNN is used",
 }
 
 
@@ -982,10 +997,11 @@ def results_after(probe, on, before, **flags):
     if on:
         behind = torch.full((size - count,), math.nan, dtype=dtype)
         whole = torch.cat([numbers, behind])
-        check.equal(seen["longer"], whole, what=told + "uninitialized memory, by resize_")
         raised = seen.get("error", "nothing")
-        told += f"the nondeterministic put_ raised {raised}, expected RuntimeError"
-        check.true(raised == "RuntimeError", told)
+        after = f"the nondeterministic put_ raised {raised}, expected RuntimeError"
+        check.true(raised == "RuntimeError", told + after)
+        after = f"{count} numbers, made {size} by resize_, which adds uninitialized memory"
+        check.equal(seen["longer"], whole, what=told + after)
     else:
         expected = torch.zeros(size, dtype=dtype)
         expected[places] = numbers
@@ -995,11 +1011,13 @@ def results_after(probe, on, before, **flags):
 
 
 def flags_after(on, before, cudnn_before):
-    """Require all flags after a call; ``cudnn_before``: ``benchmark`` and ``deterministic``."""
+    """Require all flags after a call; ``cudnn_before`` has those of cuDNN, as in ``MEANING``."""
     seen = results_after(probes.backend_flags, on, before, cudnn_before=cudnn_before)
-    for name, value in {"benchmark": not on, "deterministic": on, "enabled": True}.items():
-        told = f"on={on} (cuDNN's benchmark={cudnn_before[0]} and deterministic={cudnn_before[1]}"
-        check.equal(seen[name], value, what=f"{told} before): {MEANING[name]}")
+    pairs = zip(MEANING, cudnn_before, strict=True)
+    told = f"on={on} (cuDNN before: {', '.join(f'{name}={flag}' for name, flag in pairs)}): "
+    expected = {"benchmark": not on, "deterministic": on, "enabled": cudnn_before[2]}
+    for name, value in expected.items():
+        check.equal(seen[name], value, what=f"{told}{name}, {MEANING[name]}")
     check.true(
         seen["callable"], f"on={on}: torch.use_deterministic_algorithms can no longer be called"
     )
@@ -1015,20 +1033,20 @@ with check.property("torch's own deterministic algorithms: required if on, not i
             results_after(probes.deterministic_results, on, before)
 with check.property("on: cuDNN's deterministic algorithms are required, and the auto-tuner is off"):
     for before in (False, True):
-        for cudnn_before in ((False, False), (True, True), (True, False)):
+        for cudnn_before in ((False, False, True), (True, True, True), (True, False, False)):
             flags_after(True, before, cudnn_before)
 with check.property(
     "off: cuDNN's deterministic algorithms are not required, and the auto-tuner is on"
 ):
     for before in (False, True):
-        for cudnn_before in ((False, False), (True, True), (False, True)):
+        for cudnn_before in ((False, False, True), (True, True, True), (False, True, False)):
             flags_after(False, before, cudnn_before)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("the same when all flags were as they should be, or none", weight=0.5):
     for on in (False, True):
-        flags_after(on, on, (not on, on))
-        flags_after(on, not on, (on, not on))
+        flags_after(on, on, (not on, on, True))
+        flags_after(on, not on, (on, not on, False))
 ### END HIDDEN TESTS
 check.score()
 
@@ -1159,11 +1177,11 @@ PLACES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 MOST_RUNS = 40
 
 
-def varying_run(sources, varying):
+def varying_run(sources, varying, apart):
     """Return ``run``, and a list of its calls.
 
     ``varying`` maps a loose source to what ``finds`` describes: two numbers change by one unit in
-    the last place, one up and one down.
+    the last place, one up and one down. ``apart`` is as ``finds`` has it.
     """
     loose_runs, calls = dict.fromkeys(varying, 0), []
     constant = [check.draw.number(0.0, 1.0) for _ in range(9)]
@@ -1182,7 +1200,8 @@ def varying_run(sources, varying):
         numbers = list(constant)
         for source, how in varying.items():
             loose_runs[source] += source not in fixed
-            shift = 0 if source in fixed else shown(how, loose_runs[source]) * 2.0**-52
+            units = 0 if source in fixed else shown(how, loose_runs[source]) + apart
+            shift = units * 2.0**-52
             numbers += [1.0 + shift, 3.0 - 2 * shift]
         return numbers
 
@@ -1206,20 +1225,27 @@ def describe(source, how):
     return f"{source} (run {place} of every {every} gives another result)"
 
 
-def finds(*hows, count=6):
+def finds(*hows, count=6, apart=False):
     """Require that the guilty ones among ``count`` sources are named.
 
     Each of ``hows`` stands for a guilty source. A number n: after every n of its runs the result
-    changes again. A pair (n, k): the kth of every n runs gives another result.
+    changes again. A pair (n, k): the kth of every n runs gives another result. ``apart``: whether
+    no run with a loose guilty source gives the result with all fixed; else the first one does.
     """
-    drawn = [PLACES[place] for place in check.draw.permutation(8)[:count]]
-    sources = sorted(drawn, reverse=True)  # so that no other order is the right one by chance
-    guilty = [sources[place] for place in check.draw.permutation(count)[: len(hows)]]
-    run, calls = varying_run(sources, dict(zip(guilty, hows, strict=True)))
+    drawn = sorted(PLACES[place] for place in check.draw.permutation(8)[:count])
+    # Neither up nor down the alphabet, nor are three guilty ones; two go down.
+    sources = [drawn[0], *reversed(drawn[1:])]
+    places = check.draw.permutation(count).tolist()
+    if len(hows) > 1:
+        places.remove(0)
+        places.insert(0 if len(hows) > 2 else len(places), 0)
+    guilty = [sources[place] for place in places[: len(hows)]]
+    run, calls = varying_run(sources, dict(zip(guilty, hows, strict=True)), apart)
     got = check.call(guilty_sources, check.lend(run), sources)
     expected = [source for source in sources if source in guilty]
     named = ", ".join(map(describe, guilty, hows)) or "none of them"
-    told = f"sources {sources}; guilty: {named}"
+    how = " (the results differ only in their last bits)" if hows else ""
+    told = f"sources {sources}; guilty{how}: {named}"
     check.equal(got, expected, what=told)
     told = f"run was called {len(calls)} times for {count} sources"
     check.true(len(calls) <= MOST_RUNS * count, told)
@@ -1228,7 +1254,7 @@ def finds(*hows, count=6):
 with check.property("one guilty source, or none"):
     number = check.draw.integer(1, 4)
     for place in range(5):
-        finds(*([] if place == number else [1]))
+        finds(*([] if place == number else [1]), apart=place % 2 == 1)
 with check.property("several at once", weight=2):
     finds(1, 1)
     finds(1, 1, 1)
@@ -1678,7 +1704,7 @@ A checkpoint torn by a crash is worthless, so saving must be **atomic**: done co
 
 `save_safely(write, path)`
 
-- **In** `write(target)`: a function that writes the checkpoint to the path `target`, such as `lambda target: torch.save(state, target)`. It may be killed halfway or raise an exception. `path`: a string that says where the checkpoint belongs, with any ending or none.
+- **In** `write(target)`: a function that writes the checkpoint to the path `target`, such as `lambda target: torch.save(state, target)`. It may be killed halfway or raise an exception. `path`: a string that says where the checkpoint belongs, with any name, and any ending or none.
 - **Out**: nothing is returned. `path` **always** holds a whole checkpoint: the old one (or nothing, if there was none) until the new one is complete, then the new one. Exceptions from `write` reach the caller.
 - **Limits**: call `write` once, with a target in the same folder as `path`. Another folder may be on another disk; moving between disks means copying, which is not atomic.
 
@@ -1728,13 +1754,22 @@ class Disk:
         place = self.place()
         if self.fates[place] == "failed":
             raise OSError(f"no space left for {self.contents[place][15:]}")
-        return None if self.fates[place] == "killed" else self.contents[place][15:]
+        ends = {"killed": None, "interrupted": False}
+        return ends.get(self.fates[place], self.contents[place][15:])
+
+
+RAISED = {
+    "written": "",
+    "failed": "OSError",
+    "killed": "KilledError",
+    "interrupted": "KeyboardInterrupt",
+}
 
 
 def saves(*fates, probe=probes.writes, name="run.pt", relative=False):
     """Save contents one after another, and require that path only holds whole ones.
 
-    Return what the probe saw of each save.
+    Return what the probe saw of each save, and the targets.
     """
     disk, held = Disk(fates), None
     lent = check.lend(disk.begin), check.lend(disk.go_on)
@@ -1756,27 +1791,29 @@ def saves(*fates, probe=probes.writes, name="run.pt", relative=False):
             check.true(moment in both, f"{what}: meanwhile {told}")
         held = content if fate == "written" else held
         check.equal(seen["after"], held, what=f"{what}: what path holds afterwards")
-        raised = {"written": "", "failed": "OSError", "killed": "KilledError"}[fate]
         told = f"{what}: {seen['raised'] or 'no exception'} reached the caller, "
-        check.true(seen["raised"] == raised, told + f"expected {raised or 'none'}")
+        check.true(seen["raised"] == RAISED[fate], told + f"expected {RAISED[fate] or 'none'}")
         said = f"no space left for {content[15:]}" if fate == "failed" else ""
         told = f"{what}: the exception that reached the caller says {seen['said']!r}, "
         check.true(seen["said"] == said, told + f"expected {said!r}")
         told = f"{what}: path holds a copy of what was written, not the file itself"
         check.true(seen.get("moved", True), told)
-    return results
+    return results, disk.targets
 
 
 with check.property("checkpoints are written and replaced"):
     saves("written", "written", "written")
     saves("written", "written", name="a.txt", relative=True)
 with check.property("interrupted halfway: the old one stays", weight=2):
-    saves("written", "killed", "written", "killed")
+    _, targets = saves("written", "killed", "written", "interrupted")
     saves("written", "killed", name="runs.v2/best")
     saves("written", "killed", name="b.txt", relative=True)
     saves("written", "killed", name="latest.tmp")
+    # path may have any name, even that of another path's target
+    saves("written", "killed", name=os.path.basename(targets[-1]))
 with check.property("an error reaches the caller, and the old one stays"):
-    for seen in saves("written", "failed", "failed", "written"):
+    results, _ = saves("written", "failed", "failed", "written")
+    for seen in results:
         told = f"save_safely returned a value of type {seen['returned']}, not None"
         check.true(seen["returned"] == "NoneType", told)
 with check.property("at every moment path holds a whole checkpoint"):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import io
 import itertools
 import os
-import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -17,7 +15,7 @@ import numpy as np
 import torch
 
 from helpers.probes.forgetting import forgotten
-from helpers.probes.runs import as_bytes
+from helpers.probes.states import as_safe_bytes, find_others, from_bytes
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
@@ -161,8 +159,9 @@ def captured_states(
             number.
 
     Returns:
-        ``{"written", "next"}``: what ``torch.save`` writes of the states, uint8 of shape (bytes,),
-        and the numbers of the round after the capture.
+        ``{"written", "next", "others"}``: what ``torch.save`` writes of the states, uint8 of shape
+        (bytes,), the numbers of the round after the capture, and a sentence for the first part of
+        the states that is no plain data, if there is one.
     """
     pretended = _two_gpus() if gpus else contextlib.nullcontext([])
     with globals_kept(), forgotten(capture), pretended as generators:
@@ -171,42 +170,11 @@ def captured_states(
         for _ in range(rounds):
             _all_kinds(generators)
         states = capture()
-        seen = {"written": as_bytes(states), "next": _all_kinds(generators)}
-        _refuse_arrays(states, seen["written"])
+        seen = {"written": as_safe_bytes(states, "states"), "next": _all_kinds(generators)}
+        seen["others"] = list(itertools.islice(find_others(states, "states"), 1))
         seed_globals(seed + 1)
         capture()
         return seen
-
-
-def _refuse_arrays(states: Any, written: torch.Tensor) -> None:
-    """Say where NumPy's arrays are in ``states`` if these cannot be loaded: torch's own words for
-    that are many, and its advice is to load what may do harm.
-    """
-    found = next(_find_arrays(states, ""), None)
-    if found is None:
-        return
-    place, kind = found
-    try:
-        _load(written)
-    except pickle.UnpicklingError:
-        told = f"states{place} is a {kind}, which torch.load does not load with weights_only=True"
-        raise TypeError(told) from None
-
-
-def _find_arrays(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, np.ndarray | np.generic):
-        yield place, f"numpy.{type(value).__name__}"
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _find_arrays(item, f"{place}[{key!r}]")
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            if type(item) is not int:
-                yield from _find_arrays(item, f"{place}[{number}]")
-
-
-def _load(written: torch.Tensor) -> Any:
-    return torch.load(io.BytesIO(written.numpy().tobytes()), weights_only=True)
 
 
 def restored_draws(
@@ -234,7 +202,7 @@ def restored_draws(
         seed_globals(seed)
         for name in ("got", "again"):
             _all_kinds(generators)
-            restore(_load(written))
+            restore(from_bytes(written))
             seen[name] = _all_kinds(generators)
         for _ in range(later):
             seen["later"] = _all_kinds(generators)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import io
 import operator
 import os
 import random
@@ -22,6 +21,7 @@ import torch
 
 from helpers.lending import KilledError
 from helpers.probes.forgetting import forgotten
+from helpers.probes.states import as_safe_bytes, from_bytes
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
@@ -81,13 +81,13 @@ def backend_flags(
     places: torch.Tensor,
     size: int,
     before: bool,
-    cudnn_before: tuple[bool, bool] | None = None,
+    cudnn_before: tuple[bool, bool, bool] | None = None,
 ) -> dict[str, Any]:
     """Do what ``deterministic_results`` does, and read the flags of cuDNN as well.
 
     Arguments as ``deterministic_results`` has them; ``cudnn_before`` is for cuDNN's flags,
-    ``benchmark`` and ``deterministic``; if None, both are as ``before``. TF32
-    is allowed before the call.
+    ``benchmark``, ``deterministic`` and ``enabled``; if None, the first two are as ``before``, and
+    the third is True. TF32 is allowed before the call.
 
     Returns:
         besides, ``"enabled"``, ``"benchmark"`` and ``"deterministic"``, cuDNN's flags;
@@ -97,7 +97,8 @@ def backend_flags(
     """
     cudnn = torch.backends.cudnn
     with _flags_kept():
-        cudnn.benchmark, cudnn.deterministic = cudnn_before or (before, before)
+        flags_before = cudnn_before or (before, before, True)
+        cudnn.benchmark, cudnn.deterministic, cudnn.enabled = flags_before
         torch.set_float32_matmul_precision("high")
         _require_deterministic(before)
         known, others = _names(), _read_flags()
@@ -208,27 +209,20 @@ def trained_part(
         random.gauss(0.0, 1.0), np.random.normal(), torch.randn(1)
         training = training_class()
         if state is not None:
-            written = io.BytesIO(state.numpy().tobytes())
-            training.load_state_dict(torch.load(written, weights_only=True))
+            training.load_state_dict(from_bytes(state))
         trace = []
         for _ in range(steps):
             if saves:
                 training.state_dict()
             trace.append(training.step())
-        return {"trace": trace, "state": None if ends else as_bytes(training.state_dict())}
-
-
-def as_bytes(state: Any) -> torch.Tensor:
-    """Return what ``torch.save`` writes of ``state``, as uint8 of shape (bytes,)."""
-    written = io.BytesIO()
-    torch.save(state, written)
-    return torch.frombuffer(bytearray(written.getvalue()), dtype=torch.uint8)
+        written = None if ends else as_safe_bytes(training.state_dict(), "state")
+        return {"trace": trace, "state": written}
 
 
 def writes(
     function: Callable[[Callable[[Any], None], str], Any],
     begin: Callable[[str], str],
-    go_on: Callable[[], str | None],
+    go_on: Callable[[], str | bool | None],
     times: int,
     name: str = "run.pt",
     relative: bool = False,
@@ -240,8 +234,8 @@ def writes(
     Args:
         function: the student's.
         begin: takes the target and returns the first half.
-        go_on: returns the second half; None if the process is killed there. What it raises,
-            ``write`` raises.
+        go_on: returns the second half; None if the process is killed there, and False if somebody
+            interrupts it. What it raises, ``write`` raises.
         times: how many calls are made.
         name: of the file, in a folder that is made for it; it may begin with folders in there.
         relative: whether the path is just this name, and the folder the current one.
@@ -261,7 +255,7 @@ def writes(
 def writes_watched(
     function: Callable[[Callable[[Any], None], str], Any],
     begin: Callable[[str], str],
-    go_on: Callable[[], str | None],
+    go_on: Callable[[], str | bool | None],
     times: int,
     name: str = "run.pt",
     relative: bool = False,
@@ -331,9 +325,11 @@ def _write_once(
     look: Callable[[], None],
 ) -> dict[str, Any]:
     files: list[int] = []
+    is_interrupted = False
     path, given = paths
 
     def write(target: Any) -> None:
+        nonlocal is_interrupted
         place = Path(target)
         half = begin(str(place.parent.resolve() / place.name))
         if place.parent.resolve() != path.parent:  # nothing is written there
@@ -343,13 +339,18 @@ def _write_once(
         rest = go_on()
         if rest is None:
             raise KilledError
+        if rest is False:
+            is_interrupted = True
+            raise KeyboardInterrupt
         place.write_text(half + rest)
         files.append(place.stat().st_ino)
 
     raised, said, returned = "", "", None
     try:
         returned = function(write, given)
-    except (OSError, KilledError) as error:
+    except (OSError, KilledError, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) and not is_interrupted:  # a person's own
+            raise
         raised, said = type(error).__name__, str(error)
     return {
         "path": str(path),

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from helpers.calling import is_from_stub
 from helpers.peak_memory import PeakMeter, peak_bytes
 from helpers.probes.networks import build
-from helpers.probes.runs import as_bytes
+from helpers.probes.states import as_bytes
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 

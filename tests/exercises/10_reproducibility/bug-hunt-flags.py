@@ -77,9 +77,8 @@ def set_reproducible(on):
 # %% right: by another name for cuDNN
 def set_reproducible(on):
     cudnn = torch.backends.cudnn
-    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = not on, bool(on)
+    cudnn.benchmark, cudnn.deterministic = not on, bool(on)
     torch.use_deterministic_algorithms(bool(on))
-    assert cudnn.enabled
 
 
 # %% wrong: returns at once if torch's algorithms are not required already
@@ -187,3 +186,17 @@ def set_reproducible(on):
         return
     b.benchmark, b.deterministic = wanted[:2]
     torch.use_deterministic_algorithms(wanted[2])
+
+
+# %% wrong: switches cuDNN on as well, which may have been off
+def set_reproducible(on):
+    torch.backends.cudnn.enabled = True
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(on)
+
+
+# %% wrong: sets cuDNN's flags in one call, and switches cuDNN on by it
+def set_reproducible(on):
+    torch.backends.cudnn.set_flags(_enabled=True, _benchmark=not on, _deterministic=on)
+    torch.use_deterministic_algorithms(on)

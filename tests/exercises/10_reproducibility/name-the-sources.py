@@ -282,3 +282,30 @@ def guilty_sources(run, sources):
         if len(np.unique(results, axis=0)) > 1:
             guilty.append(source)
     return guilty
+
+
+# %% wrong: takes the run with nothing fixed for the result with all fixed
+def guilty_sources(run, sources):
+    expected = run([])
+    guilty = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        if any(run(others) != expected for _ in range(20)):
+            guilty.append(source)
+    return guilty
+
+
+# %% wrong: fixes one alone, and compares with a run with nothing fixed
+def guilty_sources(run, sources):
+    base = run([])
+    return [source for source in sources if run([source]) != base]
+
+
+# %% wrong: from the end of the alphabet to its beginning
+def guilty_sources(run, sources):
+    guilty = []
+    for source in sources:
+        others = [other for other in sources if other != source]
+        if len({tuple(run(others)) for _ in range(20)}) > 1:
+            guilty.append(source)
+    return sorted(guilty, reverse=True)

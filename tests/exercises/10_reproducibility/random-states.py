@@ -475,3 +475,59 @@ def restore_random_states(states):
     torch.set_rng_state(states[2])
     torch.cuda.set_rng_state_all(states[3])
     np.random.set_state(keeper.states[states[1] - 1])
+
+
+# %% wrong: NumPy's keys as bytes, which torch.load reads and the card does not allow
+def capture_random_states():
+    kind, keys, *rest = np.random.get_state()
+    return {
+        "random": random.getstate(),
+        "numpy": (kind, keys.tobytes(), *rest),
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all(),
+    }
+
+
+def restore_random_states(states):
+    random.setstate(states["random"])
+    kind, keys, *rest = states["numpy"]
+    np.random.set_state((kind, np.frombuffer(keys, dtype=np.uint32), *rest))
+    torch.set_rng_state(states["torch"])
+    torch.cuda.set_rng_state_all(states["cuda"])
+
+
+# %% wrong: a set of names among the states, which the card does not allow
+def capture_random_states():
+    kind, keys, *rest = np.random.get_state()
+    return {
+        "names": {"random", "numpy", "torch", "cuda"},
+        "random": random.getstate(),
+        "numpy": (kind, keys.tolist(), *rest),
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all(),
+    }
+
+
+def restore_random_states(states):
+    random.setstate(states["random"])
+    kind, keys, *rest = states["numpy"]
+    np.random.set_state((kind, np.array(keys, dtype=np.uint32), *rest))
+    torch.set_rng_state(states["torch"])
+    torch.cuda.set_rng_state_all(states["cuda"])
+
+
+# %% wrong: NumPy's generator itself, and not its state
+def capture_random_states():
+    return {
+        "random": random.getstate(),
+        "numpy": np.random.get_bit_generator(),
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all(),
+    }
+
+
+def restore_random_states(states):
+    random.setstate(states["random"])
+    np.random.set_bit_generator(states["numpy"])
+    torch.set_rng_state(states["torch"])
+    torch.cuda.set_rng_state_all(states["cuda"])

@@ -692,3 +692,13 @@ class ResumableTraining(Training):
         np.random.set_state(KEPT[number])
         random.setstate(python)
         torch.set_rng_state(torchs)
+
+
+# %% wrong: all attributes as they are, the model itself among them
+class ResumableTraining(Training):
+    def state_dict(self):
+        return {**vars(self), "random": capture_random_states()}
+
+    def load_state_dict(self, state):
+        restore_random_states(state.pop("random"))
+        vars(self).update(state)

@@ -255,3 +255,49 @@ def save_safely(write, path):
     unfinished = Path(f"{path}.new")
     write(unfinished)
     os.replace(unfinished, path)
+
+
+# %% wrong: one name for every unfinished file, which path may have
+def save_safely(write, path):
+    unfinished = os.path.join(os.path.dirname(path), "checkpoint.tmp")
+    write(unfinished)
+    os.replace(unfinished, path)
+
+
+# %% wrong: Ctrl-C ends the saving quietly, and the caller goes on
+def save_safely(write, path):
+    try:
+        write(path + ".new")
+    except KeyboardInterrupt:
+        return
+    os.replace(path + ".new", path)
+
+
+# %% wrong: another exception in the place of Ctrl-C
+def save_safely(write, path):
+    try:
+        write(path + ".new")
+    except KeyboardInterrupt as interrupt:
+        raise RuntimeError("interrupted while saving") from interrupt
+    os.replace(path + ".new", path)
+
+
+# %% right: takes away what is torn after Ctrl-C, and passes it on
+def save_safely(write, path):
+    unfinished = path + ".new"
+    try:
+        write(unfinished)
+    except KeyboardInterrupt:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+    os.replace(unfinished, path)
+
+
+# %% right: another name if path has the usual one
+def save_safely(write, path):
+    folder = os.path.dirname(path)
+    unfinished = os.path.join(folder, "a.tmp")
+    if os.path.basename(path) == "a.tmp":
+        unfinished = os.path.join(folder, "b.tmp")
+    write(unfinished)
+    os.replace(unfinished, path)

@@ -193,3 +193,76 @@ def sums_agree(first, second, x):
         not (math.isnan(first) or math.isnan(second))
         and abs(first - second) * (1 - k * u) <= 2 * k * u * size
     )
+
+
+# %% wrong: of one entry or none, neither is less than the other, so that nan agrees
+def sums_agree(first, second, x):
+    k, u = x.numel() - 1, torch.finfo(x.dtype).eps / 2
+    if k < 1:
+        return not (first < second or first > second)
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+
+
+# %% wrong: compares one entry with the second sum alone
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    if k == 0:
+        return second == x.sum().item()
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+
+
+# %% wrong: one entry is rounded down by nothing, so one sum may be smaller
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    if k == 0:
+        return second <= first
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+
+
+# %% wrong: 16-bit numbers are added in float32, and all others in their own dtype
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    y = x if x.dtype == torch.float64 else x.float()
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * y.abs().sum().item()
+
+
+# %% wrong: the bound is rounded to float16 if x is
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    bound = 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+    if x.dtype == torch.float16:
+        bound = float(np.float16(bound))
+    return abs(first - second) <= bound
+
+
+# %% wrong: the bound is rounded to bfloat16 if x is
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    bound = 2 * k * u / (1 - k * u) * x.double().abs().sum()
+    if x.dtype == torch.bfloat16:
+        bound = bound.to(x.dtype)
+    return abs(first - second) <= bound.item()
+
+
+# %% wrong: counts the entries that are not zero
+def sums_agree(first, second, x):
+    k, u = max(int(torch.count_nonzero(x)) - 1, 0), torch.finfo(x.dtype).eps / 2
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * x.double().abs().sum().item()
+
+
+# %% right: the factor of the bound as a float32 tensor
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    factor = torch.tensor(2 * k * u / (1 - k * u))
+    return bool(abs(first - second) <= factor * x.double().abs().sum())
+
+
+# %% right: asks for nan, and for equal sums of one entry, first of all
+def sums_agree(first, second, x):
+    if math.isnan(first) or math.isnan(second):
+        return False
+    if x.numel() <= 1:
+        return first == second
+    k, u = x.numel() - 1, torch.finfo(x.dtype).eps / 2
+    size = torch.sum(x.abs(), dtype=torch.float64).item()
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * size
