@@ -22,6 +22,7 @@ _MODULES = {
     "allocations_of": "allocation_trace",
     "ask": "widgets",
     "by_value": "processes",
+    "crossing_seeds": "random_numbers",
     "digits": "data",
     "explore_addition": "explorables.addition",
     "explore_allocator": "explorables.allocator",

@@ -13,6 +13,17 @@ import torch
 # torch initializes these devices at their first use; until then it keeps their seeds in a queue.
 _STARTED_LATE = ("cuda", "xpu")
 
+# Multipliers that people choose for an epoch: round numbers, primes, powers of two, and constants
+# of hash functions. Each stands for the 63 numbers before it, too.
+_MULTIPLIERS = (
+    *(2**power for power in range(13, 32)),
+    *(10**power for power in range(4, 10)),
+    *(5000, 7919, 9001, 10_009, 12_345, 20_011, 30_011, 31_337, 40_009, 50_000, 54_321, 65_537),
+    *(99_991, 100_019, 104_729, 123_457, 500_000, 999_983, 1_000_003, 1_234_567, 1_299_709),
+    *(10_000_019, 12_345_678, 15_485_863, 16_777_619, 100_000_007, 123_456_789, 998_244_353),
+    *(1_000_000_009, 2_654_435_769),
+)
+
 
 @contextlib.contextmanager
 def globals_kept() -> Iterator[None]:
@@ -75,3 +86,14 @@ def first_draws(seed: int) -> dict[str, float]:
         "numpy": float(np.random.RandomState(seed).random_sample()),
         "torch": drawn.item(),
     }
+
+
+def crossing_seeds() -> list[tuple[int, int]]:
+    """Return seeds, and of each how many of its first epochs are to be compared, so that orders
+    are equal where a generator is seeded with ``seed + k * epoch``.
+
+    They are for every k from 1 to 4096, and for many that people choose: epoch 1 of one of the
+    first seeds, which have no gap, meets epoch 0 of a later one.
+    """
+    first = [(seed, 10 if seed < 2 else 2) for seed in range(64)]
+    return first + [(seed, 1) for seed in (*range(64, 4097, 64), *_MULTIPLIERS)]

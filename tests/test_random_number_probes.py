@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils.data import get_worker_info
 
-from helpers import first_draws, probes
+from helpers import crossing_seeds, first_draws, probes
 from helpers.random_numbers import globals_kept, seed_globals
 
 
@@ -182,3 +182,12 @@ def test_a_notebooks_defaults_change_nothing_of_what_untouched_generators_draw()
         torch.set_default_device(None)
         torch.set_default_dtype(torch.float32)
     assert got == expected
+
+
+def test_seeds_cross_for_small_multipliers_of_the_epoch_and_usual_large_ones() -> None:
+    usual = [7907, 7919, 9973, 10_000, 10_007, 12_345, 2**16 - 1, 65_537, 10**5, 10**6, 1_000_003]
+    pairs = [(seed, epoch) for seed, epochs in crossing_seeds() for epoch in range(epochs)]
+    assert len(set(pairs)) == len(pairs)
+    assert max(pairs)[0] < 2**32
+    for k in [*range(1, 4097), *usual, 10**9 + 7, 2**31 - 1]:
+        assert len({seed + k * epoch for seed, epoch in pairs}) < len(pairs), k

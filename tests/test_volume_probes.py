@@ -232,6 +232,29 @@ def test_a_budget_that_is_too_small_is_told_and_other_errors_go_on() -> None:
         segmenter_steps(fails, [[0]])
 
 
+def test_the_part_of_a_state_that_cannot_be_read_is_told() -> None:
+    class WithItself(Plain):
+        def state_dict(self):
+            return {**super().state_dict(), "more": [torch.ones(1), {"me": self}]}
+
+    seen = segmenter_steps(WithItself, [[0]])
+    assert seen["unreadable"] == "state['more'][1]['me'] is of the type WithItself"
+    assert len(seen["state"]) == 0
+    assert segmenter_steps(Plain, [[0]])["unreadable"] == ""
+
+
+def test_gradients_are_stored_before_each_step_where_it_is_asked_for() -> None:
+    class Adding(Plain):
+        def step(self, volumes, masks):
+            self.optimizer.step()
+            return next(self.network.parameters()).grad.mean().item()
+
+    assert segmenter_steps(Adding, [[0], [1]], left_over=0.5)["losses"] == [0.5, 0.5]
+    plain, other = (segmenter_steps(Plain, [[0], [1]], left_over=n) for n in (None, 0.5))
+    for name, weight in plain["weights"].items():
+        assert torch.equal(other["weights"][name], weight)
+
+
 def test_passes_and_the_dtypes_of_logits_are_noted() -> None:
     batches = [[0, 1], [3]]
     for kind, dtype in ((Plain, None), (Half, "torch.bfloat16")):
@@ -311,4 +334,6 @@ def test_shards_are_written_and_loaders_go_on_from_their_state() -> None:
 def test_a_state_that_moves_with_the_loader_is_another_one_when_it_is_written() -> None:
     runs = [(0, None), (2, None)]
     assert [seen["state"] for seen in shard_runs(Loader, *runs)] == ['{"done": 0}', '{"done": 2}']
-    assert [seen["state"] for seen in shard_runs(Aliased, *runs)] == ['{"done": 1}', '{"done": 3}']
+    aliased = shard_runs(Aliased, *runs)
+    assert [seen["state"] for seen in aliased] == ['{"done": 1}', '{"done": 3}']
+    assert [seen["state_then"] for seen in aliased] == ['{"done": 0}', '{"done": 2}']

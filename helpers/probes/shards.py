@@ -38,9 +38,9 @@ def shard_runs(
             epoch, and the state of an earlier run from which they go on, or None.
 
     Returns:
-        for each run ``{"batches", "state"}``: the batches that came, each
-        ``{"names", "volumes", "masks"}``, and the state in the middle of the loop, as JSON. It is
-        written only when the loader has gone on to another batch.
+        for each run ``{"batches", "state_then", "state"}``: the batches that came, each
+        ``{"names", "volumes", "masks"}``, and the state in the middle of the loop, as JSON: written
+        at once, and again when the loader has gone on to another batch.
     """
     seen = []
     with tempfile.TemporaryDirectory() as folder:
@@ -54,8 +54,9 @@ def shard_runs(
             batches = _epoch_after_epoch(loader)
             taken = [_named(batch) for batch in itertools.islice(batches, run["total"])]
             state = loader.state_dict()
+            state_then = json.dumps(state)
             next(batches, None)
-            seen.append({"batches": taken, "state": json.dumps(state)})
+            seen.append({"batches": taken, "state_then": state_then, "state": json.dumps(state)})
     return seen
 
 

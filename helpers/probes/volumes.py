@@ -6,7 +6,7 @@ import functools
 import io
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -255,6 +255,7 @@ def segmenter_steps(
     *,
     seed: int = 0,
     saved: torch.Tensor | None = None,
+    left_over: float | None = None,
     process: int = 0,
 ) -> dict[str, Any]:
     """Make a segmenter, or go on with one from its state, and let it step through ``batches``.
@@ -279,23 +280,31 @@ def segmenter_steps(
         batches: each the indices of its volumes.
         seed: of the segmenter.
         saved: the state that an earlier call returned.
+        left_over: every entry of all gradients before each step; if None, they are what the
+            segmenter has left.
         process: seeds the global generators, as each process begins with other numbers.
 
     Returns:
-        ``{"weights", "losses", "state", "drawn", "errors"}``: the network's weights in the end by
-        their names; what each step returned; the written state, as uint8 of shape (bytes,), which
-        is empty if there is none; what torch's global generator draws in the end; and the names of
-        the class of a ValueError and of those that it is derived from, if one was raised when the
-        segmenter was made.
+        ``{"weights", "losses", "state", "unreadable", "drawn", "errors"}``: the network's weights
+        in the end by their names; what each step returned; the written state, as uint8 of shape
+        (bytes,), which is empty if there is none; what part of the state cannot be written or read,
+        or ""; what torch's global generator draws in the end; and the names of the class of a
+        ValueError and of those that it is derived from, if one was raised when the segmenter was
+        made.
     """
     network = _Noting(layers, weights)
     needs = functools.partial(_cost, costs)
     with globals_kept():
         seed_globals(process)
         data = [(volumes[indices], masks[indices]) for indices in batches]
-        seen = _run_segmenter(segmenter_class, network, needs, budget, seed, data, saved)
+        given = (network, needs, budget, seed, data)
+        seen = _run_segmenter(segmenter_class, *given, saved=saved, left_over=left_over)
         seen["drawn"] = torch.rand((), dtype=torch.float32, device="cpu").item()
-    return seen
+    state = seen.pop("state", {})
+    unreadable = _find_unreadable(state, "state")
+    is_written = not (seen["errors"] or unreadable)
+    written = as_bytes(state) if is_written else torch.zeros(0, dtype=torch.uint8)
+    return {**seen, "state": written, "unreadable": unreadable}
 
 
 @testimony
@@ -426,6 +435,7 @@ def _run_segmenter(
     data: list[tuple[torch.Tensor, torch.Tensor]],
     saved: torch.Tensor | None = None,
     dtypes: list[str] | None = None,
+    left_over: float | None = None,
 ) -> dict[str, Any]:
     own = dict(network.named_parameters())
     optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
@@ -435,18 +445,39 @@ def _run_segmenter(
             dtypes.append(str(logits.dtype))
         return 100 * functional.binary_cross_entropy_with_logits(logits, masks)
 
-    losses, errors, state = [], [], torch.zeros(0, dtype=torch.uint8)
+    seen: dict[str, Any] = {"losses": [], "errors": []}
     try:
         segmenter = segmenter_class(network, optimizer, loss_function, needs, budget, seed)
     except ValueError as error:
         if is_from_stub(error):
             raise
-        errors = [kind.__name__ for kind in type(error).__mro__]
+        seen["errors"] = [kind.__name__ for kind in type(error).__mro__]
     else:
         if saved is not None:
-            written = io.BytesIO(saved.numpy().tobytes())
-            segmenter.load_state_dict(torch.load(written, weights_only=True))
-        losses = [segmenter.step(x, y) for x, y in data]
-        state = as_bytes(segmenter.state_dict())
-    weights = {name: weight.detach().clone() for name, weight in own.items()}
-    return {"weights": weights, "losses": losses, "state": state, "errors": errors}
+            segmenter.load_state_dict(_read(saved))
+        for x, y in data:
+            for weight in own.values() if left_over is not None else ():
+                weight.grad = torch.full_like(weight, left_over)
+            seen["losses"].append(segmenter.step(x, y))
+        seen["state"] = segmenter.state_dict()
+    seen["weights"] = {name: weight.detach().clone() for name, weight in own.items()}
+    return seen
+
+
+def _read(written: torch.Tensor) -> Any:
+    return torch.load(io.BytesIO(written.numpy().tobytes()), weights_only=True)
+
+
+def _find_unreadable(value: Any, place: str) -> str:
+    """Say which part of ``value`` torch cannot write, or read again; "" if there is none."""
+    try:
+        _read(as_bytes(value))
+    except Exception:  # pickle raises many kinds
+        parts: Iterable = ()
+        if isinstance(value, dict):
+            parts = value.items()
+        elif isinstance(value, list | tuple):
+            parts = enumerate(value)
+        found = (_find_unreadable(part, f"{place}[{key!r}]") for key, part in parts)
+        return next(filter(None, found), f"{place} is of the type {type(value).__name__}")
+    return ""

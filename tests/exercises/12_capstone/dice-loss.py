@@ -73,3 +73,22 @@ def dice_loss(logits, masks):
     p, axes = logits.float().sigmoid(), (1, 2, 3, 4)
     common = (p * masks).sum(axes)
     return (1 - (2 * common + 1) / (p.sum(axes) + masks.sum(axes) + 1)).mean()
+
+
+# %% wrong: the sigmoid is a fraction of two exponentials, which overflow
+def dice_loss(logits, masks):
+    e = torch.exp(logits.float()).flatten(1)
+    p, m = e / (1 + e), masks.flatten(1)
+    return (1 - (2 * (p * m).sum(1) + 1) / (p.sum(1) + m.sum(1) + 1)).mean()
+
+
+# %% wrong: the sigmoid divides by an exponential that overflows, so that its gradient is nan
+def dice_loss(logits, masks):
+    p, m = 1 / (1 + torch.exp(-logits.float().flatten(1))), masks.flatten(1)
+    return (1 - (2 * (p * m).sum(1) + 1) / (p.sum(1) + m.sum(1) + 1)).mean()
+
+
+# %% right: the sigmoid as a hyperbolic tangent
+def dice_loss(logits, masks):
+    p, m = 0.5 + 0.5 * torch.tanh(0.5 * logits.float().flatten(1)), masks.flatten(1)
+    return 1 - ((2 * (p * m).sum(1) + 1) / (p.sum(1) + m.sum(1) + 1)).mean()

@@ -1206,3 +1206,183 @@ class Segmenter:
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.generator.set_state(state["generator"])
+
+
+# %% wrong: gradients are cleared only after a step, so that those from before it count
+class Segmenter:
+    def __init__(self, network, optimizer, loss_function, needs, budget, seed):
+        self.network, self.optimizer, self.loss_function = network, optimizer, loss_function
+        self.budget = budget
+        self.generator = torch.Generator().manual_seed(seed)
+        for self.bfloat16, self.patches in ((False, False), (True, False), (False, True)):
+            self.needs = partial(needs, bfloat16=self.bfloat16, patches=self.patches)
+            if self.needs(1, True) <= budget:
+                return
+        raise ValueError("too small")
+
+    def step(self, volumes, masks):
+        if self.patches:
+            volumes, masks = cut_patches(volumes, masks, self.generator)
+        loss = add_gradients(
+            self.forward, self.loss_function, self.needs, volumes, masks, self.budget
+        )
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss
+
+    def forward(self, volumes, checkpointed):
+        with torch.autocast(volumes.device.type, torch.bfloat16, enabled=self.bfloat16):
+            logits = self.network(volumes, checkpointed)
+        return logits.float()
+
+    def state_dict(self):
+        return {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state):
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.generator.set_state(state["generator"])
+
+
+# %% wrong: the first batch decides how many samples are taken at a time in all later ones
+class Segmenter:
+    def __init__(self, network, optimizer, loss_function, needs, budget, seed):
+        self.network, self.optimizer, self.loss_function = network, optimizer, loss_function
+        self.budget = budget
+        self.generator = torch.Generator().manual_seed(seed)
+        for self.bfloat16, self.patches in ((False, False), (True, False), (False, True)):
+            self.needs = partial(needs, bfloat16=self.bfloat16, patches=self.patches)
+            if self.needs(1, True) <= budget:
+                return
+        raise ValueError("too small")
+
+    def step(self, volumes, masks):
+        if self.patches:
+            volumes, masks = cut_patches(volumes, masks, self.generator)
+        self.optimizer.zero_grad()
+        if not hasattr(self, "at_once"):
+            self.saving = self.needs(1, False) > self.budget
+            self.at_once = 1
+            while (
+                self.at_once < len(volumes)
+                and self.needs(self.at_once + 1, self.saving) <= self.budget
+            ):
+                self.at_once += 1
+        loss = 0.0
+        for x, y in zip(volumes.split(self.at_once), masks.split(self.at_once), strict=True):
+            part = self.loss_function(self.forward(x, self.saving), y) * len(x) / len(volumes)
+            part.backward()
+            loss += part.item()
+            del part
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        return loss
+
+    def forward(self, volumes, checkpointed):
+        with torch.autocast(volumes.device.type, torch.bfloat16, enabled=self.bfloat16):
+            logits = self.network(volumes, checkpointed)
+        return logits.float()
+
+    def state_dict(self):
+        return {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state):
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.generator.set_state(state["generator"])
+
+
+# %% wrong: the segmenter itself is in the state, which cannot be read then
+class Segmenter:
+    def __init__(self, network, optimizer, loss_function, needs, budget, seed):
+        self.network, self.optimizer, self.loss_function = network, optimizer, loss_function
+        self.budget = budget
+        self.generator = torch.Generator().manual_seed(seed)
+        for self.bfloat16, self.patches in ((False, False), (True, False), (False, True)):
+            self.needs = partial(needs, bfloat16=self.bfloat16, patches=self.patches)
+            if self.needs(1, True) <= budget:
+                return
+        raise ValueError("too small")
+
+    def step(self, volumes, masks):
+        if self.patches:
+            volumes, masks = cut_patches(volumes, masks, self.generator)
+        self.optimizer.zero_grad()
+        loss = add_gradients(
+            self.forward, self.loss_function, self.needs, volumes, masks, self.budget
+        )
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        return loss
+
+    def forward(self, volumes, checkpointed):
+        with torch.autocast(volumes.device.type, torch.bfloat16, enabled=self.bfloat16):
+            logits = self.network(volumes, checkpointed)
+        return logits.float()
+
+    def state_dict(self):
+        return {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+            "me": self,
+        }
+
+    def load_state_dict(self, state):
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.generator.set_state(state["generator"])
+
+
+# %% right: finds once, in the constructor, how many samples fit, however large a batch is
+class Segmenter:
+    def __init__(self, network, optimizer, loss_function, needs, budget, seed):
+        self.network, self.optimizer, self.loss_function = network, optimizer, loss_function
+        self.generator = torch.Generator().manual_seed(seed)
+        for self.bfloat16, self.patches in ((False, False), (True, False), (False, True)):
+            for self.saving in (False, True):
+                fit = 0
+                while needs(fit + 1, self.saving, self.bfloat16, self.patches) <= budget:
+                    fit += 1
+                if fit:
+                    self.samples = fit
+                    return
+        raise ValueError("too small")
+
+    def step(self, volumes, masks):
+        if self.patches:
+            volumes, masks = cut_patches(volumes, masks, self.generator)
+        for weight in self.network.parameters():
+            weight.grad = None
+        total = 0.0
+        for x, y in zip(volumes.split(self.samples), masks.split(self.samples), strict=True):
+            with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
+                logits = self.network(x, self.saving)
+            loss = self.loss_function(logits.float(), y) * len(x) / len(volumes)
+            loss.backward()
+            total += loss.item()
+            del logits, loss
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        return total
+
+    def state_dict(self):
+        parts = (self.network, self.optimizer)
+        return {
+            "parts": [part.state_dict() for part in parts],
+            "random": self.generator.get_state(),
+        }
+
+    def load_state_dict(self, state):
+        for part, saved in zip((self.network, self.optimizer), state["parts"], strict=True):
+            part.load_state_dict(saved)
+        self.generator.set_state(state["random"])

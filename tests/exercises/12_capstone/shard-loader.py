@@ -613,3 +613,49 @@ class ShardLoader:
 
     def load_state_dict(self, state):
         self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: the seed plus 7919 times the epoch, which another seed has as well
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths, self.batch_size, self.seed = list(paths), batch_size, seed
+        self.epoch = self.done = 0
+
+    def __iter__(self):
+        order = np.random.default_rng(self.seed + 7919 * self.epoch).permutation(len(self.paths))
+        samples = [sample for place in order for sample in read_shard(self.paths[place])]
+        starts = range(0, len(samples), self.batch_size)
+        for start in starts[self.done :]:
+            names, *parts = zip(*samples[start : start + self.batch_size], strict=True)
+            self.done += 1
+            yield list(names), *map(torch.stack, parts)
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: the seed plus 3571 times the epoch, which another seed has as well
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths, self.batch_size, self.seed = list(paths), batch_size, seed
+        self.epoch = self.done = 0
+
+    def __iter__(self):
+        order = np.random.default_rng(self.seed + 3571 * self.epoch).permutation(len(self.paths))
+        samples = [sample for place in order for sample in read_shard(self.paths[place])]
+        starts = range(0, len(samples), self.batch_size)
+        for start in starts[self.done :]:
+            names, *parts = zip(*samples[start : start + self.batch_size], strict=True)
+            self.done += 1
+            yield list(names), *map(torch.stack, parts)
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
