@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from helpers import crossing_seeds, first_draws, probes
+from helpers.calling import FoundFaultError
 from helpers.random_numbers import globals_kept, seed_globals
 
 
@@ -84,7 +85,7 @@ def test_states_that_are_no_plain_data_or_cannot_be_loaded_are_told() -> None:
         ({"a": [1, {"b": object()}]}, r"\['a'\]\[1\]\['b'\] is of type object"),
         (contextlib, " is of type module"),
     ):
-        with pytest.raises(TypeError, match=f"states{place}, which torch.load does not load"):
+        with pytest.raises(FoundFaultError, match=f"states{place}, which torch.load does not load"):
             probes.captured_states(lambda state=state: state, 7, 0)
 
 

@@ -238,7 +238,8 @@ def test_the_part_of_a_state_that_cannot_be_read_is_told() -> None:
             return {**super().state_dict(), "more": [torch.ones(1), {"me": self}]}
 
     seen = segmenter_steps(WithItself, [[0]])
-    assert seen["unreadable"] == "state['more'][1]['me'] is of the type WithItself"
+    told = seen["unreadable"]
+    assert told.startswith("state['more'][1]['me'] is of type ") and told.endswith("WithItself")
     assert len(seen["state"]) == 0
     assert segmenter_steps(Plain, [[0]])["unreadable"] == ""
 

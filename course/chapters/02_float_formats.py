@@ -782,7 +782,7 @@ print("in ulps above 2^-3:", [(value - 2**-3) / 2**-13 for value in values])
 
 # %% [markdown]
 r"""
-Below, b is added to a. Move b right until its last bit is lost. Then try each tie button, adding b twice. Which values of b change a?
+Below, b is added to a. Move b left until its bit is kept. Then try each tie button, adding b twice. Which values of b change a?
 """
 
 # %%
@@ -1176,7 +1176,7 @@ def require_border_of_steps(got, step, largest):
         rounded = round(number / step) * step
         where = f"{number!r} is rounded to {rounded!r}"
         if not is_too_large:
-            where = f"the float32 number before {got!r}, {where}"
+            where = f"just before {got!r} in float32, {where}"
         check.true(
             (rounded > largest) == is_too_large,
             f"{where}, which is {'not' if is_too_large else 'already'} above {largest!r}",
@@ -1266,7 +1266,7 @@ axes.legend()
 show(
     figure,
     number="2.9",
-    caption="Both 16-bit totals go wrong before they stop: between 64 and 256, for example, each tenth adds 0.125 to the float16 total.",
+    caption="Both 16-bit totals go wrong before they stop: between 128 and 256, for example, each tenth adds 0.125 to the float16 total.",
     alt="The total against the number of additions. float32 rises along a straight line to 999.903. float16 rises, more steeply than float32 above 64, and stops at 256. bfloat16 stops at 32.",
 )
 
@@ -2016,7 +2016,7 @@ except NotImplementedError:
 
 # %% [markdown]
 r"""
-- **Master weights** leave an error of hardly more than half an ulp, and any optimizer can update them.
+- **Master weights** leave an error of at most about half an ulp, and any optimizer can update them.
 - **Compensated summation** leaves nearly the same error for less memory, but the optimizer must be written for it.
 - **Stochastic rounding** needs no extra memory, but leaves noise that grows with the square root of the number of updates.
 
@@ -2164,7 +2164,7 @@ show(
     figure,
     number="2.16",
     caption="With one scale for the tensor, a large outlier ruins all the other numbers. With MXFP8 it affects only its own block.",
-    alt="Relative error of the ordinary numbers, logarithmic, against log2 of the outlier from 2 to 22. e4m3 with one scale starts at 0.03 and climbs to 1 from about 14 on. "
+    alt="Relative error of the ordinary numbers, logarithmic, against log2 of the outlier from 2 to 22. e4m3 with one scale starts at 0.03 and, from about 14 on, climbs to 1. "
     "MXFP8 starts at 0.03 and stays below 0.1. NVFP4 starts at about 0.1, stays there up to 16 and climbs to 1 after that.",
 )
 
@@ -2442,7 +2442,7 @@ r"""
 1. The $e$ exponent bits of a float determine its range, the $m$ fraction bits its number of digits.
 2. The ulp doubles at each power of two, so the bound on the relative error is the same for all normal numbers.
 3. Rounding picks the nearest number, and at a tie the one whose last bit is 0.
-4. An update smaller than half an ulp (a quarter, when a power of two decreases) is lost; so is one that leads to a tie, if the weight's last bit is 0.
+4. An update smaller than half an ulp (a quarter, when it shrinks a power of two) is lost; so is one that leads to a tie, if the weight's last bit is 0.
 5. Three remedies help: keeping the rest (Kahan), rounding stochastically, and holding the total in a wider format (master weights).
 6. Formats of 8 and 4 bits need scales. A scale per block limits what an outlier can ruin.
 

@@ -399,7 +399,9 @@ words = torch.randn(8, 30, 50)
 is_same = torch.allclose(by_tiles(words, text), by_blocks(words, text), atol=1e-5)
 print("equal up to rounding:", is_same)
 for way, sizes in kept.items():
-    print(f"{way.__name__:<10} stores {sizes[2]:.3f} MB for 8 × 30 words, {sizes[4]:.3f} MB for 8 × 300")
+    print(
+        f"{way.__name__:<10} stores {sizes[2]:.3f} MB for 8 × 30 words, {sizes[4]:.3f} MB for 8 × 300"
+    )
 multiplications = 8 * 30 * 250 * 64, 8 * 30 * 50 * 64 + 8 * 200 * 64
 print("multiplications for 8 × 30 words: by_tiles {:,}, by_blocks {:,}".format(*multiplications))
 

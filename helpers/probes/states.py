@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import numbers
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+
+from helpers.calling import FoundFaultError
 
 
 def as_bytes(state: Any) -> torch.Tensor:
@@ -27,13 +28,25 @@ def as_safe_bytes(state: Any, name: str) -> torch.Tensor:
     """Return what ``as_bytes`` does of a ``state`` that ``from_bytes`` can read.
 
     Raises:
-        TypeError: it cannot; the message says which part of ``name`` is to blame. torch's own words
-            are many, and its advice is to load what may do harm.
+        FoundFaultError: it cannot; the message says which part of ``name`` is to blame. torch's own
+            words are many, and its advice is to load what may do harm.
     """
-    if not _can_be_read(state):
-        told = _find_unreadable(state, name)
-        raise TypeError(f"{told}, which torch.load does not load with weights_only=True")
+    told = find_unreadable(state, name)
+    if told:
+        raise FoundFaultError(f"{told}, which torch.load does not load with weights_only=True")
     return as_bytes(state)
+
+
+def find_unreadable(value: Any, name: str) -> str:
+    """Return a sentence for the innermost part of ``value`` that ``from_bytes`` cannot read, and ""
+    if there is none; ``name`` is what the whole is called.
+    """
+    if _can_be_read(value):
+        return ""
+    for place, part in _parts(value, name):
+        if told := find_unreadable(part, place):
+            return told
+    return _tell_type(value, name)
 
 
 def find_others(value: Any, name: str) -> Iterator[str]:
@@ -50,17 +63,9 @@ def find_others(value: Any, name: str) -> Iterator[str]:
 def _can_be_read(state: Any) -> bool:
     try:
         from_bytes(as_bytes(state))
-    except (pickle.PickleError, AttributeError, RuntimeError, TypeError):
+    except Exception:  # pickle raises many kinds
         return False
     return True
-
-
-def _find_unreadable(value: Any, name: str) -> str:
-    """Return a sentence for the innermost part that cannot be read."""
-    for place, part in _parts(value, name):
-        if not _can_be_read(part):
-            return _find_unreadable(part, place)
-    return _tell_type(value, name)
 
 
 def _parts(value: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import io
 import itertools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from helpers.calling import is_from_stub
 from helpers.peak_memory import PeakMeter, peak_bytes
 from helpers.probes.networks import build
-from helpers.probes.states import as_bytes
+from helpers.probes.states import as_bytes, find_unreadable, from_bytes
 from helpers.probes.testimony import testimony
 from helpers.random_numbers import globals_kept, seed_globals
 
@@ -301,7 +300,7 @@ def segmenter_steps(
         seen = _run_segmenter(segmenter_class, *given, saved=saved, left_over=left_over)
         seen["drawn"] = torch.rand((), dtype=torch.float32, device="cpu").item()
     state = seen.pop("state", {})
-    unreadable = _find_unreadable(state, "state")
+    unreadable = find_unreadable(state, "state")
     is_written = not (seen["errors"] or unreadable)
     written = as_bytes(state) if is_written else torch.zeros(0, dtype=torch.uint8)
     return {**seen, "state": written, "unreadable": unreadable}
@@ -454,7 +453,7 @@ def _run_segmenter(
         seen["errors"] = [kind.__name__ for kind in type(error).__mro__]
     else:
         if saved is not None:
-            segmenter.load_state_dict(_read(saved))
+            segmenter.load_state_dict(from_bytes(saved))
         for x, y in data:
             for weight in own.values() if left_over is not None else ():
                 weight.grad = torch.full_like(weight, left_over)
@@ -462,22 +461,3 @@ def _run_segmenter(
         seen["state"] = segmenter.state_dict()
     seen["weights"] = {name: weight.detach().clone() for name, weight in own.items()}
     return seen
-
-
-def _read(written: torch.Tensor) -> Any:
-    return torch.load(io.BytesIO(written.numpy().tobytes()), weights_only=True)
-
-
-def _find_unreadable(value: Any, place: str) -> str:
-    """Say which part of ``value`` torch cannot write, or read again; "" if there is none."""
-    try:
-        _read(as_bytes(value))
-    except Exception:  # pickle raises many kinds
-        parts: Iterable = ()
-        if isinstance(value, dict):
-            parts = value.items()
-        elif isinstance(value, list | tuple):
-            parts = enumerate(value)
-        found = (_find_unreadable(part, f"{place}[{key!r}]") for key, part in parts)
-        return next(filter(None, found), f"{place} is of the type {type(value).__name__}")
-    return ""
