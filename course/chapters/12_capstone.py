@@ -1367,13 +1367,13 @@ Two levers are left for smaller budgets, and both change the gradient. In the me
 """
 ### The segmenter
 
-Combine all levers in a class for training runs that survive being killed.
+Combine all levers in a class for runs that survive being killed.
 
 `Segmenter(network, optimizer, loss_function, needs, budget, seed)`, a class with `step(volumes, masks) -> float`, `state_dict()` and `load_state_dict(state)`
 
-- **In** `network`, `loss_function`, `volumes`, `masks`: as for `add_gradients`, which you may use. `optimizer`: the network's optimizer. `needs(samples, checkpointed, bfloat16, patches)`: bytes; with `patches`, samples are patches.
-- **Plan**, made once: try whole volumes in float32, then in bfloat16, then patches in float32; take the first with which one checkpointed sample fits. If none fits, `Segmenter(...)` raises a ValueError. In each step, the rest is planned as in `add_gradients`.
-- **Out**: `step` returns the batch's mean loss and takes one optimizer step on its gradient alone, clipped to norm 1; gradients already stored in `.grad` are ignored. In bfloat16, the forward pass runs under `torch.autocast(volumes.device.type, torch.bfloat16)`; `loss_function` always gets float32 logits. Patches come from `cut_patches(volumes, masks, generator)`, new in every step, determined by `seed`; torch's global generator stays as it is.
+- **In** `network`, `loss_function`, `volumes`, `masks`: as for `add_gradients`, which you may use. `optimizer`: the network's. `needs(samples, checkpointed, bfloat16, patches)`: bytes; with `patches`, samples are patches.
+- **Plan**, made once: try whole volumes in float32, then in bfloat16, then patches in float32; take the first where one checkpointed sample fits. If none fits, `Segmenter(...)` raises a ValueError. Each step plans the rest as `add_gradients` does.
+- **Out**: `step` returns the batch's mean loss and takes one optimizer step on its gradient, clipped to norm 1, whatever `.grad` held before. In bfloat16, the forward pass runs under `torch.autocast(volumes.device.type, torch.bfloat16)`; `loss_function` always gets float32 logits. Patches come from `cut_patches(volumes, masks, generator)`, new in every step, determined by `seed`; torch's global generator stays as it is.
 - **State**: `torch.load(..., weights_only=True)` can read it. In a new process, a new `Segmenter` that loads the state continues **bit for bit**.
 
 If one whole volume needs 90 bytes with any levers, and n patches need 20 n, a step of `Segmenter(..., budget=50, seed=0)` on 2 volumes trains on 16 patches, 2 at a time: `8` forward passes.
