@@ -137,9 +137,7 @@ def test_a_state_that_cannot_be_loaded_is_told_without_torchs_advice() -> None:
         def state_dict(self) -> dict:
             return {"place": self.place, "model": torch.nn.Linear(1, 1)}
 
-    with pytest.raises(
-        FoundFaultError, match=r"^state\['model'\] is of type torch.nn.*Linear"
-    ):
+    with pytest.raises(FoundFaultError, match=r"^state\['model'\] is of type torch.nn.*Linear"):
         probes.trained_part(Whole, 3, 1)
 
 

@@ -239,7 +239,8 @@ def test_the_part_of_a_state_that_cannot_be_read_is_told() -> None:
 
     seen = segmenter_steps(WithItself, [[0]])
     told = seen["unreadable"]
-    assert told.startswith("state['more'][1]['me'] is of type ") and told.endswith("WithItself")
+    assert told.startswith("state['more'][1]['me'] is of type ")
+    assert told.endswith("WithItself")
     assert len(seen["state"]) == 0
     assert segmenter_steps(Plain, [[0]])["unreadable"] == ""
 

@@ -736,8 +736,8 @@ show(
     caption="The largest of 4,000 rounding errors at each power of two. Over a format's normal numbers the line is flat. To the left, through the subnormal numbers, it climbs to a relative error of 1 (0 on this axis).",
     alt="The largest relative rounding error against the absolute value of the number, both as powers of two. Within its "
     "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, just below minus 3 for e5m2. "
-    "For float16 it climbs to 0 from 2 to the minus 14 down to 2 to the minus 25, stays at 0 "
-    "below that, and ends at 2 to the 14: from 2 to the 15 on, some numbers overflow. bfloat16 stays flat.",
+    "Below 2 to the minus 14, that of float16 climbs, and from 2 to the minus 25 down it is 0. Its line ends at 2 to the 14: "
+    "from 2 to the 15 on, some numbers overflow. bfloat16 stays flat.",
 )
 
 # %% [markdown]
