@@ -223,7 +223,7 @@ show_drawing(
     "00/graph",
     number="0.3",
     caption="The backward pass runs from the output back to the inputs. `x` is used twice, so two paths lead back to it, and their derivatives are added.",
-    alt="Top row, from left to right: the leaf x with value 1, two arrows to u = x * x, and one arrow to g = -u. Each operation leaves a node in the bottom row. "
+    alt="Top row, from left to right: the input x with value 1, two arrows to u = x * x, and one arrow to g = -u. Each operation leaves a node in the bottom row. "
     "There the arrows run from right to left: the derivative 1 enters NegBackward0, -1 goes on to MulBackward0, and two arrows with -1 each lead to x, where they add up to -2.",
 )
 
@@ -458,7 +458,7 @@ axes.legend(fontsize=9, loc="lower left")
 show(
     figure,
     number="0.4",
-    caption="From right to left, the error of the forward difference shrinks with the step, reaches its minimum near √ε, and grows again. At the smallest steps in float32, 1 + h rounds to 1, and the error is 100%.",
+    caption="From right to left, the error of the forward difference shrinks with the step, reaches its minimum near the dotted line, and grows again. At the smallest steps in float32, 1 + h rounds to 1, and the error is 100%.",
     alt="Relative error against the step, both logarithmic: a V for each dtype. From the right, the error falls in proportion to the step, along a dashed line. "
     "Its minimum lies near 3e-4 in float32 and near 1e-8 in float64. It rises again toward smaller steps, with much scatter, up to an error of 1 in float32.",
 )
@@ -686,8 +686,8 @@ figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 show(
     figure,
     number="0.6",
-    caption="Contour lines of the loss against two of the errors, for x spread evenly from −10 to 10. Even with the horizontal axis stretched by a factor of 67, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the long axis and ends short of the minimum.",
-    alt="Tilted ellipses, almost three times as long as wide although the horizontal axis is stretched by a factor of 67. Adam's path runs along the long axis toward the minimum and stops short of it.",
+    caption="Contour lines of the loss against two of the errors, for x spread evenly from −10 to 10. Even with the horizontal axis stretched by a factor of 67, which tilts the ellipses, the bowl is longer than it is wide. Adam's path follows the flattest direction and ends short of the minimum.",
+    alt="Tilted ellipses, almost three times as long as wide although the horizontal axis is stretched by a factor of 67. Adam's path runs along the flattest direction toward the minimum and stops short of it.",
 )
 
 # %% [markdown]
@@ -1099,7 +1099,7 @@ predict(
 show_drawing(
     "00/module",
     number="0.10",
-    caption="PyTorch sees only what a module registers. A plain tensor and a layer in a Python list are mere attributes of the Python object.",
+    caption="PyTorch sees only what a module registers. A plain tensor and a Python list of layers are mere attributes of the Python object.",
     alt="Five attributes of a module. A Parameter and a ModuleList lead to parameters, which the optimizer trains, and to `state_dict` and `to`. A registered buffer leads only to state_dict and to `to`. "
     "A plain tensor and a Python list lead nowhere: they are not trained, not saved, and not moved.",
 )
@@ -1565,7 +1565,7 @@ Find out why the discriminator's loss levels off. Then correct the step so that 
 
 `adversarial_step(generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real) -> None`
 
-- **In**: two modules, each with trainable and perhaps frozen parameters; for each, an optimizer of all its parameters, with any settings (momentum, weight decay, several groups), that needs no closure; `noise`, the generator's input; `real`, the real numbers.
+- **In**: two modules, each with trainable and perhaps frozen parameters; for each, an optimizer of all its parameters, with any settings (momentum, weight decay, parameter groups), that needs no closure; `noise`, the generator's input; `real`, the real numbers.
 - **Out**: nothing.
   1. The generator takes one optimizer step on `generator_loss(discriminator(generator(noise)))`.
   2. The discriminator takes one on `discriminator_loss`, from its scores for `real` and for the updated generator's output on the same `noise`.
@@ -1583,7 +1583,7 @@ Find out why the discriminator's loss levels off. Then correct the step so that 
 def adversarial_step(
     generator, discriminator, generator_optimizer, discriminator_optimizer, noise, real
 ):
-    """Make one step of the generator, then one of the discriminator."""
+    """Update the generator once, then the discriminator."""
     ### BEGIN SOLUTION
     generator_optimizer.zero_grad()
     generator_loss(discriminator(generator(noise))).backward()

@@ -2252,7 +2252,7 @@ Find out what changed in the old network, and why nothing changed in the first e
 
 `validate(network, images, labels) -> float`
 
-- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. No module changes `images` in place or draws random numbers in evaluation mode, and `copy.deepcopy` can copy the network. `images`: the network's input, as one batch. `labels`: an int64 tensor with the right classes.
+- **In** `network`: an `nn.Module` built from any modules, each configured in any way; a module may occur in several places. In evaluation mode, no module changes `images` or itself, or draws random numbers; `copy.deepcopy` can copy the network. `images`: the network's input, as one batch. `labels`: an int64 tensor with the right classes.
 - **Out**: the share of images that the network classifies correctly in evaluation mode, a Python float. The call changes neither `images` nor `labels`. Afterward, every part of the network is exactly as before, including stored gradients and hooks, and all later results, including random numbers, are as they would be without the call.
 
 With 3 of 4 images classified correctly, `validate(network, images, labels)` returns `0.75`. With `tune_second_task(validate)`, the accuracy of the old network stays the same.

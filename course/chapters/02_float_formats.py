@@ -284,7 +284,7 @@ with check.property("reads formats that torch does not have", weight=3):
     check.close(got, expected, rtol=1e-14, atol=0.0, what=what)
 with check.property("every exponent width: 1, the ends of the range, inf and nan", weight=2):
     for exponent_bits in range(2, 9):
-        fraction_bits = check.draw.integer(1, 23)
+        fraction_bits = check.draw.integer(1, 24)
         bias, ones, power = 2 ** (exponent_bits - 1) - 1, 2**exponent_bits - 1, 2**fraction_bits
         least = 2.0 ** (1 - bias - fraction_bits)
         landmarks = {
@@ -843,7 +843,7 @@ To try a format before any hardware supports it, researchers compute in float32 
 
 `round_to(x, exponent_bits, fraction_bits, largest) -> Tensor`
 
-- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: a Python float, the format's largest number (448 for e4m3), which the widths do not always determine. The bias follows from `exponent_bits`, whatever `largest` is.
+- **In** `x`: a float32 or float64 tensor of any shape, contiguous or not; finite numbers are at most $10^{200}$ in absolute value. `exponent_bits` is 2 to 8, `fraction_bits` 1 to 23. `largest`: a Python float, the format's largest number (448 for e4m3), which the widths do not always determine. The bias follows from `exponent_bits`, whatever `largest` is.
 - **Out**: a tensor of the same shape and dtype, with each number replaced by the nearest number of the format, subnormal ones included, ties to even.
   A number that would round to more than `largest` becomes infinity, even for e4m3, which has no infinity. Infinity and nan stay as they are. Every number keeps its sign, even if it becomes zero.
 - **Limits**: `x` does not change. All of PyTorch is allowed.
@@ -1320,7 +1320,7 @@ Write one step of a compensated sum, which keeps growing where a 16-bit total st
 `kahan_add(total, rest, value) -> (total, rest)`
 
 - **In**: three tensors of the same shape and dtype, float32, float16 or bfloat16. The sum so far is `total + rest`. `value + rest` is never larger in absolute value than `total`.
-- **Out**: a pair of tensors of the same shape and dtype. The new total is the sum of `total` and `value + rest`, rounded. The new rest makes new total + new rest exactly equal to total + (value + rest), where `value + rest` may be rounded first. (Some books use the opposite sign.)
+- **Out**: a pair of tensors of the same shape and dtype. The new total is the sum of `total` and `value + rest`, rounded. The new rest makes new total + new rest exactly equal to total + (value + rest), where `value + rest` or the new rest may be rounded. (Some books use the opposite sign.)
 - **Limits**: the three tensors do not change.
 
 In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`.
@@ -1887,9 +1887,9 @@ with check.property("a master is float32: it does not keep what is below half of
 with check.property(
     "several parameters from a generator, without a gradient in some steps; a second optimizer"
 ):
-    sizes = ((3, 4), (5,), (5,))
-    weights = [grid(*size, dtype=torch.bfloat16) for size in sizes]
-    first, second, third = (grid(*size, dtype=torch.bfloat16) for size in sizes)
+    kinds = (((3, 4), torch.bfloat16), ((5,), torch.float16), ((5,), torch.bfloat16))
+    weights = [grid(*size, dtype=dtype) for size, dtype in kinds]
+    first, second, third = (grid(*size, dtype=dtype) for size, dtype in kinds)
     weights[0][0, 0], first[0, 0] = 1 + 2.0**-7, -(2.0**-6)  # two of these make half an ulp
     steps = [[first, None, third], [None, None, third], [first, second, None]]
     states = check.call(probes.optimizer_steps, MasterSGD, weights, steps, 0.125)

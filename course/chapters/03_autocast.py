@@ -867,6 +867,10 @@ with check.property("a region inside a disabled one casts", weight=2):
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
     same_dtypes(got, program, {"a": "float16", "b": "float32", "c": "bfloat16", "d": "float32"})
+    # The same dtype within and outside of the disabled region.
+    program = [{**step, "lower": "bfloat16"} if step.get("lower") else step for step in program]
+    got = check.call(predict_dtypes, program, inputs, cpu_lists)
+    same_dtypes(got, program, dict.fromkeys("ac", "bfloat16") | dict.fromkeys("bd", "float32"))
 with check.property("operations whose arguments are float64 are not touched"):
     program = [
         enter("float16"),
@@ -874,13 +878,16 @@ with check.property("operations whose arguments are float64 are not touched"):
         apply(one_of(*raised), "a", "big", "b"),
         apply(one_of(*kept), "h", "b", "c"),
         apply(one_of(*lowered), "h", "h", "d"),
+        apply(one_of(*kept), "w", "b", "i"),
+        apply(one_of(*kept), "b", "g", "j"),
         leave,
         apply(one_of(*lowered), "big", "big", "e"),
         apply(one_of(*kept), "h", "e", "f"),
+        apply(one_of(*kept), "e", "w", "k"),
     ]
-    given = {"big": "float64", "h": "bfloat16"}
+    given = {"big": "float64", "h": "bfloat16", "w": "float32", "g": "float16"}
     got = check.call(predict_dtypes, program, given, cpu_lists)
-    same_dtypes(got, program, dict.fromkeys("abcef", "float64") | {"d": "float16"})
+    same_dtypes(got, program, dict.fromkeys("abcefijk", "float64") | {"d": "float16"})
 with check.property("another device's operations, and a name that is used again"):
     others = {"blend": "lower", "spread": "float32", "join": "widest", "matmul": "float32"}
     program = [
@@ -1089,14 +1096,17 @@ with check.property('"widest" is float32 if an argument is, and 16 bits otherwis
     a, b = check.draw.normal(6), check.draw.normal(6, dtype=torch.bfloat16)
     steps = [("mixed", "dot", ("a", "b")), ("named", "dot", ("b",), {"tensor": "a"})]
     steps += [("narrow", "dot", ("b", "b")), ("scaled", "mul", ("b", "scalar"))]
-    steps += [("half", "dot", ("h", "h"))]
+    steps += [("half", "dot", ("h", "h")), ("beside", "dot", ("five", "h"))]
+    five = check.draw.normal(5)
     scalar, h = check.draw.normal(1)[0], check.draw.normal(5, dtype=torch.float16)
-    got = run_in_toy(steps, a=a, b=b, scalar=scalar, h=h)
+    got = run_in_toy(steps, a=a, b=b, scalar=scalar, h=h, five=five)
     expected = (a.double() @ b.double()).float()
     check.close(got["mixed"], expected, atol=1e-5, what="float32 · bfloat16")
     check.close(got["named"], expected, atol=1e-5, what="bfloat16 · float32 as tensor=")
     check.close(got["narrow"], (b.double() @ b.double()).bfloat16(), what="bfloat16 · bfloat16")
     check.close(got["half"], (h.double() @ h.double()).half(), what="float16 · float16")
+    expected = (five.double() @ h.double()).float()
+    check.close(got["beside"], expected, atol=1e-5, what="float32 · float16")
     expected = (b.double() * scalar.double()).float()
     check.close(got["scaled"], expected, what="bfloat16 · a float32 tensor without dimensions")
 with check.property("the dict alone decides: functions that are not in it run unchanged"):
@@ -1220,6 +1230,7 @@ with check.property("float64, integers, booleans and complex numbers are left al
         ("beside", "stack", (["exact", "full"],)),
         ("kept", "mul", ("low", "pi")),
         ("sums", "cumsum", ("counts", 0)),
+        ("sums_of_short", "cumsum", ("small", 0)),
         ("rows", "embedding", ("short", "full")),
         ("flags", "hstack", (["flag", "flag"],)),
         ("turned", "exp", ("turn",)),
@@ -1229,6 +1240,7 @@ with check.property("float64, integers, booleans and complex numbers are left al
     turn = torch.complex(check.draw.normal(3), check.draw.normal(3))
     low, pi = check.draw.normal(6, dtype=torch.bfloat16), torch.tensor(math.pi).double()
     values = {"exact": exact, "other": exact.T.contiguous(), "full": full, "counts": counts}
+    values["small"] = counts.short()
     got = run_in_toy(steps, low=low, pi=pi, short=short, flag=flag, turn=turn, **values)
     check.close(got["y"], exact @ exact.T, what="the product of two float64 tensors")
     check.close(got["z"], exact.exp(), what="exp of a float64 tensor")
@@ -1237,6 +1249,13 @@ with check.property("float64, integers, booleans and complex numbers are left al
     expected = (low.double() * math.pi).bfloat16()
     check.close(got["kept"], expected, what="mul, of bfloat16 and a float64 without dimensions")
     check.equal(got["sums"], counts.cumsum(0), what="cumsum of integers")
+    check.equal(got["sums_of_short"], counts.cumsum(0), what="cumsum of int16")
+    times_pi = run_in_toy(
+        [("y", "mul", ("full", "pi"))], policies={"mul": "lower"}, full=full, pi=pi
+    )
+    expected = (full.bfloat16().double() * math.pi).bfloat16()
+    what = 'mul, here "lower", of float32 and a float64 without dimensions'
+    check.close(times_pi["y"], expected, what=what)
     check.equal(got["rows"], full.bfloat16()[short.long()], what="embedding of int32 indices")
     check.equal(got["flags"], torch.hstack([flag, flag]), what="hstack of booleans")
     expected = torch.complex(turn.real.exp() * turn.imag.cos(), turn.real.exp() * turn.imag.sin())
@@ -1960,6 +1979,10 @@ with check.property("matches the formula outside a region"):
     a, b = check.draw.normal(9, 5), check.draw.normal(9, 5)
     keeps_digits(a, b, 1.0, None, with_respect_to=0)
     keeps_digits(a, -a, 0.01, None)
+    # The scores of the first row are all near -100, those of the others near 100.
+    near, partners = draw_views(6, 5)
+    near[0] = -near[0]
+    keeps_digits(near, partners, 0.01, None)
     short = 0.01 * functional.normalize(a, dim=1)
     keeps_digits(short, b, 0.1, None)
     keeps_digits(b, short, 2.375, None)
@@ -2021,10 +2044,12 @@ with check.property("large float16 entries beside float32 ones, in a float16 reg
     a, b = draw_views(13, 8)
     keeps_digits((1000.0 * a).half(), b, 0.02, "float16", with_respect_to=1)
 with check.property("float32 beside bfloat16, and the gradient with respect to either"):
-    a, b = draw_views(9, 7)
-    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", with_respect_to=0)
-    keeps_digits(a, b.bfloat16(), 0.02, "bfloat16", with_respect_to=1)
-    keeps_digits(a.bfloat16(), b, 0.02, None, with_respect_to=1)
+    # The temperature is 0.2% away from every bfloat16 number; one loss may happen to survive that.
+    for _ in range(3):
+        a, b = draw_views(9, 7)
+        keeps_digits(a, b.bfloat16(), 0.01995, "bfloat16", with_respect_to=0)
+    keeps_digits(a, b.bfloat16(), 0.01995, "bfloat16", with_respect_to=1)
+    keeps_digits(a.bfloat16(), b, 0.01995, None, with_respect_to=1)
 ### END HIDDEN TESTS
 check.score()
 
