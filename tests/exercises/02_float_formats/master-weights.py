@@ -585,3 +585,18 @@ class MasterSGD:
                 master = MasterSGD.masters[id(parameter)]
                 master -= self.learning_rate * parameter.grad.float()
                 parameter.data.copy_(master)
+
+
+# %% wrong: gives every parameter the dtype of the first
+class MasterSGD:
+    def __init__(self, parameters, learning_rate):
+        self.parameters = list(parameters)
+        self.masters = [parameter.detach().float() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+
+    @torch.no_grad()
+    def step(self):
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            if parameter.grad is not None:
+                master -= self.learning_rate * parameter.grad.float()
+                parameter.copy_(master.to(self.parameters[0].dtype))

@@ -541,3 +541,16 @@ def matching_loss(a, b, temperature):
     b = b / b.pow(2).sum(1, keepdim=True).sqrt()
     s = (a.unsqueeze(1) * b.unsqueeze(0)).sum(-1) / temperature
     return functional.cross_entropy(s, torch.arange(len(a)))
+
+
+# %% wrong: subtracts the largest score of all rows, so that a row far below becomes the log of 0
+import torch
+
+
+def matching_loss(a, b, temperature):
+    with torch.autocast(a.device.type, enabled=False):
+        a, b = a.float(), b.float()
+        a, b = a / a.norm(dim=1, keepdim=True), b / b.norm(dim=1, keepdim=True)
+        scores = a @ b.T / temperature
+        scores = scores - scores.max()
+        return (scores.exp().sum(dim=1).log() - scores.diagonal()).mean()

@@ -646,3 +646,63 @@ def predict_dtypes(program, dtypes, policies):
                 )
             known[step["to"]] = results[step["to"]] = result
     return results
+
+
+# %% wrong: float32 is the widest, even beside float64
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = "float32" if len(given) > 1 else next(iter(given))
+                result = "float64" if "float64" in given and "float32" not in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: float64 is the widest only beside bfloat16
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.pop()
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = "float32" if len(given) > 1 else next(iter(given))
+                result = "float64" if given in ({"float64"}, {"float64", "bfloat16"}) else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results
+
+
+# %% wrong: leaves the first region of the same dtype, not the innermost one
+def predict_dtypes(program, dtypes, policies):
+    known, results, regions = dict(dtypes), {}, [None]
+    for step in program:
+        if step["do"] == "enter":
+            regions.append(step["lower"])
+        elif step["do"] == "leave":
+            regions.remove(regions[-1])
+        else:
+            given = {known[name] for name in step["of"]}
+            policy = policies[step["do"]]
+            if regions[-1] is None or given == {"float64"} or policy == "widest":
+                result = "float32" if len(given) > 1 else next(iter(given))
+                result = "float64" if "float64" in given else result
+            else:
+                result = regions[-1] if policy == "lower" else "float32"
+            known[step["to"]] = results[step["to"]] = result
+    return results

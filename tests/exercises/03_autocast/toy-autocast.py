@@ -1933,3 +1933,115 @@ class ToyAutocast(FunctionMode):
             return func(*args, **kwargs)
         dtype = torch.float32 if p == "float32" else self.lower
         return func(*convert(args, dtype), **{k: convert(v, dtype) for k, v in kwargs.items()})
+
+
+# %% wrong: leaves a call alone if one of its arguments is float64
+import torch
+
+
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        policy = self.policies.get(func.__name__)
+        if policy is None or any(
+            isinstance(value, torch.Tensor) and value.dtype == torch.float64 for value in args
+        ):
+            return func(*args, **kwargs)
+        seen = []
+
+        def walk(value, visit):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, visit) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, visit) for key, item in value.items()}
+            if not isinstance(value, torch.Tensor):
+                return value
+            return (
+                visit(value)
+                if value.dtype in (torch.float32, torch.float16, torch.bfloat16)
+                else value
+            )
+
+        walk([args, kwargs], lambda tensor: seen.append(tensor.dtype))
+        widest = torch.float32 if torch.float32 in seen else None
+        target = {"lower": self.lower, "float32": torch.float32, "widest": widest}[policy]
+        if target is not None:
+            args, kwargs = walk([args, kwargs], lambda tensor: tensor.to(target))
+        return func(*args, **kwargs)
+
+
+# %% wrong: casts, under widest, only float32 and the region's own 16-bit dtype
+import torch
+
+
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **kwargs)
+        seen = []
+
+        def walk(value, visit):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, visit) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, visit) for key, item in value.items()}
+            if not isinstance(value, torch.Tensor):
+                return value
+            return (
+                visit(value)
+                if value.dtype in (torch.float32, self.lower)
+                or (policy != "widest" and value.dtype in (torch.float16, torch.bfloat16))
+                else value
+            )
+
+        walk([args, kwargs], lambda tensor: seen.append(tensor.dtype))
+        widest = torch.float32 if torch.float32 in seen else None
+        target = {"lower": self.lower, "float32": torch.float32, "widest": widest}[policy]
+        if target is not None:
+            args, kwargs = walk([args, kwargs], lambda tensor: tensor.to(target))
+        return func(*args, **kwargs)
+
+
+# %% wrong: casts whatever has two bytes, int16 too
+import torch
+
+
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies = policies
+        self.lower = lower
+
+    def run(self, func, args, kwargs):
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **kwargs)
+        seen = []
+
+        def walk(value, visit):
+            if isinstance(value, list | tuple):
+                return type(value)(walk(item, visit) for item in value)
+            if isinstance(value, dict):
+                return {key: walk(item, visit) for key, item in value.items()}
+            if not isinstance(value, torch.Tensor):
+                return value
+            return (
+                visit(value) if value.dtype == torch.float32 or value.dtype.itemsize == 2 else value
+            )
+
+        walk([args, kwargs], lambda tensor: seen.append(tensor.dtype))
+        widest = torch.float32 if torch.float32 in seen else None
+        target = {"lower": self.lower, "float32": torch.float32, "widest": widest}[policy]
+        if target is not None:
+            args, kwargs = walk([args, kwargs], lambda tensor: tensor.to(target))
+        return func(*args, **kwargs)
