@@ -578,7 +578,7 @@ with check.property("x and steps do not change"):
         calls, ("the errors", "a second call with the same x and steps"), strict=True
     ):
         check.close(got, [0.0625, 0.25, 0.015625], rtol=1e-9, what=what)
-    # An x that walks by the long step and back would lose all digits but three.
+    # An x that walks by the long step and back would become exactly 1.
     x = check.draw.uniform(4, low=1.04, high=1.06, dtype=torch.float64)
     got = errors_of([["sin"]], x, [1e15, 0.25])
     largest = x.cos().max().item()
@@ -692,7 +692,7 @@ show(
 
 # %% [markdown]
 r"""
-The steepest direction is nearly that of the weight of $x^2$, and the flattest nearly that of the constant. The ratio of their curvatures, about 4,500, is the **condition number** $\kappa$.
+The steepest direction is nearly that of the weight of $x^2$, and the flattest nearly that of the constant. The ratio of their curvatures, about 4500, is the **condition number** $\kappa$.
 An error $d$ along an eigenvector with eigenvalue $\lambda$ costs $\frac{1}{2} \lambda d^2$: along the flattest direction, an error of 0.2 costs only about 0.02, while the loss started at about 30,000. The constant can be wrong while the loss is small, because **the loss depends far less on the constant** than on the other weights. [Effective PyTorch](https://github.com/vahidk/EffectivePyTorch), the source of this fit, ends with a constant of 3.45 and calls that close.
 
 ## Gradient descent in a valley
@@ -719,7 +719,7 @@ steps_needed = math.log(0.01) / math.log(factors[0])
 # %% folded="Predict: steps of gradient descent"
 predict(
     "00/steps",
-    "The bowl of our fit has a condition number of about 4,500. At 95% of the largest stable learning rate, how many steps of gradient descent reduce the error along the flattest direction to 1% of its initial value?",
+    "The bowl of our fit has a condition number of about 4500. At 95% of the largest stable learning rate, how many steps of gradient descent reduce the error along the flattest direction to 1% of its initial value?",
     steps_needed,
     "Each step leaves 1 − 1.9/κ of the error, and that factor is very close to 1.",
     between=(0, 20_000),
@@ -742,7 +742,7 @@ show(
     number="0.7",
     caption="Gradient descent on the bowl of the fit, at 95% of the largest stable rate. Two of the errors vanish within a few hundred steps, while the third takes more than ten thousand to fall to 1%.",
     alt="The fraction of each error that is left, against the step, up to 12,000. The errors along the steepest and the middle eigenvector drop to 0 at the left edge. "
-    "The error along the flattest one decreases slowly, to about 0.4 after 2,000 steps and to a hundredth after nearly 11,000.",
+    "The error along the flattest one decreases slowly, to about 0.4 after 2000 steps and to a hundredth after nearly 11,000.",
 )
 
 # %% [markdown]
@@ -1569,7 +1569,7 @@ Find out why the discriminator's loss levels off. Then correct the step so that 
 - **Out**: nothing.
   1. The generator takes one optimizer step on `generator_loss(discriminator(generator(noise)))`.
   2. The discriminator takes one on `discriminator_loss`, from its scores for `real` and for the updated generator's output on the same `noise`.
-- **Limits**: neither step changes the other network's parameters. Every module runs in its own mode (training or evaluation). Afterward, every mode and every `requires_grad` are as before. Ignore any gradients already stored, even those of frozen parameters.
+- **Limits**: neither step changes the other network's parameters. Every module runs in its own mode (training or evaluation). Afterward, every mode and every `requires_grad` is as before. Ignore any gradients already stored, even those of frozen parameters.
 
 `watch_discriminator(adversarial_step)[-1]` returns about `0.05`, not `0.8`.
 
@@ -1803,7 +1803,7 @@ r"""
 
 <details><summary>1. A forward difference is computed in float32 with h = 1e-6 where f, x, and the derivative are near 1. How accurate is it?</summary>
 
-It has one or two correct digits: f's rounding error, up to about 1e-7, divided by h is up to 0.1.
+It has one or two correct digits: dividing f's rounding error, up to about 1e-7, by h gives up to 0.1.
 </details>
 
 <details><summary>2. <code>a = torch.zeros(3); b = a.numpy(); a += 1</code>. What does b contain? And after <code>a = a + 1</code>?</summary>
@@ -1811,7 +1811,7 @@ It has one or two correct digits: f's rounding error, up to about 1e-7, divided 
 Ones: the in-place addition writes into the shared memory. Still ones: `a` is now a new tensor.
 </details>
 
-<details><summary>3. One feature goes up to 5000, another is a fraction between 0 and 1. Which weight does gradient descent learn last?</summary>
+<details><summary>3. One feature goes up to 5000; another is a fraction between 0 and 1. Which weight does gradient descent learn last?</summary>
 
 The fraction's weight: its eigenvalue is smaller by a factor of about 5000².
 </details>

@@ -282,7 +282,7 @@ with check.property("reads formats that torch does not have", weight=3):
     got = check.call(decode_bits, bits, 3, 4)
     what = "3 exponent bits, 4 fraction bits"
     check.close(got, expected, rtol=1e-14, atol=0.0, what=what)
-with check.property("every exponent width: 1, the ends of the range, inf and nan", weight=2):
+with check.property("1.0, the ends of the range, inf and nan, for every exponent width", weight=2):
     for exponent_bits in range(2, 9):
         fraction_bits = check.draw.integer(1, 24)
         bias, ones, power = 2 ** (exponent_bits - 1) - 1, 2**exponent_bits - 1, 2**fraction_bits
@@ -736,7 +736,7 @@ show(
     caption="The largest of 4,000 rounding errors at each power of two. Over a format's normal numbers the line is flat. To the left, through the subnormal numbers, it climbs to a relative error of 1 (0 on this axis).",
     alt="The largest relative rounding error against the absolute value of the number, both as powers of two. Within its "
     "normal range each format is flat: minus 11 for float16, minus 8 for bfloat16, just below minus 3 for e5m2. "
-    "Below 2 to the minus 14, that of float16 climbs, and from 2 to the minus 25 down it is 0. Its line ends at 2 to the 14: "
+    "Below 2 to the minus 14, float16 climbs, and from 2 to the minus 25 down it is 0. Its line ends at 2 to the 14: "
     "from 2 to the 15 on, some numbers overflow. bfloat16 stays flat.",
 )
 
@@ -1320,7 +1320,7 @@ Write one step of a compensated sum, which keeps growing where a 16-bit total st
 `kahan_add(total, rest, value) -> (total, rest)`
 
 - **In**: three tensors of the same shape and dtype, float32, float16 or bfloat16. The sum so far is `total + rest`. `value + rest` is never larger in absolute value than `total`.
-- **Out**: a pair of tensors of the same shape and dtype. The new total is the sum of `total` and `value + rest`, rounded. The new rest makes new total + new rest exactly equal to total + (value + rest), where `value + rest` or the new rest may be rounded. (Some books use the opposite sign.)
+- **Out**: a pair of tensors of the same shape and dtype. The new total is the sum of `total` and `value + rest`, rounded. The new rest makes new total + new rest equal to total + (value + rest), except that `value + rest` or the new rest may be rounded. (Some books use the opposite sign.)
 - **Limits**: the three tensors do not change.
 
 In float16, `kahan_add` of the tensors `[4096.]`, `[0.]` and `[1.]` returns `[4096.]` and `[1.]`.
@@ -2442,7 +2442,7 @@ r"""
 1. The $e$ exponent bits of a float determine its range, the $m$ fraction bits its number of digits.
 2. The ulp doubles at each power of two, so the bound on the relative error is the same for all normal numbers.
 3. Rounding picks the nearest number, and at a tie the one whose last bit is 0.
-4. An update smaller than half an ulp (a quarter, when it shrinks a power of two) is lost; so is one that leads to a tie, if the weight's last bit is 0.
+4. An update smaller than half an ulp (a quarter, when it shrinks a power of two) is lost; so is one of exactly that size, if the weight's last bit is 0.
 5. Three remedies help: keeping the rest (Kahan), rounding stochastically, and holding the total in a wider format (master weights).
 6. Formats of 8 and 4 bits need scales. A scale per block limits what an outlier can ruin.
 

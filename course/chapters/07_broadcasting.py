@@ -361,7 +361,7 @@ show_drawing(
     "07/merge",
     number="7.4",
     caption="Both ways compute the same numbers for the 30 words of a text. Concatenating copies the text's features 30 times; the sum of two products does not.",
-    alt="Above, words of shape (30, 50) beside 30 copies of the text of shape (30, 200), multiplied by the transposed W, give (30, 64). Below, words times the first block give (30, 64), the text of shape (1, 200) times the second block gives (1, 64), and their sum has the shape (30, 64).",
+    alt="Above, words of shape (30, 50) beside 30 copies of the text, together of shape (30, 200), multiplied by the transposed W, give (30, 64). Below, words times the first block give (30, 64), the text of shape (1, 200) times the second block gives (1, 64), and their sum has the shape (30, 64).",
 )
 
 # %% [markdown]
@@ -1610,7 +1610,7 @@ print("one image, squeezed:", tuple(torch.zeros(1, 1, 28, 28).squeeze().shape))
 ## Recap
 
 1. Shapes are aligned on the right; an axis of size 1, or a missing one, is repeated; any other difference is an error.
-2. An expanded axis has stride 0 and needs no extra memory. The result of an operation is stored in full, and the backward pass sums over what was repeated.
+2. An expanded axis has stride 0 and needs no extra memory. The result of an element-wise operation is stored in full, and the backward pass sums over what was repeated.
 3. A linear layer after a concatenation is a sum of linear layers. The sum broadcasts, so nothing has to be tiled.
 4. A call has a fixed cost: replace loops over rows with one operation on the whole tensor.
 5. (N, 1) and (N,) give (N, N): pass the axes to `sum` and `squeeze`, and compare shapes that must be equal.
