@@ -36,7 +36,7 @@ def faults(request: pytest.FixtureRequest, browser, real_book: Path) -> Iterator
     for path in looked_at(real_book, request.param):
         heard.clear()
         asked.clear()
-        page.goto(path.as_uri(), wait_until="load")
+        page.goto(path.as_uri(), wait_until="load", timeout=120_000)
         page.wait_for_function(HAS_STARTED, timeout=120_000)
         page.evaluate(LOOK_WITHOUT_PREDICTIONS)
         found[path.relative_to(real_book).as_posix()] = page.evaluate(LOOK) | {

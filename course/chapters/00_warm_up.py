@@ -1479,7 +1479,7 @@ check.score()
 r"""
 ## Bug hunt: two players
 
-A **generator** turns noise into numbers. A **discriminator** learns to give high scores to real numbers and low scores to generated ones (Goodfellow and others). A score $s$ costs the discriminator $\ln(1 + e^{-s})$ for a real number, which `softplus(-s)` computes, and $\ln(1 + e^s)$ for a generated one. A score of 0, a guess, costs $\ln 2 \approx 0.69$.
+A **generator** turns noise into numbers. A **discriminator** learns to give high scores to real numbers and low scores to generated ones (Goodfellow and others). A score $s$ costs the discriminator $\ln(1 + e^{-s})$, or `softplus(-s)`, for a real number and $\ln(1 + e^s)$ for a generated one. A score of 0, a guess, costs $\ln 2 \approx 0.69$.
 The generator learns to get high scores: its loss is $\ln(1 + e^{-s})$ for each generated number.
 """
 

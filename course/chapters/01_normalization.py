@@ -1345,7 +1345,7 @@ print(layer.state_dict(), "parameters:", list(layer.parameters()))
 """
 ### BatchNorm as a module
 
-Write a BatchNorm that can load the `state_dict` of torch's, and vice versa.
+Write a BatchNorm that exchanges `state_dict`s with torch's.
 
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, then `layer(x) -> Tensor`
 
