@@ -27,6 +27,7 @@ def faults(request: pytest.FixtureRequest, browser, real_book: Path) -> Iterator
     width, scheme = request.param
     context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
     page = context.new_page()
+    page.set_default_timeout(120_000)
     heard: list[str] = []
     page.on("pageerror", lambda error: heard.append(str(error)))
     page.on("console", lambda line: heard.append(line.text) if line.type == "error" else None)
@@ -36,8 +37,8 @@ def faults(request: pytest.FixtureRequest, browser, real_book: Path) -> Iterator
     for path in looked_at(real_book, request.param):
         heard.clear()
         asked.clear()
-        page.goto(path.as_uri(), wait_until="load", timeout=120_000)
-        page.wait_for_function(HAS_STARTED, timeout=120_000)
+        page.goto(path.as_uri(), wait_until="load")
+        page.wait_for_function(HAS_STARTED)
         page.evaluate(LOOK_WITHOUT_PREDICTIONS)
         found[path.relative_to(real_book).as_posix()] = page.evaluate(LOOK) | {
             "errors": list(heard),
