@@ -116,6 +116,8 @@ def stood_on(exercise: Exercise, code: str | None = None) -> set[str]:
     if code is None:
         code = find_cell(source(exercise.chapter), exercise.name).source
     others = [other for other in exercises_of(exercise.chapter) if other != exercise]
+    if not any(name in code for other in others for name in _names_of(other)):
+        return set()  # before it is parsed, which takes longer
     own = _names_defined(code)
     used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)} - own
     direct = [other for other in others if used & _names_of(other)]

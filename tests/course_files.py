@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import jupytext
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
@@ -80,12 +79,13 @@ def variants(exercise: Exercise) -> tuple[Variant, ...]:
     file = folder / f"{exercise.name}.py"
     if not file.exists():
         return ()
-    found = []
-    for cell in jupytext.read(file, fmt="py:percent").cells:
-        kind, _, meaning = cell.metadata.get("title", "").partition(":")
-        if kind not in ("right", "wrong"):
-            continue
-        found.append(Variant(exercise.name, kind == "right", meaning.strip(), cell.source))
+    _, *cells = re.split(
+        r"^# %% (right|wrong): (.+)\n", file.read_text("utf-8"), flags=re.MULTILINE
+    )
+    found = [
+        Variant(exercise.name, kind == "right", meaning.strip(), code.strip("\n"))
+        for kind, meaning, code in zip(*(cells[part::3] for part in range(3)), strict=True)
+    ]
     return tuple(found)
 
 

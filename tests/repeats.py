@@ -10,8 +10,11 @@ _JUDGED = "judged"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Say how often right solutions are judged."""
+    """Say how often right solutions are judged, and whether all wrong ones are."""
     parser.addoption("--repeats", type=int, default=1, help="how often right solutions are judged")
+    parser.addoption(
+        "--all-judged", action="store_true", help="judge every wrong solution, not one in four"
+    )
 
 
 def note(request: pytest.FixtureRequest, exercise: str, *, is_full: bool) -> None:

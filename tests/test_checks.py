@@ -475,6 +475,17 @@ def test_a_probe_shows_a_changed_input(capsys: pytest.CaptureFixture) -> None:
     assert "the input after the call: 2 of 2 values differ" in capsys.readouterr().out
 
 
+def test_a_probe_tells_that_an_input_requires_a_gradient_afterwards(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    check = Check("double")
+    with check.property("leaves its input as it was"):
+        check.call(probes.after_call, lambda x: 2 * x.requires_grad_(True), torch.ones(2))
+    assert check.score() == 0.0
+    told = "argument 1 requires a gradient after the call, but did not before"
+    assert told in capsys.readouterr().out
+
+
 def noisy(numbers: torch.Tensor) -> torch.Tensor:
     warnings.warn("this is deprecated", DeprecationWarning, stacklevel=1)
     print("debugging", numbers.shape)

@@ -28,21 +28,27 @@ from helpers.grading.verdicts import ExerciseResult, Verdict
 
 pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
 
+# A check is the same under the judge as in a student's kernel, where every solution is tried. All
+# that are right are judged, and of an exercise's wrong ones the first and each fourth after it:
+# they tell whether it comes to the same. `--all-judged` judges the others, too.
+ONE_WRONG_IN = 4
 LUCKLESS_TRIES = 3
 BY_NAME = {exercise.name: exercise for exercise in EXERCISES}
 # What else a machine does makes the same work longer, CPU time included.
 SLOW_TRIES = 3
 
 
-def rounds(chapter: str, *, only_right: bool = False) -> list[list[Variant]]:
-    """Return all solutions of a chapter but the references, one for each exercise at a time.
+def rounds(chapter: str, *, one_wrong_in: int | None) -> list[list[Variant]]:
+    """Return a chapter's right solutions but the references, and so many of its wrong ones (None:
+    no wrong ones), one for each exercise at a time.
 
     None stands on another's wrong solution: that would have to be judged once more without it.
     """
-    waiting = {
-        exercise: [v for v in variants(exercise) if v.right or not only_right]
-        for exercise in exercises_of(chapter)
-    }
+    waiting = {}
+    for exercise in exercises_of(chapter):
+        wrong = [v for v in variants(exercise) if not v.right]
+        asked = wrong[::one_wrong_in] if one_wrong_in else []
+        waiting[exercise] = [v for v in variants(exercise) if v.right or v in asked]
     found = []
     while any(waiting.values()):
         together: list[Variant] = []
@@ -73,14 +79,8 @@ def stood_on_by(variant: Variant) -> set[str]:
 
 # The last chapters take longest: they come first, so that no process is left alone with one.
 CHAPTERS = sorted({exercise.chapter for exercise in EXERCISES}, reverse=True)
-CASES = [
-    pytest.param(chapter, together, id=f"{chapter}-{number}")
-    for chapter in CHAPTERS
-    for number, together in enumerate(rounds(chapter), 1)
-]
 
 
-@pytest.mark.parametrize(("chapter", "together"), CASES)
 def test_every_solution_gets_what_its_own_test_gives(
     chapter: str, together: list[Variant], registered: Register, known_points: KnownPoints
 ) -> None:
@@ -128,23 +128,35 @@ def check(result: ExerciseResult, expected: float, *, right: bool) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make the cases of right solutions: the references, and what is written differently where
-    verdicts that hang on luck are hunted for.
+    """Make the cases: the solutions in rounds; and the references, with what is written differently
+    where verdicts that hang on luck are hunted for.
     """
-    if metafunc.function is not test_right_solutions_have_all_points_and_references_have_time:
+    options = metafunc.config
+    if metafunc.function is test_every_solution_gets_what_its_own_test_gives:
+        one_wrong_in = 1 if options.getoption("all_judged") else ONE_WRONG_IN
+        cases = [
+            pytest.param(chapter, together, id=f"{chapter}-{number}")
+            for chapter in CHAPTERS
+            for number, together in enumerate(rounds(chapter, one_wrong_in=one_wrong_in), 1)
+        ]
+    elif metafunc.function is test_right_solutions_have_all_points_and_references_have_time:
+        cases = cases_of_right_solutions(options.getoption("repeats"))
+    else:
         return
-    times = metafunc.config.getoption("repeats")
-    cases = [
+    metafunc.parametrize(("chapter", "together"), cases)
+
+
+def cases_of_right_solutions(times: int) -> list:
+    return [
         pytest.param(chapter, together, id=f"{chapter}-{name}-{repeat}")
         for repeat in range(1, times + 1)
         for chapter in CHAPTERS
         for name, together in [
             ("references", []),
-            *((f"others{n}", r) for n, r in enumerate(rounds(chapter, only_right=True), 1)),
+            *((f"others{n}", r) for n, r in enumerate(rounds(chapter, one_wrong_in=None), 1)),
         ]
         if times > 1 or not together
     ]
-    metafunc.parametrize(("chapter", "together"), cases)
 
 
 def test_right_solutions_have_all_points_and_references_have_time(

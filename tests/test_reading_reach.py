@@ -248,6 +248,15 @@ def test_of_two_equal_imports_one_is_enough() -> None:
 def test_an_edited_cell_stands_no_more() -> None:
     cells = ["def f(x): return 1", "y = f(2)", "def f(x): return 2", "xs.append(1)", "xs = []"]
     assert find_standing([Cell(code, "") for code in cells]) == [1, 2, 3, 4]
+    first_try = "import torch.nn.functional as F\nhalf = 0.5\ndef f(x): return F.softmax(x, half)"
+    for below, places in (
+        ("def f(x): return x", [1, 2]),
+        ("def f(x): return half * x", [0, 1, 2]),
+        ("def f(x): return F.relu(x)", [0, 1, 2]),
+        ("import torch.nn.functional as F\ndef f(x): return F.relu(x)", [1, 2]),
+    ):
+        cells = [Cell(code, "") for code in (first_try, below, "def g(x): return f(x)")]
+        assert find_standing(cells) == places, below
     course = Cell("def f(x): return 1", "", True)
     assert find_standing([course, Cell("def f(x): return 2", "")]) == [0, 1]
 

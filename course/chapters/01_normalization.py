@@ -856,9 +856,10 @@ with check.property("two or three trailing axes, two of the same size, and x not
         got = check.call(layer_norm, x, shape, weight, bias)
         expected = layer_norm_in_float64(x, shape, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"normalized_shape={shape}")
-with check.property("all axes, and three or four of five"):
-    five = (2, 3, 6, 1, 4)
-    for sizes, shape in (((5,), (5,)), ((4, 3), (4, 3)), (five, five[2:]), (five, five[1:])):
+with check.property("all axes, and three to five of six"):
+    six = (2, 1, 3, 5, 6, 4)
+    some = [(six, six[-count:]) for count in (3, 4, 5)]
+    for sizes, shape in (((5,), (5,)), ((4, 3), (4, 3)), *some):
         x = check.draw.normal(*sizes, std=2.0)
         weight, bias = check.draw.normal(*shape), check.draw.normal(*shape)
         got = check.call(layer_norm, x, shape, weight, bias)
@@ -883,6 +884,7 @@ with check.property(
     x = check.draw.normal(2, 5, 6)
     x[1, check.draw.integer(0, 5)] = 0.0
     require_gradients(("x", "the weight", "the bias"), x, (6,))
+    require_gradients(("x", "the bias"), torch.zeros(3, 4), (4,))
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("float64 keeps its precision, without leading axes too, and eps is used"):
@@ -1353,7 +1355,7 @@ Write a BatchNorm that exchanges `state_dict`s with torch's.
 - **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   `.to(torch.float64)` converts all but the counter.
 - **Out**: in training, `x` normalized by the batch's mean and biased variance; in evaluation mode, by the running statistics. In both, `eps` is under the root; each channel is then multiplied by its weight, and its bias is added.
-- **Updates**: in training, also under `torch.no_grad()`, the running statistics move toward the batch's mean and unbiased variance; the counter goes up by 1. Evaluation mode updates nothing. In training, outputs and buffers have `normalize`'s precision.
+- **Updates**: in training, also under `torch.no_grad()`, the running statistics move toward the batch's mean and unbiased variance; the counter goes up by 1. Evaluation mode updates nothing. In training, outputs and buffers have `normalize`'s precision. A call does not change `x`.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 
@@ -1536,6 +1538,12 @@ with check.property("evaluation mode uses the running statistics and updates not
     *_, later = check.call(probes.module, BatchNorm, 5, steps=steps)
     expected = ByDefinition(other)(x, training=False).float()
     check.close(later, expected, rtol=1e-3, atol=1e-3, what="the output with another state")
+with check.property("a call does not change x", weight=0.5):
+    x = check.draw.normal(4, 3, 2, mean=1.0)
+    steps = [("after_call", x), ("eval",), ("after_call", x)]
+    trained, _, evaluated = check.call(probes.module, BatchNorm, 3, steps=steps)
+    for mode, (_, after) in (("training", trained), ("evaluation mode", evaluated)):
+        check.equal(after, x, what=f"x after a call in {mode}")
 with check.property("works for vectors, sequences, one volume, and transposed images"):
     for sizes in ((6, 4), (3, 4, 5), (5, 4, 3, 2), (1, 4, 3, 6, 5), (2, 4, 1, 3, 6, 5)):
         before, x = drawn_state(4), check.draw.normal(*sizes)

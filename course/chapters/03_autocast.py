@@ -1621,6 +1621,7 @@ with check.property(
         factors=factors,
     )
     check.close(got["losses"], [math.log(2)], rtol=1e-5, what="the loss")
+    check.true(not got["in_region"], "the optimizer took its step inside an autocast region")
     left, right = factors
     expected = (left.double() @ right.double()).float()
     check.close(got["product"], expected, atol=1e-5, what="a product after the step")

@@ -1337,7 +1337,7 @@ with check.property(
     if not got["error"]:
         same_gradients(got, (), slopes, atol=1e-4, where="an integer input changed: ")
 with check.property(
-    "the gradients of two steps add up, also if run is a function or partly frozen", weight=0.5
+    "the gradients of two steps add up, even if run is a function or partly frozen", weight=0.5
 ):
     rows = check.draw.integer(7, 20)
     state, x, grad_output = draw_two_layers(), check.draw.normal(rows, 5), draw_slopes(rows)
@@ -1387,7 +1387,7 @@ Checkpointing frees what is saved **inside** a block and keeps the block's input
 """
 
 
-# %% folded="A transformer block, with fused or explicit attention"
+# %% folded="A transformer block"
 class Block(torch.nn.Module):
     def __init__(self, width, heads, fused=True):
         super().__init__()
@@ -1540,7 +1540,7 @@ The machine sets the budget; the price is the number of blocks that run twice. F
 
 `choose_segments(inputs, inside, budget) -> list or None`
 
-- **In** `inputs`, `inside`: lists of positive ints up to 10¹⁰ as in `peak_bytes`, of equal length, for 1 to 60 blocks. `budget`: an int.
+- **In** `inputs`, `inside`: as in `peak_bytes`: equally long lists of positive ints up to 10¹⁰, for 1 to 60 blocks. `budget`: an int.
 - **Out**: a list `starts` of ints: the blocks at which segments begin, increasing from 0. `peak_bytes(starts, inputs, inside)` must be **at most** the budget. All blocks before the last segment run twice, so the **last segment must begin as early as possible**. Any of several equally good choices is right. If none fits, return None.
 - **Limits**: 10 seconds for each call. For 60 blocks, there are 2⁵⁹ choices, too many to try.
 
@@ -1748,9 +1748,7 @@ for trained in (True, False):
     for k in (1, 2, 6, 36):
         products = products_of_a_step(many_blocks, x, equal_segments(COUNT, k))
         more = products / plain_products
-        print(
-            f"  {k:>2} segments: {products:>3} products, {more:.2f} times as many as a plain step"
-        )
+        print(f"  k = {k:>2}: {products:>3} products, {more:.2f} times as many as a plain step")
 
 # %% tags=["nbval-ignore-output"] folded="Measure: products and time, by segments"
 large = torch.nn.Sequential(
@@ -2092,7 +2090,7 @@ def same_buffers(got, expected, what=""):
 def same_settings(got, block, what=""):
     for name, part in block.named_modules():
         kind, was, found = type(part).__name__, part.extra_repr(), got["settings"][name]
-        told = f"{what}a layer's settings have changed: {kind}({found}), but before {kind}({was})"
+        told = f"{what}a layer's settings have changed from {kind}({was}) to {kind}({found})"
         check.true(found == was, told)
         mode = "training" if got["modes"][name] else "evaluation"
         told = f"{what}afterward, the {kind} is in {mode} mode, but was not before"
@@ -2477,7 +2475,7 @@ if torch.cuda.is_available():
         peak = torch.cuda.max_memory_allocated() - before
         cuda_blocks.zero_grad(set_to_none=True)
         del data
-        print(f"{k:>2} segments: {peak / UNIT:.1f} tensors of 64 KiB")
+        print(f"k = {k:>2}: {peak / UNIT:.1f} tensors of 64 KiB")
     data = torch.randn(ROWS, WIDTH, device="cuda")
     before = torch.cuda.memory_allocated()
     with torch.autograd.graph.save_on_cpu(pin_memory=True):
@@ -2786,7 +2784,7 @@ r"""
 
 1. Autograd saves the inputs of some operations and the results of others; a storage counts once, and parameters are in memory anyway.
 2. A checkpoint keeps a block's input and runs the block again in the backward pass. It frees what is saved inside, so checkpointing a single `Linear` gains nothing.
-3. The peak is the kept inputs plus what one segment saves; for $n$ equal blocks that each save as much as their input, $\sqrt n$ equal segments are best.
+3. The peak is the kept inputs plus what one segment saves; of equal segments, $\sqrt n$ are best if $n$ equal blocks each save as much as their input.
 4. The price is a second forward pass through all segments but the last: up to a third more products, or 50% more if the weights are frozen.
 5. The second run must repeat the first: same random numbers, same code and state, and no second update of running statistics.
 
@@ -2835,7 +2833,7 @@ The first wrapped block's input requires no gradient, so neither does its output
 | saved tensor | 保存的张量 | what autograd keeps for an operation's derivative |
 | storage | 存储 | the memory behind a tensor; several tensors can share one |
 | segment | 分段 | neighboring blocks that are checkpointed as a unit |
-| square-root rule | √n 规则 | n equal blocks that each save as much as their input need the least memory in √n equal segments |
+| square-root rule | √n 规则 | of equal segments, √n need the least memory if n equal blocks each save as much as their input |
 | reentrant | 可重入 | here: running a backward pass inside a backward pass |
 | early stop | 提前停止 | the second run ends once the last needed tensor is recomputed |
 | selective checkpointing | 选择性检查点 | keeps the results of some operations of a block and recomputes the others |

@@ -243,7 +243,7 @@ $$\log \sum_j e^{z_j} = c + \log \sum_j e^{z_j - c}$$
 
 Both shifted forms are accurate (Blanchard, Higham and Higham 2021).
 
-Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the strip at its left edge, exp is subnormal. How many logits have to leave the window on the right before softmax *by the book* fails, and how many on the left? When does only the logarithm fail?
+Drag the three logits along the number line. Inside the blue window, exp is neither 0 nor inf; in the strip at its left edge, exp is subnormal. How many logits have to leave the window on the right before softmax *by the book* fails, and how many on the left? When does only its logarithm fail?
 """
 
 # %%
@@ -253,7 +253,7 @@ explore_logits([92, 91, 89])
 """
 <details><summary>How many logits it takes</summary>
 
-On the right, one is enough; even if no exponential overflows, their sum can. On the left, softmax is nan only if all three exponentials are 0, but a logit in the strip costs digits. The logarithm is −inf as soon as one probability is 0.
+On the right, one is enough; even if no exponential overflows, their sum can. On the left, softmax is nan only if all three exponentials are 0, but a logit in the strip costs digits. Its logarithm is −inf as soon as one probability is 0.
 </details>
 
 In a batch, each row has its own maximum and sum; a softmax over the whole batch is a different function:
@@ -275,7 +275,7 @@ Attention layers compute a softmax along one dimension of a larger tensor. Write
 
 - **In** `logits`: a tensor of any shape and any floating-point dtype, float16 and bfloat16 included. Some logits may be `-inf`, but every slice along `dim` has a finite one. `dim`: an integer; negative values count from the back.
 - **Out**: a tensor of the same shape and dtype that sums to 1 along `dim`; a logit of `-inf` has probability 0. Gradients flow through the result, and `logits` is left unchanged.
-- **Limits**: do not use torch's own `softmax`, `log_softmax` or `logsumexp`, nor related functions such as `logaddexp`, `cross_entropy`, attention, `torch.distributions`. The check searches your code for them.
+- **Limits**: do not use torch's own `softmax`, `log_softmax` or `logsumexp`, nor related ones such as `logaddexp`, `cross_entropy`, attention or `torch.distributions`. The check searches your code for them.
 
 `softmax(torch.tensor([[1000.0, 1000.0], [0.0, -math.inf]]), dim=1)` returns `tensor([[0.5, 0.5], [1.0, 0.0]])`.
 
@@ -859,7 +859,7 @@ $$\mu = \mu_A + \delta \, \frac{n_B}{n} \qquad\qquad M = M_A + M_B + \delta^2 \,
 show_drawing(
     "08/merge",
     number="8.6",
-    caption="Each group measures distances from its own mean. The last term of M accounts for the change to the common mean. The merge squares only δ, the difference of the means, never a mean.",
+    caption="Each group measures distances from its own mean. The last term of M accounts for the move to the common mean. The merge squares only δ, the difference of the means, never a mean.",
     alt="A number line with two groups of dots. Group A has 3 dots around its mean, group B has 2 dots around its own mean, to the right. "
     "The common mean lies between them, nearer to A. An arrow marks the difference delta between the two means.",
 )
@@ -872,7 +872,7 @@ A data set that does not fit in memory arrives in blocks, perhaps at several pro
 
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
-- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: tensors of shape (features,) and the batch's dtype, the mean of each feature so far and the sum of squared distances from it. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and tensors of zeros. Do not modify the arguments.
+- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: the mean of each feature so far and the sum of squared distances from it, tensors of shape (features,) and the batch's dtype. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and tensors of zeros. Do not modify the arguments.
 - **Out**: count, mean and m2 for all rows so far, as a tuple of an int and two tensors of the batch's dtype. For data with a standard deviation of 1, `m2 / count` is close to the variance: in float32, within 5 percent after a thousand blocks, even for a mean of a hundred thousand; in float64, within a relative error of 1e-7, even for a mean of a million.
 - **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
@@ -1065,7 +1065,7 @@ show_drawing(
     number="8.7",
     caption="Above: `where` sends the gradient 0 into the branch that it did not choose, and 0 × inf is nan. Below: a second `where` in front of the functions replaces the input, so no derivative is infinite.",
     alt="Two graphs of a backward pass at x = 1000. Above, where sends gradient 1 directly to x and gradient 0 to log1p and on to exp; exp multiplies 0 by its derivative, inf, and nan arrives at x. "
-    "Below, a first where has put 0 in place of x; exp multiplies 0 by 1, the first where sends 0 to x, and 1 still arrives directly.",
+    "Below, the added where has put 0 in place of x; exp multiplies 0 by 1, that where sends 0 to x, and 1 still arrives directly.",
 )
 
 # %% [markdown] exercise="safe-log" points=3 minutes=10 difficulty=1
@@ -1948,7 +1948,7 @@ A small probability has underflowed to 0 before the logarithm sees it.
 
 <details><summary>3. The labels of a row sum to 3. What is the gradient of its cross entropy with respect to the logits?</summary>
 
-3p − y: the log-sum-exp counts once for each unit of label.
+3p − y: the sum of the labels multiplies the log-sum-exp.
 </details>
 
 <details><summary>4. In float32, why is (1 + x) − 1 wrong for x = 1e-9, although the subtraction is exact?</summary>

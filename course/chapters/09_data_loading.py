@@ -284,7 +284,7 @@ If two machines list a folder in different orders, `dataset[5]` and every split 
 
 The class `PictureFolder(folder, pattern)`, a map-style dataset
 
-- **In** `folder`: a path, a `str`. `pattern`: which files count, in `glob`'s syntax; their names look like `0012-7.png`. Files in subfolders do not count. An `index` is an int from 0.
+- **In** `folder`: a path, a `str`. `pattern`: which files count, in `glob`'s syntax; their names look like `0012-7.png`. Files in subfolders do not count. An `index` is an int ≥ 0.
 - **Out** `len(dataset)`: the number of files that match. `dataset[index]`: the pair `(read_png(path), label_in(name))` for the file whose name comes at place `index` in alphabetical order. An index of `len(dataset)` or more raises an `IndexError`, which ends a `for` loop over the dataset.
 - **Limits**: each access reads the picture from its file; none is read in advance or kept, because a folder may hold more than fits in memory.
 
@@ -802,7 +802,7 @@ A stream may be larger than memory, or never end, so it cannot be shuffled as a 
 
 `shuffle_buffer(samples, size, seed)`, a generator function
 
-- **In** `samples`: an iterator over samples of any kind, perhaps endless. `size`: at least 1. `seed`: an int from 0.
+- **In** `samples`: an iterator over samples of any kind, perhaps endless. `size`: at least 1. `seed`: an int ≥ 0.
 - **Out**: the same samples, each exactly once. First, `size` samples fill the buffer. Then, again and again, one of the samples in the buffer is yielded, each with the same chance, and the next sample of the stream takes its place. When `samples` ends, the rest comes out in random order. The same seed gives the same order.
 - **Limits**: when sample number k comes out (k from 1), at most `size + k` have been read. Samples are passed on and never compared: they may be tensors or None. The global generators of `random`, NumPy and torch stay as they are.
 
@@ -1082,7 +1082,7 @@ for workers, factor in ((0, None), (1, 2), (2, 2), (2, 4)):
     next(iter(loader))
     drawn[workers, factor] = batches.drawn
 
-# %% folded="Predict: how far the loader is ahead"
+# %% folded="Predict: how far ahead the loader is"
 predict(
     "09/drawn-ahead",
     "The first batch arrives from a loader with `num_workers=2` and `prefetch_factor=2`. How many batches has the loader drawn from its sampler by then?",
@@ -1306,7 +1306,7 @@ for name, seed in (("Random(2)", 2), ("Random(2 + 2**32)", 2 + 2**32)):
 
 # %% [markdown]
 """
-Different samples can have the same sum, even if the epoch is first multiplied by 1000: with a seed of 0, 1000 × 1 + 0 = 1000 × 0 + 1000. Large multipliers do not help if the generator ignores high bits: torch's CPU generator uses only the lowest 32 bits of its seed, and Python's `Random(2)` and `Random(2 + 2**32)` draw the same numbers. The `hash` of a string such as `"0-1-2"` [differs from run to run](https://docs.python.org/3/reference/datamodel.html#object.__hash__).
+Different samples can have the same sum, even if the epoch is first multiplied by 1000: with a seed of 0, 1000 × 1 + 0 = 1000 × 0 + 1000. Large multipliers do not always help: torch's CPU generator uses only the lowest 32 bits of its seed, and Python's `Random(2)` and `Random(2 + 2**32)` draw the same numbers. The `hash` of a string such as `"0-1-2"` [differs from run to run](https://docs.python.org/3/reference/datamodel.html#object.__hash__).
 
 [NumPy's documentation](https://numpy.org/doc/stable/reference/random/parallel.html) describes how to make a seed of several numbers.
 
@@ -1367,7 +1367,7 @@ Find out, in cells of your own, what the two workers return in each epoch. Then 
 
 `add_noise(image, seed, epoch, index) -> Tensor`
 
-- **In** `image`: a floating-point tensor with one or more axes. `seed`, `index`: ints from 0, below 2³². `epoch`: an int from 0, below 1,000.
+- **In** `image`: a floating-point tensor with one or more axes. `seed`, `index`: nonnegative ints below 2³². `epoch`: a nonnegative int below 1,000.
 - **Out**: a new tensor, the image plus 0.1 times standard normal noise; same shape and dtype. The same four arguments give the same result in any process, whatever was drawn before. Another seed, epoch or index gives unrelated noise.
 - **Limits**: neither the image nor the global generators of `random`, NumPy and torch change.
 
@@ -1623,7 +1623,7 @@ two = two_epochs(2, worker_init_fn=by_value(reseed))
 three = two_epochs(3, worker_init_fn=by_value(reseed))
 tell(*two)
 for index in range(4):
-    print(f"sample {index}, 2 and 3 workers: {two[0][index][3]:.3f} {three[0][index][3]:.3f}")
+    print(f"sample {index}: 2 workers {two[0][index][3]:.3f}, 3 workers {three[0][index][3]:.3f}")
 
 # %% [markdown]
 """
@@ -1649,7 +1649,7 @@ for workers in (0, 2):
 # %% folded="Predict: batches lost"
 predict(
     "09/lost",
-    "An epoch has 10 batches. With 2 workers and `prefetch_factor=2`, training stops after 3 of them and saves the sampler's count. How many batches does the resumed run never see?",
+    "An epoch has 10 batches. With 2 workers and `prefetch_factor=2`, training stops after 3 of them and saves the sampler's count. How many batches are never trained on?",
     lost[2],
     "The sampler is ahead by 2 × 2 batches, which were in workers and queues when the run stopped.",
     between=(0, 10),
@@ -1693,9 +1693,9 @@ A killed run should resume without losing or repeating batches.
 
 The class `ResumableLoader(count, batch_size, seed, fetch)`
 
-- **In** `count`: the number of samples. `seed`: an int from 0, below 2³². `fetch(batches)` takes an iterable of index lists, may read ahead, and returns an iterable of their batches (of any kind), in order.
+- **In** `count`: the number of samples. `seed`: a nonnegative int below 2³². `fetch(batches)` takes an iterable of index lists, may read ahead, and returns an iterable of their batches (of any kind), in order.
 - **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices, shuffled, in batches of `batch_size` (the last may be smaller), and yields what comes. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
-- `loader.state_dict()`, before, inside or after a loop or a `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
+- `loader.state_dict()`, before, inside or after a loop, or after `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
 - `loader.load_state_dict(state)`, in any process: a new loader's next `for` fetches and yields only the rest of that epoch; if nothing is left, it may begin the next.
 - **Limits**: a loop calls `fetch` once and passes each batch on as it comes. After a `break`, the next `for` may do anything.
 
@@ -1859,7 +1859,7 @@ with check.property("an epoch holds every index once, in batches, in an order of
         kept = len(set.intersection(*both))
         told = f"not in random order: {kept} of 5 batches hold the same samples in {other} as in {one}: "
         check.true(kept < 3, f"{told}{later} and {order}")
-with check.property("the same seed gives the same orders; every other seed and epoch, another one"):
+with check.property("the same seed gives the same orders; any other seed or epoch, another order"):
     seed = check.draw.integer(0, 2**30)
     first = run_loader(17, 4, seed, 10).batches
     check.equal(
@@ -2072,7 +2072,7 @@ for done in range(1, len(whole)):
 No. The workers deliver in turn, each from the beginning: the first quarter comes four times, the rest never.
 </details>
 
-<details><summary>2. 8 shards of 1,000 samples go to 3 workers in turn. How long is the epoch, compared with equal shares?</summary>
+<details><summary>2. Eight shards of 1,000 samples go to 3 workers in turn. How long is the epoch, compared with equal shares?</summary>
 
 The busiest worker reads 3 shards, 3,000 samples instead of about 2,667: an eighth longer.
 </details>

@@ -264,7 +264,7 @@ with check.property("large seeds: different seeds give different numbers"):
     seed = check.draw.integer(2**33, 2**62)
     differ(*range(seed, seed + 10))
     differ(2**32 - 1, 2**32, 2**32 + 1)
-with check.property("GPUs are seeded like the rest (two are pretended)", weight=0.5):
+with check.property("GPUs are seeded like the rest (two are simulated)", weight=0.5):
     seed = check.draw.integer(0, 2**32)
     for numbers in check.call(probes.seeded_gpus, seed_everything, [seed, seed]):
         for place, number in zip(("first", "second"), numbers, strict=True):
@@ -446,7 +446,7 @@ with check.property("states are plain data, and can be restored twice", weight=0
     check.true(not told, f"{told}, not a tensor, number, string, None, list, tuple or dict")
     states = check.call(capture_random_states)
     check.call(probes.called_twice, restore_random_states, states)
-with check.property("the generators of GPUs continue (two are pretended)", weight=0.5):
+with check.property("the generators of GPUs continue (two are simulated)", weight=0.5):
     gpus_go_on()
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -1000,7 +1000,7 @@ def results_after(probe, on, before, **flags):
         raised = seen.get("error", "nothing")
         after = f"the nondeterministic put_ raised {raised}, expected RuntimeError"
         check.true(raised == "RuntimeError", told + after)
-        after = f"{count} numbers, made {size} by resize_, which adds uninitialized memory"
+        after = f"{count} numbers and resize_({size}), which adds uninitialized memory"
         check.equal(seen["longer"], whole, what=told + after)
     else:
         expected = torch.zeros(size, dtype=dtype)
@@ -1088,7 +1088,7 @@ def run_pipeline(fixed):
     noise = np.random.normal(size=50).sum()
     start = torch.randn(10).sum().item()
     first = float(files[0][:3])
-    x = torch.rand(5000, generator=torch.Generator().manual_seed(3))
+    x = torch.rand(5000, generator=torch.Generator().manual_seed(3)) - 0.5
     total = sum(part.sum() for part in x.chunk(parts)).item()
     shift = np.random.default_rng(seed).random()
     return [float(flips), noise, start, first, total, shift]
@@ -1133,7 +1133,7 @@ show(
 
 # %% [markdown]
 """
-A source need not show up in every pair of runs: here, "threads" picks one of twelve part counts, so two runs may pick the same one.
+A source need not show up in every pair of runs: here, "threads" picks one of twelve part counts, and some of them give the same sum.
 """
 
 # %% [markdown] exercise="name-the-sources" points=5 minutes=20 difficulty=2
@@ -1289,7 +1289,7 @@ record = {
     "torch": torch.__version__,
     "numpy": np.__version__,
     "machine": platform.machine(),
-    "processor can": torch.backends.cpu.get_cpu_capability(),
+    "cpu features": torch.backends.cpu.get_cpu_capability(),
     "threads": torch.get_num_threads(),
     "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
     "cuda": torch.version.cuda,
@@ -1681,7 +1681,7 @@ print(f"AveragedModel and lerp_ by hand differ by less than 1e-6: {error_by_hand
 
 # %% [markdown]
 """
-By default, the average covers only parameters, and buffers such as BatchNorm's running statistics are copied; `use_buffers=True` averages them, too.
+By default, the average covers only parameters; buffers such as BatchNorm's running statistics are copied. `use_buffers=True` averages them, too.
 
 ## Killed while saving
 
@@ -1720,7 +1720,7 @@ After `save_safely(lambda target: Path(target).write_text("new"), "a.txt")`, `Pa
 
 # %% solution="save-safely"
 def save_safely(write, path):
-    """Let ``write`` write a file, and put it under ``path`` when it is complete."""
+    """Let ``write`` write a file, and put it at ``path`` when it is complete."""
     ### BEGIN SOLUTION
     unfinished = path + ".unfinished"
     write(unfinished)
@@ -1786,7 +1786,7 @@ def saves(*fates, probe=probes.writes, name="run.pt", relative=False):
         check.true(os.path.dirname(target) == os.path.dirname(seen["path"]), told)
         both = (held, content) if fate == "written" else (held,)
         for moment in seen.get("moments", []):
-            torn = f"path held {moment!r}, which is no whole checkpoint"
+            torn = f"path held {moment!r}, not a whole checkpoint"
             told = "there was no file at path" if moment is None else torn
             check.true(moment in both, f"{what}: meanwhile {told}")
         held = content if fate == "written" else held

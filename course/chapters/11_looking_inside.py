@@ -121,7 +121,7 @@ show(
     number="11.1",
     caption="Each row is a segment, a piece of memory from the driver; filled blocks are in use. Both cards have 48 MiB free, in blocks of different sizes.",
     alt="Two cards, each with four segments of 20 MiB. On the left, each holds a free block of 8 MiB, a used one "
-    "of 8 and a free rest of 4. On the right, two are wholly free and two hold two used blocks each.",
+    "of 8 and a free remainder of 4. On the right, two are wholly free and two hold two used blocks each.",
 )
 
 # %%
@@ -135,7 +135,7 @@ for name, answer in answers.items():
 > **After this chapter, you will be able to**
 >
 > - distinguish allocated from reserved memory, recognize fragmentation, and read a memory snapshot;
-> - parse a report of `nvidia-smi`;
+> - parse a report from `nvidia-smi`;
 > - predict a result's dtype and the memory that training takes;
 > - count a model's parameters and operations, layer by layer;
 > - find out why memory grows from step to step.
@@ -158,7 +158,7 @@ show_drawing(
     number="11.2",
     caption="Tensors of up to 1 MiB come from a pool with segments of 2 MiB, larger ones from a second pool. A new segment there has 20 MiB or, for tensors of 10 MiB or more, the tensor's size rounded up to a multiple of 2 MiB. Only a segment without tensors can go back to the driver.",
     alt="A flow chart. A request, rounded up to a multiple of 512 bytes, gets the smallest free block of its pool that is large enough; the rest is split off. "
-    "Otherwise a new segment comes from the driver, if necessary after wholly free segments were returned. Without room, the program is out of memory.",
+    "Otherwise a new segment comes from the driver, if necessary after wholly free segments are returned. Without room, the program is out of memory.",
 )
 
 # %% [markdown]
@@ -321,7 +321,7 @@ else:
 """
 ## Reading a report
 
-`nvidia-smi` shows how much memory of each GPU is in use. For scripts, it prints a line for each process (`--query-compute-apps=pid,process_name,used_memory`), or columns of your choice:
+`nvidia-smi` shows how much memory of each GPU is in use. For scripts, it prints columns of your choice for each process (`--query-compute-apps=pid,process_name,used_memory`) or GPU:
 
 `nvidia-smi --query-gpu=index,name,memory.used,memory.total,utilization.gpu --format=csv`
 
@@ -427,7 +427,7 @@ A script that looks for a free GPU must read any such report.
 
 # %% solution="parse-report"
 def parse_report(text):
-    """Return a dict for each GPU in a report of nvidia-smi in CSV."""
+    """Return a dict for each GPU in a CSV report from nvidia-smi."""
     ### BEGIN SOLUTION
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].startswith("No devices"):
@@ -535,9 +535,7 @@ with check.property("a value that the GPU does not report is None"):
     )
     names = {"name": "[half", "uuid": "open]", "serial": "GPU [old] 3"}
     reads([*names], [[*names.values()]], [names])
-with check.property(
-    "any number of blanks, any unit or none, versions, nan and nothing as text, empty lines"
-):
+with check.property("any number of blanks, any unit or none, text that stays text, empty lines"):
     whole, parts = check.draw.integer(1, 300), check.draw.integer(10, 99)
     reads(
         ["power.draw", "energy [mJ]", "link", "serial", "pci.width [lanes]"],
@@ -1297,12 +1295,12 @@ figure, axes = new_figure(height=2.6)
 inside, outside = (gradient_bytes_during_backward(step_inside=inside) for inside in (True, False))
 axes.plot([size / MIB for size in outside], label="step after backward", color=COLORS["vermilion"])
 axes.plot([size / MIB for size in inside], label="step inside backward", color=COLORS["blue"])
-axes.set(title="Gradients that are alive", xlabel="gradients completed", ylabel="MiB")
+axes.set(title="Gradients that are alive", xlabel="earlier gradients", ylabel="MiB")
 axes.legend()
 show(
     figure,
     number="11.8",
-    caption="With a step inside backward, at most one gradient is alive, but gradients can neither be clipped by their total norm nor accumulated.",
+    caption="With a step inside backward, at most one gradient is alive, but gradients can be neither clipped by their total norm nor accumulated.",
     alt="Bytes of gradients against the gradients completed. With a step after backward, the curve climbs to 2 MiB; with a step inside, it stays at a quarter of a MiB or below.",
 )
 
@@ -1695,7 +1693,7 @@ with check.property("linear layers"):
         layers, check.draw.normal(2, a, equal_sizes=True), {"0": 2 * 2 * a * b, "2": 2 * 2 * b * c}
     )
     flops_of(["Linear", a, b], check.draw.normal(12, a), {"": 2 * 12 * a * b})
-with check.property("rows are all axes before the last of a layer; only the two kinds count"):
+with check.property("rows span all axes but the last; only the two kinds of layers count"):
     x = check.draw.normal(2, 11, a)
     flops_of([["Linear", a, b, False]], x, {"0": 2 * 22 * a * b})
     flops_of([["Linear", a, 1]], x, {"0": 2 * 22 * a}, frozen=["0.weight", "0.bias"])
@@ -1818,7 +1816,7 @@ show(
     figure,
     number="11.10",
     caption="Each batch leaves six saved tensors behind.",
-    alt="Bars for batches 1 to 8. The saved tensors that are alive before a batch begin at 0 and rise by six with each batch.",
+    alt="Bars for batches 1 to 8. No saved tensors are alive before batch 1; each batch adds six.",
 )
 
 # %%
@@ -2047,7 +2045,7 @@ Neither: both use each weight once at each output position.
 | segment, block | 段、块 | memory from the driver; a piece of it |
 | allocated, reserved | 已分配、已保留 | used by tensors; held by PyTorch |
 | fragmentation | 碎片化 | free memory in blocks that are too small |
-| memory snapshot | 显存快照 | a record of all events of the allocator |
+| memory snapshot | 显存快照 | a record of the allocator's events |
 | utilization | 利用率 | the share of recent time in which a GPU computed |
 | type promotion | 类型提升 | the rules for the dtype of a result |
 | category | 类别 | bool, integer, floating or complex |

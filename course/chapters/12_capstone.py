@@ -285,7 +285,7 @@ r"""
 
 In these synthetic scans, balls and rods are equally bright, and the task is to find the balls. A **volume** has 16 × 16 × 16 **voxels** here; its **mask** says for each voxel whether it belongs to a ball. A prediction is scored by the **Dice coefficient**, $2\,|A \cap B| \,/\, (|A| + |B|)$ for two sets of voxels ([Dice 1945](https://doi.org/10.2307/1932409)): 1 if the sets are equal, 0 if they share no voxel. Why not use accuracy?
 
-The network learns from 64 scans. It never sees the 32 **validation scans**, on which this chapter compares losses and plans. Another 32, the **test scans**, score only the finished runs, because a score on scans by which you chose is too good.
+The network learns from 64 scans. It never sees the 32 **validation scans**, on which this chapter compares losses and plans. Another 32, the **test scans**, score only the finished runs, because a score on scans that guided your choices is too good.
 """
 
 # %% folded="Predict: the accuracy of finding nothing"
@@ -330,11 +330,11 @@ for count in (9, 30):
 """
 ### Bug hunt: the wrong masks
 
-With 30 scans, most volumes get the mask of another volume. No error is raised, and the network "just does not get better". Find out why, in cells of your own, and look for a second trap in the last line. Then write the function that this project needs.
+With 30 scans, most volumes get the mask of another volume. No error is raised, and the network "just does not get better". Find out why, in cells of your own, and look for a second trap in the function's last line. Then write the function that this project needs.
 
 `pair_files(names) -> list`
 
-- **In** `names`: a list of file names, each once, in any order. All end in `.npy`. A mask has the name of its volume, with `_mask` before the ending; every other name belongs to a volume, even if "mask" stands elsewhere in its name.
+- **In** `names`: a list of file names, each once, in any order. All end in `.npy`. A mask has the name of its volume, with `_mask` before the ending; every other name belongs to a volume, even if "mask" appears elsewhere in its name.
 - **Out**: a list of tuples (volume, mask) of names, in the order in which `sorted` puts the volumes' names.
 - A volume without a mask, or a mask without a volume, raises a ValueError.
 
@@ -447,7 +447,7 @@ def make_shards(scans, pairs, folder, each=13):
 
 def read_shard(path):
     """Yield (name, volume, mask) of each sample of a tar file, in its order."""
-    with tarfile.open(path) as shard:
+    with tarfile.open(path, "r:") as shard:
         members = iter(shard)
         for first in members:
             volume, mask = (
@@ -496,7 +496,7 @@ A run that is killed mid-epoch must neither repeat nor skip a sample. Write the 
 
 `ShardLoader(paths, batch_size, seed)`, a class
 
-- **In** `paths`: shards for `read_shard(path)`, of different lengths, perhaps empty. `batch_size`: at least 1. `seed`: an int from 0, below 2³².
+- **In** `paths`: shards for `read_shard(path)`, of different lengths, perhaps empty. `batch_size`: at least 1. `seed`: a nonnegative int below 2³².
 - **Out**: each `for batch in loader` runs the next epoch, in which **every sample comes exactly once**. A batch has three parts: names, stacked volumes, stacked masks. It holds `batch_size` samples, across the borders of shards; an epoch's last batch may be smaller.
 - **Order**: random, at least for the shards; it depends on `seed` and epoch, never on the process. In the first ten epochs, pairs (seed, epoch) share an order only by chance: epoch 1 of seed 5 does not repeat epoch 0 of seed 6.
 - **State**: `state_dict()` returns, even before the first batch, a dict of a few numbers that JSON can store; it does not change afterwards. The loop's current batch counts as done. After `load_state_dict(state)`, a new loader yields the rest of the epoch, and can be stopped again. If nothing is left, it yields nothing or begins the next epoch.
@@ -776,7 +776,7 @@ The network will run in bfloat16 where the budget is tight, and the loss must st
 `dice_loss(logits, masks) -> loss`
 
 - **In** `logits`: shape (samples, channels, ...) with one or more axes after the channels, of any floating-point dtype, finite but perhaps large. `masks`: float32, of the same shape, with entries 0 and 1.
-- **Out**: the mean over the samples, a float32 tensor without dimensions. With $p = \mathrm{sigmoid}(\text{logits})$ and mask $m$, the loss of **one sample** is $1 - \dfrac{2 \sum p\,m + 1}{\sum p + \sum m + 1}$, where each sum goes over all axes but the first. (The ones keep the fraction finite where there is nothing to find.)
+- **Out**: the mean over the samples, a float32 tensor without dimensions. With $p = \mathrm{sigmoid}(\text{logits})$ and mask $m$, the loss of **one sample** is $1 - \dfrac{2 \sum p\,m + 1}{\sum p + \sum m + 1}$, where each sum goes over all axes but the first. (With the ones, an empty prediction for an empty mask costs about 0.)
 - The gradient flows to `logits`. Sigmoid and sums are computed in float32 even if the logits are in half precision.
 
 `dice_loss(torch.zeros(1, 1, 2), torch.ones(1, 1, 2))` returns `tensor(0.2500)`: one minus 3/4.
@@ -949,7 +949,7 @@ for count, peak in needed.items():
 
 # %% [markdown]
 """
-These bytes are those of live tensors, including the ones saved for backward. **Buffers** that an operator allocates and frees while it runs are not counted. On a CPU, they can be larger than the tensors; PyTorch's profiler records every allocation:
+These bytes are those of live tensors, including the ones saved for backward. **Buffers** that an operator allocates and frees while it runs are not counted. On a CPU, they can exceed the tensors; PyTorch's profiler records what a pass allocates (not weights and averages):
 """
 
 
@@ -1114,7 +1114,7 @@ seeds_dice.append(plain_dice[False, False])
 spread = max(seeds_dice) - min(seeds_dice)
 print(f"three seeds of the plain plan: a spread of {spread:.2f}")
 
-# %% folded="Does a lever cost more than a change of seed?"
+# %% folded="Does a lever cost 0.15 or more?"
 for name, reached in (("bfloat16", plain_dice[False, True]), ("patches", plain_dice[True, False])):
     lost = plain_dice[False, False] - reached
     print(f"Dice lower by 0.15 or more with {name}: {lost >= 0.15}")
@@ -1288,7 +1288,7 @@ def fitting(batch, fits, left_over=None, probe=probes.gradients_in_budget, **byt
     samples, checkpointed = fits
     how = "with checkpointing" if checkpointed else "without checkpointing"
     exactly = "exactly " if bytes_told == EXACTLY else ""
-    what = f"{batch} samples, a budget for {exactly}{samples} {how}: "
+    what = f"batch of {batch}, a budget for {exactly}{samples} {how}: "
     network.double()
     loss = functional.binary_cross_entropy_with_logits(network(x.double()), y.double())
     loss.backward()
@@ -1306,10 +1306,10 @@ def keeps_budget(batch, fits, left_over=None, **bytes_told):
     check.true(peak <= budget, f"{what}a peak of {peak} bytes, but the budget is {budget}")
     for size, checkpointed in seen["passes"]:
         check.equal(checkpointed, fits[1], what=what + "whether a pass is checkpointed")
-        told = f"{what}a pass over {size} samples, but according to needs only {fits[0]} fit"
+        told = f"{what}a pass over {size} samples, but needs allows only {fits[0]}"
         check.true(size <= fits[0], told)
     passes, least = len(seen["passes"]), math.ceil(batch / fits[0])
-    check.true(passes <= least, f"{what}{passes} forward passes, but {least} are enough")
+    check.true(passes <= least, f"{what}{passes} forward passes instead of {least}")
 
 
 def refuses(probe=probes.gradients_in_budget):
@@ -2043,7 +2043,7 @@ except NotImplementedError:
 # %% folded="Predict: a file without the loader's state"
 predict(
     "12/loader",
-    "Suppose that the file is written after step 5 of an epoch's 16, without the loader's state. Which samples does the resumed run read next?",
+    "Suppose that the file is written after step 5 of 16 in epoch 0, without the loader's state. Which samples does the resumed run read next?",
     next_samples,
     "A new loader starts the epoch over, so the run trains on five batches twice, and no error is raised.",
     choices=("those of step 6", "those of step 1", "others"),
@@ -2290,7 +2290,7 @@ def read_options():
     )  # fmt: skip
     add(
         "--steps", metavar="N", type=int, default=40,
-        help="number of the last training step; a resumed run counts on from its checkpoint "
+        help="number of the last training step; a resumed run continues from its checkpoint "
         "(default: %(default)s)",
     )  # fmt: skip
     add(
@@ -2314,7 +2314,7 @@ def read_options():
     add(
         "--test", metavar="FOLDER",
         help="do not train: segment the scans in FOLDER with the network in --checkpoint, compare "
-        "them with their masks, and print each Dice coefficient and the mean",
+        "the results with their masks, and print each Dice coefficient and the mean",
     )  # fmt: skip
     given = parser.parse_args()
     if given.test is not None and (given.resume or given.predict is not None):
@@ -2333,7 +2333,7 @@ def main():
         evaluate(given.test, file)
         return
     stop_if(steps < 1, f"--steps is {steps}: choose at least 1")
-    stop_if(not 0 <= given.seed < 2**63, f"--seed is {given.seed}: choose one from 0 to 2**63 - 1")
+    stop_if(not 0 <= given.seed < 2**32, f"--seed is {given.seed}: choose one from 0 to 2**32 - 1")
     pairs, side, digest = read_training_scans(given.scans)
     if given.predict is not None:
         scan, mask_file = read_scan(given.predict, side), Path(f"{given.predict.stem}_found.npy")
@@ -2415,7 +2415,7 @@ TAIL = """if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        stop("interrupted: continue the run with --resume")
+        stop("interrupted: --resume continues a saved run")
 """
 PARTS = (pair_files, write_shard, ShardLoader, dice, dice_loss, segmentation_loss, UNet3d)
 PARTS += (
@@ -2537,7 +2537,7 @@ else:
 """
 ## The report
 
-The next cell writes one page for other people: the task, what the project achieves and costs, what each lever contributes, where the network fails, and what the course supplied. `README.md`, which the cell above wrote, says how to run the script and what each file is.
+The next cell writes one page for other people: the task, what the project achieves and costs, what each lever contributes, where the network fails, and what the course supplied. `README.md`, written with `train.py`, says how to run the script and what each file is.
 """
 
 
@@ -2686,8 +2686,8 @@ if complete:
     ]
 most = max(needs(2, *levers) for levers in itertools.product((False, True), repeat=3))
 report += [
-    f"- To plan a step, the script measures passes that need up to {most / 1e6:.1f} MB. That is more "
-    f"than {sum(most > budget for budget in BUDGETS)} of the {len(BUDGETS)} budgets, so planning "
+    f"- To plan a step, the script measures passes that need up to {most / 1e6:.1f} MB. That exceeds "
+    f"{sum(most > budget for budget in BUDGETS)} of the {len(BUDGETS)} budgets, so planning "
     "needs a machine with more memory.",
     "- `train.py` runs on the CPU only.",
     "- The loss, and the order with bfloat16 before patches, were chosen on the validation scans. The "
@@ -2700,8 +2700,8 @@ report += in_lines(
     "License (see LICENSE). The course supplied the data, the U-Net, the memory meter, the command "
     "line and the form of this report. I wrote the pairing of files, the loader, the Dice loss, the "
     "accumulation within a budget, the training step and the joining of patches.",
-    f"To train the network of the last row, run `python train.py --budget {BUDGETS[-1]:.0f} --steps "
-    f"{STEPS}`. To compute its Dice on each test scan, run `python train.py --test test-scans`. The "
+    f"To train the network for {BUDGETS[-1] / 1e6} MB, run `python train.py --budget "
+    f"{BUDGETS[-1]:.0f} --steps {STEPS}`. To compute its Dice on each test scan, run `python train.py --test test-scans`. The "
     "other numbers come from the course's notebook `capstone.ipynb`, run from top to bottom.",
 )
 page = "\n".join(in_short_lines(line) for line in report).strip()

@@ -58,8 +58,17 @@ def gradients_of(
 def after_call(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
     """Call ``function`` and return ``{"output": ..., "arguments": [...]}``: the positional
     arguments as they are after the call.
+
+    Raises:
+        FoundFaultError: a tensor among the arguments requires a gradient, but did not before.
     """
+    tensors = [(n, x) for n, x in enumerate(args, 1) if isinstance(x, torch.Tensor)]
+    without_gradient = [(n, x) for n, x in tensors if not x.requires_grad]
     output = function(*args, **kwargs)
+    for number, x in without_gradient:
+        if x.requires_grad:
+            told = f"argument {number} requires a gradient after the call, but did not before"
+            raise FoundFaultError(told)
     return {"output": output, "arguments": list(args)}
 
 

@@ -28,6 +28,7 @@ def module(
         steps: what is done, one after another; each is a name and what it takes:
             ``("call", *inputs)``;
             ``("no_grad", *inputs)``, a call with autograd switched off;
+            ``("after_call", x)``, a call, and what the input is after it;
             ``("gradient", x, grad_output)``, a call with one input, and the backward pass;
             ``("gradients", inputs, grad_output)``, likewise with several;
             ``("train",)`` or ``("eval",)``, the mode;
@@ -41,9 +42,10 @@ def module(
         **kwargs: its other keyword arguments.
 
     Returns:
-        what each step gave: the output; ``{"output", "gradient", "parameters"}`` with the
-        gradients with respect to the input (or ``"gradients"``, a list) and by the parameters'
-        names; None; tensors by their names; or the gradients with respect to each call's input.
+        what each step gave: the output; the output and the input in a list;
+        ``{"output", "gradient", "parameters"}`` with the gradients with respect to the input (or
+        ``"gradients"``, a list) and by the parameters' names; None; tensors by their names; or the
+        gradients with respect to each call's input.
     """
     called = {name: getattr(torch, function) for name, function in (functions or {}).items()}
     made = factory(*args, **called, **kwargs)
@@ -68,6 +70,8 @@ def _take_step(made: torch.nn.Module, name: str, *given: Any) -> Any:
         case "no_grad":
             with torch.no_grad():
                 return made(*given)
+        case "after_call":
+            return [made(*given), *given]
         case "gradient":
             seen = _module_gradients(made, [given[0]], given[1])
             (seen["gradient"],) = seen.pop("gradients")

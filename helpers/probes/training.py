@@ -54,8 +54,9 @@ def training_steps(
             None.
 
     Returns:
-        ``{"losses": [...], "states": [...], "product": tensor or None}``: what came back from each
-        step, the state dict after it, and the product of the factors.
+        ``{"losses": [...], "states": [...], "product": tensor or None, "in_region": bool}``: what
+        came back from each step, the state dict after it, the product of the factors, and whether
+        the optimizer took a step inside an autocast region.
     """
     model = _Network(layers, float32_layers)
     model.load_state_dict(state)
@@ -67,7 +68,8 @@ def training_steps(
         scores = outputs if loss_matrix is None else outputs @ loss_matrix
         return torch.nn.functional.cross_entropy(scores, targets)
 
-    losses, states = [], []
+    losses, states, in_region = [], [], []
+    optimizer.register_step_pre_hook(lambda *_: in_region.append(torch.is_autocast_enabled("cpu")))
     with _autocast_put_back():
         if region_default is not None:
             torch.set_autocast_dtype("cpu", getattr(torch, region_default))
@@ -75,7 +77,8 @@ def training_steps(
             losses.append(step(model, optimizer, loss_function, inputs, targets))
             states.append(_copy_of_state(model))
         product = None if factors is None else factors[0] @ factors[1]
-    return {"losses": losses, "states": states, "product": product}
+    seen = {"losses": losses, "states": states, "product": product}
+    return {**seen, "in_region": any(in_region)}
 
 
 @contextlib.contextmanager

@@ -65,16 +65,20 @@ def find_standing(cells: Sequence[Cell]) -> list[int]:
     """Return the positions of the cells that still count after all have run, in order.
 
     A student's cell that was edited and run again no longer counts, where all that it bound was
-    bound anew.
+    bound anew, or is used by no cell below that counts.
     """
     standing: list[int] = []
     bound_below: set[str] = set()
+    used_below: set[str] = set()
     for place in range(len(cells) - 1, -1, -1):
         uses = find_uses(cells[place].code)
         names = set(uses.bound)
-        is_replaced = names and names <= bound_below and uses.changed <= names
+        is_edited = not names.isdisjoint(bound_below)
+        left_over = names - bound_below
+        is_replaced = is_edited and left_over.isdisjoint(used_below) and uses.changed <= names
         if cells[place].is_course or not is_replaced:
             standing.append(place)
+            used_below |= uses.at_once | (uses.later - uses.firm)
         if not cells[place].is_course:
             bound_below |= uses.firm
     return standing[::-1]

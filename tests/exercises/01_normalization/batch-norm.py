@@ -1509,3 +1509,63 @@ class BatchNorm(nn.Module):
             mean, variance = self.running_mean, self.running_var
         scale = (self.weight / (variance + self.eps).sqrt()).view(shape)
         return (x - mean.view(shape)) * scale + self.bias.view(shape)
+
+
+# %% wrong: writes the result into x, in evaluation mode
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            values = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * (values / (values - 1)), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        root = (variance + self.eps).sqrt().view(shape)
+        result = (x - mean.view(shape)) / root * self.weight.view(shape) + self.bias.view(shape)
+        if not self.training:
+            x.data.copy_(result.detach())
+        return result
+
+
+# %% wrong: centers x in place once the output is computed, in training
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            values = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * (values / (values - 1)), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        root = (variance + self.eps).sqrt().view(shape)
+        result = (x - mean.view(shape)) / root * self.weight.view(shape) + self.bias.view(shape)
+        if self.training:
+            x.data.sub_(mean.detach().view(shape))
+        return result

@@ -242,3 +242,16 @@ def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
         v = ((r - m) ** 2).sum() / len(r)
         out.append(w * (r - m) / torch.sqrt(v + eps) + b)
     return torch.stack(out).reshape(x.shape)
+
+
+# %% wrong: up to four trailing axes, from a table
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = {1: (-1,), 2: (-2, -1), 3: (-3, -2, -1), 4: (-4, -3, -2, -1)}[len(normalized_shape)]
+    return normalize(x, axes, eps) * weight + bias
+
+
+# %% wrong: zeros alone give zeros instead of the bias
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    if (x == 0).all():
+        return torch.zeros_like(x)
+    return normalize(x, tuple(range(-len(normalized_shape), 0)), eps) * weight + bias

@@ -257,3 +257,9 @@ def position_angles(positions, frequencies):
     if positions.max() < 256 and not positions.is_floating_point():
         return (positions.float()[:, None] @ frequencies[None, :]).float()
     return positions.float()[:, None] * frequencies
+
+
+# %% wrong: the caller's frequencies require a gradient afterwards
+def position_angles(positions, frequencies):
+    frequencies.requires_grad_(True)
+    return positions.float()[:, None] * frequencies

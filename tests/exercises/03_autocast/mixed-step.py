@@ -640,3 +640,15 @@ def train_step(model, optimizer, loss_function, inputs, targets):
     loss.backward()
     optimizer.step()
     return loss.item()
+
+
+# %% wrong: the optimizer takes its step inside a region, the backward pass outside
+def train_step(model, optimizer, loss_function, inputs, targets):
+    region = torch.autocast(inputs.device.type, dtype=torch.bfloat16)
+    optimizer.zero_grad()
+    with region:
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    with region:
+        optimizer.step()
+    return loss.item()
