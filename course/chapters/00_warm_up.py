@@ -989,6 +989,9 @@ with check.property("constants, lines, and cubics"):
         (size,) = draw_coefficients(1.0)
         terms = [size * part / 50.0**k for part, k in ((32, 3), (-48, 2), (18, 1), (-1, 0))]
         fits(terms, 0.0, 50.0, "degree 3, from 0 to 50, terms that nearly cancel")
+    (size,) = draw_coefficients(2.0)
+    fits([size, 0.0, 0.0], 0.0, 3.0, "degree 2, x and y begin with 0", even=True)
+    fits([-abs(size), 0.0, 0.0], -2.0, 3.0, "degree 2, no y is above 0")
 with check.property("|x| up to 100", weight=2):
     fits(draw_coefficients(1e-3, 0.1, 9.0), -100.0, 60.0, "degree 2, from -100 to 60")
     fits(draw_coefficients(1e-4, 1e-2, 1.0, 90.0), -100.0, 100.0, "degree 3, from -100 to 100")
@@ -1287,6 +1290,14 @@ with check.property("inputs with any number of leading dimensions"):
         x = check.draw.normal(*shape)
         _, got = check.call(probes.module, Linear, 4, 6, steps=[("load", state), ("call", x)])
         check.close(got, by_definition(x, state), what=f"for x of shape {shape}")
+    one, wide = drawn_state(4, 1), drawn_state(1, 3)
+    for shape in ((4,), (5, 4), (2, 3, 4)):
+        x = check.draw.normal(*shape)
+        _, got = check.call(probes.module, Linear, 4, 1, steps=[("load", one), ("call", x)])
+        check.close(got, by_definition(x, one), what=f"with one output, for x of shape {shape}")
+    x = check.draw.normal(5, 1)
+    _, got = check.call(probes.module, Linear, 1, 3, steps=[("load", wide), ("call", x)])
+    check.close(got, by_definition(x, wide), what="with one input")
     x = check.draw.normal(2, 3, 4).transpose(0, 1)
     _, got = check.call(probes.module, Linear, 4, 6, steps=[("load", state), ("call", x)])
     check.close(got, by_definition(x, state), what="for x of shape (3, 2, 4), not contiguous")
@@ -1368,7 +1379,7 @@ def counts(layers, *expected, **options):
     check.equal(got, expected, what="trained and frozen entries")
 
 
-def leaves_alone(modes):
+def leaves_alone(modes, left_over=0.25):
     """Count, and train the model afterward: the call must leave no trace in it."""
     model = nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.Dropout(0.3), nn.Linear(b, 2))
     state = {n: check.draw.uniform(*v.shape, low=0.1) for n, v in model.state_dict().items()}
@@ -1382,7 +1393,8 @@ def leaves_alone(modes):
         count_parameters,
         [["Linear", a, b], ["BatchNorm1d", b], ["Dropout", 0.3], ["Linear", b, 2]],
         **{"inputs": inputs, "slope": slope, "seed": seed},
-        **{"state": state, "training": modes, "frozen": frozen, "left_over": 0.25},
+        **{"state": state, "training": modes, "frozen": frozen},
+        **{"left_over": left_over, "untouched": True},
     )
     check.equal(got["output"], (5 * b, a * b + 2), what="trained and frozen entries")
     model.load_state_dict(state)
@@ -1397,8 +1409,9 @@ def leaves_alone(modes):
     )
     expected = dict(model.state_dict())
     for name, weight in model.named_parameters():
-        # Each has 0.25 in .grad, whether frozen or not.
-        still, moved = ((weight - 0.125 - by * weight.grad).detach() for by in (0.0, 0.5))
+        # Each has what was left over in .grad, whether frozen or not.
+        start = weight - 0.5 * (left_over or 0.0)
+        still, moved = ((start - by * weight.grad).detach() for by in (0.0, 0.5))
         expected[name], other = (still, moved) if name in frozen else (moved, still)
         was, does = ("was", "learns") if name in frozen else ("was not", "does not learn")
         told = f"{name} {was} frozen before the call, but {does} after it"
@@ -1459,7 +1472,7 @@ with check.property(
     # The model itself, then its layers: a BatchNorm in eval mode, or a Linear and the dropout.
     leaves_alone([True, True, False, True, True])
     leaves_alone([True, False, True, False, True])
-    leaves_alone([False, False, True, True, False])  # eval() freezes nothing
+    leaves_alone([False, False, True, True, False], left_over=None)  # eval() freezes nothing
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a model in eval mode stays so, and its frozen parameters stay frozen"):

@@ -2375,7 +2375,16 @@ def require_sound_validation(
     given = {"state": state, "training": modes, "shared": shared}
     then |= {"frozen": frozen, "left_over": left_over, "seed_first": seed_first}
     then |= {"autograd": autograd}
-    got = check.call(probes.network_then_trained, validate, layers, images, labels, **then, **given)
+    got = check.call(
+        probes.network_then_trained,
+        validate,
+        layers,
+        images,
+        labels,
+        **then,
+        **given,
+        untouched=True,
+    )
     check.equal(got["arguments"], [images, labels], what="images and labels after the call")
     check.close(got["output"], accuracy, atol=1e-6, what="the accuracy")
     for name in frozen:

@@ -57,11 +57,16 @@ def with_formula_on_a_leaf(
         leaf's ``grad`` after the call; what is in it once the gradient of the further loss was
         added, where a graph behind the output shows; ``x`` after the call; whether what came back
         requires a gradient.
+
+    Raises:
+        FoundFaultError: what came back is no tensor.
     """
     leaf = x.detach().clone().requires_grad_(True)
     leaf.grad = left_over.clone()
     given = leaf.clone() if by_way_of_a_copy else leaf
     output = function(_made_of(formula), given)
+    if not isinstance(output, torch.Tensor):
+        raise FoundFaultError(f"{output!r:.60} came back, where a tensor is expected")
     stored = None if leaf.grad is None else leaf.grad.clone()
     after, graph = given.detach().clone(), output.requires_grad
     loss = (factor * given.square() * output).sum()

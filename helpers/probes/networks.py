@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from helpers.calling import FoundFaultError
 from helpers.probes.testimony import testimony
 
 
@@ -64,6 +65,7 @@ def network_then_trained(
     seed: int,
     seed_first: bool = False,
     autograd: bool = True,
+    untouched: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
     """Call ``function(network, *args)``, and then train the network by one step.
@@ -82,7 +84,11 @@ def network_then_trained(
             that the function draws, or a seed that it sets, show in the step.
         autograd: whether it is on, in the call and in the step; where it is off, a step changes no
             parameter, unless the function has switched it on.
+        untouched: whether modes, and parameters without a gradient, must be as before the call.
         **options: as ``with_network`` has them.
+
+    Raises:
+        FoundFaultError: a mode is another one, or a gradient is new, though they must not be.
 
     Returns:
         ``{"output", "arguments", "next", "state"}``: the function's output, and ``args`` after the
@@ -92,10 +98,31 @@ def network_then_trained(
     with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(autograd):
         if seed_first:
             torch.manual_seed(seed)
+        modes = [part.training for part in made.modules()]
+        without_gradient = [name for name, p in made.named_parameters() if p.grad is None]
         output = function(made, *args)
+        if untouched:
+            _require_no_trace(made, modes, without_gradient)
         seed_of_step = None if seed_first else seed
         seen = one_step(made, inputs, slope, seed_of_step)
     return {"output": output, "arguments": list(args), **seen}
+
+
+def _require_no_trace(
+    made: torch.nn.Module, modes: list[bool], without_gradient: list[str]
+) -> None:
+    for (name, part), was in zip(made.named_modules(), modes, strict=True):
+        if part.training is not was:
+            now, before = (
+                ("training", "evaluation") if part.training else ("evaluation", "training")
+            )
+            whose = f"module {name}" if name else "the model"
+            raise FoundFaultError(
+                f"{whose} is in {now} mode after the call, but was in {before} mode before"
+            )
+    for name in without_gradient:
+        if made.get_parameter(name).grad is not None:
+            raise FoundFaultError(f"{name}.grad is a tensor after the call, but was None before")
 
 
 def set_modes(network: torch.nn.Module, training: bool, in_eval: Sequence[str] = ()) -> None:

@@ -213,6 +213,9 @@ OF_LIBRARIES = _HELD_MODULES | words("""
 # What is private by name, and what everybody uses.
 PRIVATE_PARTS = words("""
     _BatchNorm _ConvNd _InstanceNorm _LRScheduler _Loss _NormBase _Reduction _WeightedLoss _asdict
+    _calculate_correct_fan _calculate_fan_in_and_fan_out _foreach_add _foreach_add_
+    _foreach_addcdiv_ _foreach_addcmul_ _foreach_copy_ _foreach_div _foreach_div_ _foreach_lerp_
+    _foreach_mul _foreach_mul_ _foreach_norm _foreach_sqrt _foreach_sub _foreach_sub_ _foreach_zero_
     _buffers _cdata _field_defaults _fields _make _modules _parameters _pytree _replace _version
 """)
 # Private to torch's modules: a class of one's own may use these names, but its own alone.
@@ -280,7 +283,7 @@ SPECIAL_NAMES = words("""
     __repr__ __reversed__ __round__ __setitem__ __slots__ __str__ __version__
 """) | words(_ARITHMETIC)
 # Special names that may be bound where no method is defined.
-SPECIAL_BINDINGS = words("__all__ __author__ __hash__ __slots__ __version__")
+SPECIAL_BINDINGS = words("__all__ __author__ __constants__ __hash__ __slots__ __version__")
 
 MODULES = words("""
     matplotlib.animation matplotlib.cm matplotlib.colors matplotlib.dates matplotlib.figure

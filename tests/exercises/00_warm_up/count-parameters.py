@@ -280,3 +280,16 @@ def count_parameters(model):
 def count_parameters(model):
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad and model.training)
     return trained, sum(p.numel() for p in model.parameters()) - trained
+
+
+# %% wrong: gives each trained parameter a gradient, to count its entries
+def count_parameters(model):
+    trained = frozen = 0
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            trained += parameter.grad.numel()
+        else:
+            frozen += parameter.numel()
+    return trained, frozen

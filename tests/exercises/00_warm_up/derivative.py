@@ -227,3 +227,10 @@ def derivative(f, x):
     leaf.retain_grad()
     f(leaf).sum().backward()
     return leaf.grad.detach()
+
+
+# %% wrong: without detach, so that the copy of an x that requires a gradient keeps none
+def derivative(f, x):
+    z = x.clone().requires_grad_()
+    f(z).sum().backward()
+    return z.grad

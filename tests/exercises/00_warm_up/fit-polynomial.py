@@ -391,3 +391,19 @@ def fit_polynomial(x, y, degree):
 def fit_polynomial(x, y, degree):
     columns = torch.stack([x[:50].double() ** k for k in range(degree, -1, -1)], dim=1)
     return torch.linalg.lstsq(columns, y[:50, None].double()).solution.flatten().float()
+
+
+# %% wrong: y is scaled by its largest value, which may be 0 where no y is positive
+def fit_polynomial(x, y, degree):
+    scale, top = x.abs().max().double(), y.max().double()
+    columns = torch.stack([(x.double() / scale) ** k for k in range(degree, -1, -1)], dim=1)
+    found = torch.linalg.lstsq(columns, (y.double() / top)[:, None]).solution[:, 0] * top
+    return (found / scale ** torch.arange(degree, -1, -1)).float()
+
+
+# %% wrong: x is scaled by its first value, which may be 0
+def fit_polynomial(x, y, degree):
+    scale = x[0].double()
+    columns = torch.stack([(x.double() / scale) ** k for k in range(degree, -1, -1)], dim=1)
+    found = torch.linalg.lstsq(columns, y.double()[:, None]).solution[:, 0]
+    return (found / scale ** torch.arange(degree, -1, -1)).float()

@@ -689,3 +689,45 @@ class Linear(nn.Module):
     def forward(self, x):
         product = x @ self.weight.T
         return product if self.bias is None else product + self.bias
+
+
+# %% wrong: with one output, the last dimension is gone
+class Linear(nn.Module):
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        if bias:
+            self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        else:
+            self.register_parameter("bias", None)
+
+    def forward(self, x):
+        y = (x @ self.weight.T).squeeze(-1)
+        return y if self.bias is None else y + self.bias
+
+
+# %% right: starts as the source of PyTorch's own layer does
+class Linear(nn.Module):
+    __constants__ = ("inputs", "outputs")
+
+    def __init__(self, inputs, outputs, bias=True):
+        super().__init__()
+        self.inputs, self.outputs = inputs, outputs
+        self.weight = nn.Parameter(torch.empty((outputs, inputs)))
+        if bias:
+            self.bias = nn.Parameter(torch.empty(outputs))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = nn.init._calculate_fan_in_and_fan_out(self.weight)
+            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+            nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x):
+        y = x @ self.weight.T
+        return y if self.bias is None else y + self.bias
