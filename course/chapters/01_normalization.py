@@ -423,7 +423,7 @@ with check.property("x of 1, 4 or 5 axes, counted from either end; x not contigu
     five, ones = (3, 2, 4, 6, 5), (1, 4, 1, 3)
     for sizes, axes in (
         *(((9,), (0,)), (five, (1, -2)), (five, (-3, 0, 4)), (five, (3, 2)), (five, (3, 0))),
-        *((ones, (1,)), (ones, (2, -1))),
+        *((ones, (1,)), (ones, (2, -1)), (ones, (0,)), ((7, 1), (-1,))),
     ):
         x = check.draw.normal(*reversed(sizes), mean=1.0).permute(*reversed(range(len(sizes))))
         got = check.call(normalize, x, axes)
@@ -856,10 +856,10 @@ with check.property("two or three trailing axes, two of the same size, and x not
         got = check.call(layer_norm, x, shape, weight, bias)
         expected = layer_norm_in_float64(x, shape, weight, bias)
         check.close(got, expected, rtol=1e-4, atol=1e-4, what=f"normalized_shape={shape}")
-with check.property("all axes, and three to five of six"):
+with check.property("all axes, three to five of six, and one axis of size 1"):
     six = (2, 1, 3, 5, 6, 4)
     some = [(six, six[-count:]) for count in (3, 4, 5)]
-    for sizes, shape in (((5,), (5,)), ((4, 3), (4, 3)), *some):
+    for sizes, shape in (((5,), (5,)), ((4, 3), (4, 3)), ((5, 1), (1,)), *some):
         x = check.draw.normal(*sizes, std=2.0)
         weight, bias = check.draw.normal(*shape), check.draw.normal(*shape)
         got = check.call(layer_norm, x, shape, weight, bias)
@@ -1566,7 +1566,7 @@ with check.property("works for vectors, sequences, one volume, and transposed im
 with check.property("eps is under the root; other values of eps and momentum are used"):
     x = check.draw.normal(5, 4, 3, std=3e-3)
     small = drawn_state(4) | {"running_var": check.draw.uniform(4, low=1e-5, high=9e-5)}
-    for given in ({}, {"eps": 1e-2, "momentum": 0.4}):
+    for given in ({}, {"eps": 1e-2, "momentum": 0.4}, {"momentum": 0.0}):
         steps, reference = [("call", x), ("state",)], ByDefinition(fresh_state(4), **given)
         got, state = check.call(probes.module, BatchNorm, 4, **given, steps=steps)
         name = f"with {given or 'the defaults'}, in "
@@ -2415,6 +2415,9 @@ with check.property("a network with a single frozen layer, stored gradients and 
 with check.property("networks for images and for text, with other kinds of layers"):
     require_sound_validation(all_training, layers=for_images, sizes=(2, 5, 7))
     require_sound_validation([True] * 16, layers=for_text, sizes=(3, 6))
+    # Two dropouts deep inside are in evaluation mode.
+    modes = [number not in (6, 10) for number in range(16)]
+    require_sound_validation(modes, layers=for_text, sizes=(3, 6))
     require_sound_validation(all_training, layers=without_statistics, rows=1100, drift=5.0)
 with check.property("a network in evaluation mode; a call while autograd is off"):
     require_sound_validation([False] * 10, rows=211)

@@ -794,6 +794,11 @@ with check.property("nothing is cast before a region or after it"):
     ]
     got = check.call(predict_dtypes, program, inputs, cpu_lists)
     same_dtypes(got, program, dict.fromkeys("adik", "float32") | dict.fromkeys("bfcej", "bfloat16"))
+    # A region that is not left ends with its program.
+    product = apply(one_of(*lowered), "x", "w", "a")
+    for program, dtype in (([enter("float16"), product], "float16"), ([product], "float32")):
+        got = check.call(predict_dtypes, program, inputs, cpu_lists)
+        same_dtypes(got, program, {"a": dtype})
 with check.property(
     "a disabled region inside casts nothing, and the outer one applies again", weight=2
 ):
@@ -1097,9 +1102,12 @@ with check.property('"widest" is float32 if an argument is, and 16 bits otherwis
     steps = [("mixed", "dot", ("a", "b")), ("named", "dot", ("b",), {"tensor": "a"})]
     steps += [("narrow", "dot", ("b", "b")), ("scaled", "mul", ("b", "scalar"))]
     steps += [("half", "dot", ("h", "h")), ("beside", "dot", ("five", "h"))]
+    steps += [("joined", "cat", (["row", "row"],), {"dim": 1})]
     five = check.draw.normal(5)
     scalar, h = check.draw.normal(1)[0], check.draw.normal(5, dtype=torch.float16)
-    got = run_in_toy(steps, a=a, b=b, scalar=scalar, h=h, five=five)
+    got = run_in_toy(steps, a=a, b=b, scalar=scalar, h=h, five=five, row=b.unsqueeze(0))
+    what = "cat of two bfloat16 tensors with dim=1"
+    check.equal(got["joined"], torch.cat([b, b]).unsqueeze(0), what=what)
     expected = (a.double() @ b.double()).float()
     check.close(got["mixed"], expected, atol=1e-5, what="float32 · bfloat16")
     check.close(got["named"], expected, atol=1e-5, what="bfloat16 · float32 as tensor=")
@@ -1117,9 +1125,12 @@ with check.property("the dict alone decides: functions that are not in it run un
     # 2049 is a number of float32, but of no 16-bit dtype.
     steps += [("in_place", "exp_", ("kept",)), ("same", "relu", ("wide",))]
     steps += [("joined", "concat", (["wide", "wide"],)), ("of_half", "relu", ("half",))]
+    steps += [("by_row", "sum", ("y",), {"dim": 1})]
     wide, half = torch.tensor([2049.0, -1.0]), torch.tensor([2047.0, -1.0]).half()
     got = run_in_toy(steps, y=y, scalar=scalar, kept=kept, wide=wide, half=half)
     check.close(got["total"], y.double().sum().bfloat16(), atol=3e-2, what="the sum of bfloat16")
+    expected = y.double().sum(dim=1).bfloat16()
+    check.close(got["by_row"], expected, atol=3e-2, what="the sum of bfloat16 with dim=1")
     expected = (y.double() + scalar.double()).bfloat16()
     check.close(got["shifted"], expected, atol=2e-2, what="bfloat16 + a float32 without dimensions")
     check.close(got["z"], y.double().expm1().bfloat16(), what="expm1, which is not exp")
@@ -1234,6 +1245,7 @@ with check.property("float64, integers, booleans and complex numbers are left al
         ("rows", "embedding", ("short", "full")),
         ("flags", "hstack", (["flag", "flag"],)),
         ("turned", "exp", ("turn",)),
+        ("counted", "cat", (["counts", "counts"],)),
     ]
     short = check.draw.integers(5, low=0, high=3).int()
     flag = torch.tensor([True, False, True])
@@ -1249,6 +1261,8 @@ with check.property("float64, integers, booleans and complex numbers are left al
     expected = (low.double() * math.pi).bfloat16()
     check.close(got["kept"], expected, what="mul, of bfloat16 and a float64 without dimensions")
     check.equal(got["sums"], counts.cumsum(0), what="cumsum of integers")
+    what = 'cat, here "widest", of integers alone'
+    check.equal(got["counted"], torch.cat([counts, counts]), what=what)
     check.equal(got["sums_of_short"], counts.cumsum(0), what="cumsum of int16")
     times_pi = run_in_toy(
         [("y", "mul", ("full", "pi"))], policies={"mul": "lower"}, full=full, pi=pi
@@ -1596,7 +1610,11 @@ with check.property(
     # In float32 or float16 class 1 has a score that is larger by 4.8; in bfloat16 both weights
     # are 1.
     ids = check.draw.permutation(5)[:3]
-    for default, on in ((None, ""), ("float16", " where the default of a region is float16")):
+    for default, training, on in (
+        (None, True, ""),
+        (None, False, ", in evaluation mode"),
+        ("float16", True, " where the default of a region is float16"),
+    ):
         got = run_steps(
             layers=[["Embedding", 5, 4], ["Linear", 4, 2]],
             batches=[(ids, torch.zeros(3, dtype=torch.int64))],
@@ -1607,6 +1625,7 @@ with check.property(
             },
             learning_rate=0.01,
             region_default=default,
+            training=training,
         )
         what = f"the loss of a model that takes indices{on}"
         check.close(got["losses"], [math.log(2)], rtol=1e-5, what=what)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -62,14 +63,25 @@ def after_call(function: Callable, *args: Any, **kwargs: Any) -> dict[str, Any]:
     Raises:
         FoundFaultError: a tensor among the arguments requires a gradient, but did not before.
     """
+    with no_gradient_asked(args):
+        output = function(*args, **kwargs)
+    return {"output": output, "arguments": list(args)}
+
+
+@contextlib.contextmanager
+def no_gradient_asked(args: Sequence[Any]) -> Iterator[None]:
+    """Require that no tensor of ``args`` comes to require a gradient in the block.
+
+    Raises:
+        FoundFaultError: one does.
+    """
     tensors = [(n, x) for n, x in enumerate(args, 1) if isinstance(x, torch.Tensor)]
     without_gradient = [(n, x) for n, x in tensors if not x.requires_grad]
-    output = function(*args, **kwargs)
+    yield
     for number, x in without_gradient:
         if x.requires_grad:
             told = f"argument {number} requires a gradient after the call, but did not before"
             raise FoundFaultError(told)
-    return {"output": output, "arguments": list(args)}
 
 
 def called_twice(function: Callable, *args: Any) -> list:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from helpers.calling import FoundFaultError
+from helpers.probes.calls import no_gradient_asked
 from helpers.probes.testimony import testimony
 
 
@@ -84,11 +86,12 @@ def network_then_trained(
             that the function draws, or a seed that it sets, show in the step.
         autograd: whether it is on, in the call and in the step; where it is off, a step changes no
             parameter, unless the function has switched it on.
-        untouched: whether modes, and parameters without a gradient, must be as before the call.
+        untouched: whether modes, and parameters without a gradient, must be as before the call,
+            and ``args`` must not come to require one.
         **options: as ``with_network`` has them.
 
     Raises:
-        FoundFaultError: a mode is another one, or a gradient is new, though they must not be.
+        FoundFaultError: what must be untouched is not.
 
     Returns:
         ``{"output", "arguments", "next", "state"}``: the function's output, and ``args`` after the
@@ -100,7 +103,8 @@ def network_then_trained(
             torch.manual_seed(seed)
         modes = [part.training for part in made.modules()]
         without_gradient = [name for name, p in made.named_parameters() if p.grad is None]
-        output = function(made, *args)
+        with no_gradient_asked(args) if untouched else contextlib.nullcontext():
+            output = function(made, *args)
         if untouched:
             _require_no_trace(made, modes, without_gradient)
         seed_of_step = None if seed_first else seed

@@ -1569,3 +1569,31 @@ class BatchNorm(nn.Module):
         if self.training:
             x.data.sub_(mean.detach().view(shape))
         return result
+
+
+# %% wrong: a momentum of 0 becomes the default
+class BatchNorm(nn.Module):
+    def __init__(self, channels, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.eps, self.momentum = eps, momentum or 0.1
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x):
+        if self.training:
+            axes = (0, *range(2, x.ndim))
+            variance, mean = torch.var_mean(x, dim=axes, correction=0)
+            values = x.numel() // x.shape[1]
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * (values / (values - 1)), self.momentum)
+                self.num_batches_tracked += 1
+        else:
+            mean, variance = self.running_mean, self.running_var
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        root = (variance + self.eps).sqrt().view(shape)
+        result = (x - mean.view(shape)) / root * self.weight.view(shape) + self.bias.view(shape)
+        return result

@@ -463,3 +463,43 @@ def validate(network, images, labels):
     for m, mode in modes:
         m.training = mode
     return right / len(labels)
+
+
+# %% wrong: restores three levels of modes, and the network may have more
+def validate(network, images, labels):
+    parts = [network]
+    for part in network.children():
+        parts += [part, *part.children()]
+    modes = [part.training for part in parts]
+    network.eval()
+    with torch.no_grad():
+        accuracy = (network(images).argmax(dim=1) == labels).float().mean().item()
+    network.train()
+    for part, mode in zip(parts, modes, strict=True):
+        part.training = mode
+    return accuracy
+
+
+# %% wrong: the images require a gradient afterwards
+def validate(network, images, labels):
+    modes = [(part, part.training) for part in network.modules()]
+    network.eval()
+    images.requires_grad_(True)
+    accuracy = (network(images).argmax(dim=1) == labels).float().mean().item()
+    for part, mode in modes:
+        part.training = mode
+    return accuracy
+
+
+# %% wrong: parameters without a gradient have zeros afterwards
+def validate(network, images, labels):
+    modes = [(part, part.training) for part in network.modules()]
+    network.eval()
+    for parameter in network.parameters():
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    with torch.no_grad():
+        accuracy = (network(images).argmax(dim=1) == labels).float().mean().item()
+    for part, mode in modes:
+        part.training = mode
+    return accuracy

@@ -255,3 +255,9 @@ def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
     if (x == 0).all():
         return torch.zeros_like(x)
     return normalize(x, tuple(range(-len(normalized_shape), 0)), eps) * weight + bias
+
+
+# %% wrong: a single weight means that there is nothing to normalize
+def layer_norm(x, normalized_shape, weight, bias, eps=1e-5):
+    axes = tuple(range(-len(normalized_shape), 0))
+    return (x if weight.numel() == 1 else normalize(x, axes, eps)) * weight + bias

@@ -332,3 +332,19 @@ def normalize(x, axes, eps=1e-5):
         s = s + delta * (row - m)
     out = (rows - m) / (s / len(rows) + eps).sqrt()
     return out.reshape(moved.shape).permute(*[order.index(a) for a in range(x.ndim)])
+
+
+# %% wrong: the biased variance from the unbiased one, which a group of one number does not have
+def normalize(x, axes, eps=1e-5):
+    count = math.prod(x.shape[axis] for axis in axes)
+    mean = x.mean(axes, keepdim=True)
+    variance = x.var(axes, keepdim=True) * (count - 1) / count
+    return (x - mean) / (variance + eps).sqrt()
+
+
+# %% wrong: a group of one number stays as it is
+def normalize(x, axes, eps=1e-5):
+    if math.prod(x.shape[axis] for axis in axes) == 1:
+        return x.clone()
+    variance, mean = torch.var_mean(x, axes, correction=0, keepdim=True)
+    return (x - mean) / (variance + eps).sqrt()

@@ -652,3 +652,14 @@ def train_step(model, optimizer, loss_function, inputs, targets):
     with region:
         optimizer.step()
     return loss.item()
+
+
+# %% wrong: the region is on in training mode only
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad()
+    kind = inputs.device.type
+    with torch.autocast(kind, dtype=torch.bfloat16, enabled=model.training):
+        loss = loss_function(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()

@@ -2045,3 +2045,103 @@ class ToyAutocast(FunctionMode):
         if target is not None:
             args, kwargs = walk([args, kwargs], lambda tensor: tensor.to(target))
         return func(*args, **kwargs)
+
+
+# %% wrong: functions that are not in the dict lose their keyword arguments
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies, self.lower = policies, lower
+
+    def run(self, func, args, kwargs):
+        floats = (torch.float32, torch.float16, torch.bfloat16)
+
+        def is_cast(value):
+            return isinstance(value, torch.Tensor) and value.dtype in floats
+
+        def cast(value, dtype):
+            if isinstance(value, list | tuple):
+                return type(value)(cast(part, dtype) for part in value)
+            return value.to(dtype) if is_cast(value) else value
+
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args)
+        found = set()
+        for value in (*args, *kwargs.values()):
+            parts = value if isinstance(value, list | tuple) else [value]
+            found.update(part.dtype for part in parts if is_cast(part))
+        if policy == "widest" and torch.float32 not in found:
+            return func(*args, **kwargs)
+        dtype = self.lower if policy == "lower" else torch.float32
+        kwargs = {name: cast(value, dtype) for name, value in kwargs.items()}
+        return func(*(cast(value, dtype) for value in args), **kwargs)
+
+
+# %% wrong: under "widest", 16-bit arguments lose their keyword arguments
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies, self.lower = policies, lower
+
+    def run(self, func, args, kwargs):
+        floats = (torch.float32, torch.float16, torch.bfloat16)
+
+        def is_cast(value):
+            return isinstance(value, torch.Tensor) and value.dtype in floats
+
+        def cast(value, dtype):
+            if isinstance(value, list | tuple):
+                return type(value)(cast(part, dtype) for part in value)
+            return value.to(dtype) if is_cast(value) else value
+
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **kwargs)
+        found = set()
+        for value in (*args, *kwargs.values()):
+            parts = value if isinstance(value, list | tuple) else [value]
+            found.update(part.dtype for part in parts if is_cast(part))
+        if policy == "widest" and torch.float32 not in found:
+            return func(*args)
+        dtype = self.lower if policy == "lower" else torch.float32
+        kwargs = {name: cast(value, dtype) for name, value in kwargs.items()}
+        return func(*(cast(value, dtype) for value in args), **kwargs)
+
+
+# %% wrong: the widest of no dtype cannot be found
+import functools
+
+
+class ToyAutocast(FunctionMode):
+    def __init__(self, policies, lower):
+        super().__init__()
+        self.policies, self.lower = policies, lower
+
+    def run(self, func, args, kwargs):
+        floats = (torch.float32, torch.float16, torch.bfloat16)
+
+        def is_cast(value):
+            return isinstance(value, torch.Tensor) and value.dtype in floats
+
+        def cast(value, dtype):
+            if isinstance(value, list | tuple):
+                return type(value)(cast(part, dtype) for part in value)
+            return value.to(dtype) if is_cast(value) else value
+
+        policy = self.policies.get(func.__name__)
+        if policy is None:
+            return func(*args, **kwargs)
+        found = set()
+        for value in (*args, *kwargs.values()):
+            parts = value if isinstance(value, list | tuple) else [value]
+            found.update(part.dtype for part in parts if is_cast(part))
+        if (
+            policy == "widest"
+            and functools.reduce(torch.promote_types, found)
+            and torch.float32 not in found
+        ):
+            return func(*args, **kwargs)
+        dtype = self.lower if policy == "lower" else torch.float32
+        kwargs = {name: cast(value, dtype) for name, value in kwargs.items()}
+        return func(*(cast(value, dtype) for value in args), **kwargs)
