@@ -1352,10 +1352,10 @@ Write a BatchNorm that exchanges `state_dict`s with torch's.
 `BatchNorm(channels, eps=1e-5, momentum=0.1)`, then `layer(x) -> Tensor`
 
 - **In** `x`: float32 or float64, like the module, contiguous or not, of shape (N, C) or (N, C, ...); in training, at least two values per channel.
-- **State**: the *parameters* `weight` (ones) and `bias` (zeros); the *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
+- **State**: *parameters* `weight` (ones) and `bias` (zeros); *buffers* `running_mean` (zeros), `running_var` (ones), all of shape (channels,), and `num_batches_tracked` (int64, no axes, 0).
   `.to(torch.float64)` converts all but the counter.
 - **Out**: in training, `x` normalized by the batch's mean and biased variance; in evaluation mode, by the running statistics. In both, `eps` is under the root; each channel is then multiplied by its weight, and its bias is added.
-- **Updates**: in training, also under `torch.no_grad()`, the running statistics move toward the batch's mean and unbiased variance; the counter goes up by 1. Evaluation mode updates nothing. In training, outputs and buffers have `normalize`'s precision. A call does not change `x`.
+- **Updates**: in training, also under `torch.no_grad()`, the running statistics move toward the batch's mean and unbiased variance; the counter goes up by 1. Evaluation mode updates nothing; `x` never changes. In training, outputs and buffers have `normalize`'s precision.
 - **Gradient**: in both modes with respect to `x`, `weight` and `bias`; in training, through mean and variance. Buffers keep no graph.
 - **Limits**: if your code names one of torch's own norms, the exercise earns no points. You may call your `normalize`.
 

@@ -1610,14 +1610,14 @@ with check.property(
     # In float32 or float16 class 1 has a score that is larger by 4.8; in bfloat16 both weights
     # are 1.
     ids = check.draw.permutation(5)[:3]
-    for default, training, on in (
-        (None, True, ""),
-        (None, False, ", in evaluation mode"),
-        ("float16", True, " where the default of a region is float16"),
+    for given, default, training, on in (
+        (ids, None, True, ""),
+        (ids.int(), None, False, ", in evaluation mode, int32"),
+        (ids, "float16", True, " where the default of a region is float16"),
     ):
         got = run_steps(
             layers=[["Embedding", 5, 4], ["Linear", 4, 2]],
-            batches=[(ids, torch.zeros(3, dtype=torch.int64))],
+            batches=[(given, torch.zeros(3, dtype=torch.int64))],
             state={
                 "body.0.weight": torch.full((5, 4), 400.0),
                 "body.1.weight": torch.tensor([[1.0] * 4, [1.003] * 4]),
@@ -2862,8 +2862,9 @@ with check.property("returns position times frequency outside a region"):
         check.equal(got, exact_angles(positions, frequencies), what="a million, and 4 twice")
 with check.property("the arguments do not change", weight=0.5):
     positions, frequencies = 5.0 + check.draw.permutation(7), check.draw.uniform(4, low=0.6)
-    seen = check.call(probes.after_call, position_angles, positions, frequencies)
-    check.equal(seen["arguments"], [positions, frequencies], what="the arguments after the call")
+    for given in (positions, positions.long()):
+        seen = check.call(probes.after_call, position_angles, given, frequencies)
+        check.equal(seen["arguments"], [given, frequencies], what="the arguments after the call")
 with check.property("neighbors beyond 1000 stay distinct in a bfloat16 region", weight=4):
     positions = torch.arange(6) + 1001 + 2 * check.draw.integer(0, 500)
     frequencies = check.draw.uniform(3, low=0.01)

@@ -263,3 +263,9 @@ def position_angles(positions, frequencies):
 def position_angles(positions, frequencies):
     frequencies.requires_grad_(True)
     return positions.float()[:, None] * frequencies
+
+
+# %% wrong: the caller's integer positions become floats
+def position_angles(positions, frequencies):
+    positions.data = positions.data.float()
+    return positions[:, None] * frequencies

@@ -663,3 +663,15 @@ def train_step(model, optimizer, loss_function, inputs, targets):
     loss.backward()
     optimizer.step()
     return loss.item()
+
+
+# %% wrong: int32 inputs become floats, which no embedding takes
+def train_step(model, optimizer, loss_function, inputs, targets):
+    optimizer.zero_grad(set_to_none=True)
+    inputs = inputs if inputs.dtype == torch.int64 else inputs.float()
+    with torch.autocast(inputs.device.type, torch.bfloat16):
+        outputs = model(inputs)
+        loss = loss_function(outputs, targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()

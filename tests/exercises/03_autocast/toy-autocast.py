@@ -2082,31 +2082,26 @@ class ToyAutocast(FunctionMode):
 class ToyAutocast(FunctionMode):
     def __init__(self, policies, lower):
         super().__init__()
-        self.policies, self.lower = policies, lower
+        self.policies = policies
+        self.lower = lower
 
     def run(self, func, args, kwargs):
-        floats = (torch.float32, torch.float16, torch.bfloat16)
+        from torch.utils._pytree import tree_leaves, tree_map
 
-        def is_cast(value):
-            return isinstance(value, torch.Tensor) and value.dtype in floats
-
-        def cast(value, dtype):
-            if isinstance(value, list | tuple):
-                return type(value)(cast(part, dtype) for part in value)
-            return value.to(dtype) if is_cast(value) else value
-
-        policy = self.policies.get(func.__name__)
+        policy, narrow = self.policies.get(func.__name__), (torch.float16, torch.bfloat16)
         if policy is None:
             return func(*args, **kwargs)
-        found = set()
-        for value in (*args, *kwargs.values()):
-            parts = value if isinstance(value, list | tuple) else [value]
-            found.update(part.dtype for part in parts if is_cast(part))
-        if policy == "widest" and torch.float32 not in found:
+        leaves = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        if policy == "widest" and not any(leaf.dtype == torch.float32 for leaf in leaves):
             return func(*args)
-        dtype = self.lower if policy == "lower" else torch.float32
-        kwargs = {name: cast(value, dtype) for name, value in kwargs.items()}
-        return func(*(cast(value, dtype) for value in args), **kwargs)
+        dtype = {"lower": self.lower}.get(policy, torch.float32)
+
+        def to_dtype(x):
+            is_short = isinstance(x, torch.Tensor) and x.dtype in (torch.float32, *narrow)
+            return x.to(dtype) if is_short else x
+
+        args, kwargs = tree_map(to_dtype, (args, kwargs))
+        return func(*args, **kwargs)
 
 
 # %% wrong: the widest of no dtype cannot be found
