@@ -31,7 +31,7 @@ def _factor(one: torch.Tensor, other: torch.Tensor) -> str:
     factor = float(one @ other / (other @ other))
     if (other != 0).sum() < _FEWEST or not _agree(one, factor * other, one.abs().max()):
         return ""
-    if f"{factor:.3g}" in ("1", "0"):
+    if abs(factor - 1) <= _SHARE or f"{factor:.3g}" == "0" or one[other == 0].any():
         return ""
     if f"{factor:.3g}" == "-1":
         return "each has the other sign"

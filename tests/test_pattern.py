@@ -29,6 +29,8 @@ X = torch.tensor([[0.5, -2.0, 3.0], [0.0, 7.25, -1.0]])
         (X * torch.tensor([1.0, 2.0, 1.0]), ""),
         (X.square(), ""),
         (X + 1e-5 * X.cos(), ""),
+        (0.9985 * X, ""),
+        (torch.where(X == 0, 1e-4, 2 * X), ""),
         (torch.full_like(X, torch.nan), ""),
         (torch.full_like(X, 2.0), ""),
     ],

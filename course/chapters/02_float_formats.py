@@ -1520,7 +1520,9 @@ def round_often(x, fraction_bits):
 
 
 def require_neighbors(got, x, fraction_bits, noises=1000):
-    check.close(got.isfinite(), torch.ones(len(x), noises, dtype=torch.bool), what="is finite")
+    check.close(
+        got.isfinite(), torch.ones(len(x), noises, dtype=torch.bool), what="which values are finite"
+    )
     # Scaled to lie between 1 and 2, a number with that many bits of fraction is a multiple of 2^-bits.
     scaled = got.double() / torch.exp2(torch.frexp(x).exponent.double() - 1)[:, None]
     multiples = scaled * 2**fraction_bits
@@ -1769,7 +1771,7 @@ Write an optimizer that lets this model keep learning.
 `MasterSGD(parameters, learning_rate)`, a class with a method `step()`
 
 - **In** `parameters`: an iterable, perhaps a generator like `model.parameters()`, of bfloat16 or float16 tensors that require gradients. `learning_rate`: a positive Python float.
-- **Out**: each parameter has a float32 master, which starts at the parameter's value. `step()` subtracts the learning rate times `.grad` from the master, with learning rate, gradient and product all in float32, and writes the rounded master into the parameter.
+- **Out**: each parameter has a float32 master, which starts at the parameter's value. `step()` subtracts the learning rate times `.grad` from the master, with learning rate, gradient and product in float32 or float64, and writes the rounded master into the parameter.
 - **Limits**: `step()` skips a parameter whose `.grad` is None. Gradients do not change, and the parameters still require them. PyTorch's own optimizers are allowed inside.
 
 With one bfloat16 weight of 1.0, `learning_rate` 0.25 and the gradient −0.0078125 in every step, the weight is 1.0 after one step and after two, and `1.0078125` after three.
