@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 import textwrap
 import time
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -1670,10 +1670,13 @@ In each budget, your `Segmenter` takes two steps with a network that records its
 
 
 # %% tags=["needed"] folded="A training run: make_training(), measured_step()"
-def make_training(shards, budget, seed, where="cpu", side=16):
-    """Return a new network, its optimizer, the needs of a step, the segmenter, and the loader."""
+def make_training(shards, budget, seed, where="cpu", side=16, needs=None):
+    """Return a new network, its optimizer, the needs of a step, the segmenter, and the loader.
+
+    The needs are the same for every seed and budget, so ``needs`` may be what was measured before.
+    """
     network = seeded_network(seed).to(where)
-    needs = measure_needs(network, segmentation_loss, side)
+    needs = needs or measure_needs(network, segmentation_loss, side)
     least = min(needs(1, True, *kind) for kind in ((False, False), (True, False), (False, True)))
     if budget < least:
         raise ValueError(f"a budget of {budget:,} bytes is too small: a step needs {least:,}")
@@ -1711,19 +1714,23 @@ class Noting(nn.Module):
         return self.network(x, checkpointed)
 
 
+@cache
+def needs_once():
+    return measure_needs(seeded_network().to(device), segmentation_loss)
+
+
 def noted_step(budget):
     """Return the passes of the second step, and its bytes: measured, predicted and allocated."""
     noting = Noting(seeded_network().to(device))
     optimizer = torch.optim.Adam(noting.parameters(), lr=0.01)
-    needs = measure_needs(noting, segmentation_loss)
-    segmenter = Segmenter(noting, optimizer, segmentation_loss, needs, budget, 0)
+    segmenter = Segmenter(noting, optimizer, segmentation_loss, needs_once(), budget, 0)
     x, y = whole_batch
     segmenter.step(x, y)
     noting.noted.clear()
     _, peak = measured_step(segmenter, optimizer, x, y)
     passes = list(noting.noted)
     samples, side, checkpointed, half = passes[0]
-    predicted = needs(samples, checkpointed, half, side < 16)
+    predicted = needs_once()(samples, checkpointed, half, side < 16)
     allocated = allocated_by(partial(segmenter.step, x, y)) if device == "cpu" else math.nan
     return passes, {"peak": peak, "predicted": predicted, "allocated": allocated}
 
@@ -1785,7 +1792,9 @@ STEPS = 40
 
 def train_in_budget(budget, seed=0, steps=STEPS):
     """Return the network, its optimizer, and the seconds that a step took."""
-    network, optimizer, _, segmenter, loader = make_training(shard_paths, budget, seed, device)
+    network, optimizer, _, segmenter, loader = make_training(
+        shard_paths, budget, seed, device, needs=needs_once()
+    )
     batches = (batch for _ in range(steps) for batch in loader)
     begin = time.perf_counter()
     for _, x, y in itertools.islice(batches, steps):
