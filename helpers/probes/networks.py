@@ -101,25 +101,22 @@ def network_then_trained(
     with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(autograd):
         if seed_first:
             torch.manual_seed(seed)
-        modes = [part.training for part in made.modules()]
-        without_gradient = [name for name, p in made.named_parameters() if p.grad is None]
-        with no_gradient_asked(args) if untouched else contextlib.nullcontext():
+        with _no_trace_left(made, args) if untouched else contextlib.nullcontext():
             output = function(made, *args)
-        if untouched:
-            _require_no_trace(made, modes, without_gradient)
         seed_of_step = None if seed_first else seed
         seen = one_step(made, inputs, slope, seed_of_step)
     return {"output": output, "arguments": list(args), **seen}
 
 
-def _require_no_trace(
-    made: torch.nn.Module, modes: list[bool], without_gradient: list[str]
-) -> None:
+@contextlib.contextmanager
+def _no_trace_left(made: torch.nn.Module, args: Sequence[Any]) -> Iterator[None]:
+    modes = [part.training for part in made.modules()]
+    without_gradient = [name for name, p in made.named_parameters() if p.grad is None]
+    with no_gradient_asked(args):
+        yield
     for (name, part), was in zip(made.named_modules(), modes, strict=True):
         if part.training is not was:
-            now, before = (
-                ("training", "evaluation") if part.training else ("evaluation", "training")
-            )
+            before, now = ("training", "evaluation") if was else ("evaluation", "training")
             whose = f"module {name}" if name else "the model"
             raise FoundFaultError(
                 f"{whose} is in {now} mode after the call, but was in {before} mode before"
