@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 
 import pytest
 import torch
 
 from helpers import probes
+from helpers.calling import FoundFaultError
 
 LAYERS = [["Linear", 2, 3], ["BatchNorm1d", 3], ["Dropout", 0.5]]
 STATE = {
@@ -174,6 +176,22 @@ def test_whatever_is_touched_shows_in_the_next_step(touch: Callable) -> None:
     with torch.enable_grad():
         touched = after(touch)
     assert not is_same(untouched, touched)
+
+
+@pytest.mark.parametrize(
+    ("touch", "told"),
+    [
+        (lambda network: network[1].eval(), "module 1 is in evaluation mode after the call"),
+        (lambda network: network.double(), "0.weight is torch.float64 after the call"),
+        (lambda network: setattr(network[2], "note", 1), "module 2: the attribute note was"),
+        (lambda network: delattr(network, "training"), "the model: the attribute training is"),
+        (leave_gradients, "0.bias.grad is a tensor after the call"),
+    ],
+)
+def test_what_must_be_untouched_is_told_by_name(touch: Callable, told: str) -> None:
+    with pytest.raises(FoundFaultError, match=re.escape(told)):
+        after(touch, untouched=True)
+    after(leaves_alone, untouched=True)
 
 
 @pytest.mark.parametrize(

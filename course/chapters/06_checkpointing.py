@@ -516,7 +516,7 @@ You cannot measure a model that does not fit into memory, but you can predict wh
 | `["Shift"]` | adds a constant: a new tensor, nothing saved |
 | `["Identity"]` | returns its input itself, the same storage |
 
-The check builds the stack and counts the saved bytes, for one row if there are too many. `predict_saved([["Linear", 4, 2], ["Tanh"]], 10, 4)` returns `240`, for the data and the result of the Tanh.
+The check builds the stack and counts the saved bytes (for a single row if there are too many rows). `predict_saved([["Linear", 4, 2], ["Tanh"]], 10, 4)` returns `240`, for the data and the result of the Tanh.
 
 <!-- hint: As you walk from layer to layer, which three things do you need to know about the current tensor? -->
 <!-- hint: Its width, whether it is saved already, and whether it requires a gradient. The last is False at first and True after the first trainable layer. A layer marks its input, its result, or neither. -->
@@ -1051,7 +1051,7 @@ def drops_the_same(got, output, slope, what=""):
     """Require the output and the gradient of dropouts whose entries are 0 where they are dropped."""
     found = got["output"]
     if isinstance(found, torch.Tensor) and found.shape == output.shape:
-        told = f"{what}the forward pass drops other entries than `run(*inputs)` alone would"
+        told = f"{what}the forward pass drops different entries than `run(*inputs)` alone would"
         check.true(torch.equal(found == 0, output == 0), told)
     check.close(found, output, what=f"{what}the output")
     what = f"{what}the gradient with respect to the input"
@@ -1234,7 +1234,7 @@ with check.property("nothing inside is saved in the forward pass"):
         f"during the forward pass, up to {got['peak']} bytes were in memory at once; one result of "
         f"the layers inside takes {bytes_inside} bytes, and no more than two are needed at once",
     )
-with check.property("several inputs, each with its gradient; every other input stays as it was"):
+with check.property("several inputs: those that require a gradient get one, and the others stay as they were"):
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
     rows = check.draw.integer(6, 20)
     x, y, grad_output = (check.draw.normal(rows, size) for size in (3, 5, 4))
@@ -1300,7 +1300,7 @@ with check.property("integers among the inputs"):
         what="the gradient with respect to the floating-point input",
     )
 with check.property(
-    "no wrong gradient if an input is changed in place, and no error if that was before the call",
+    "no wrong gradient if an input is changed in place, and no error if the change came before the call",
     weight=0.5,
 ):
     rows, turned = check.draw.integer(7, 20), check.draw.number(2.0, 3.0)
@@ -1312,7 +1312,7 @@ with check.property(
         same_gradients(got, state, slopes, atol=1e-4)
     options |= {"changed": (), "changed_before": True}
     got = check.call(probes.changed_between, own_checkpoint, two_layers, x, **options)
-    told = f"{got['error']} is raised, but the input was changed in place before the call only"
+    told = f"{got['error']} is raised, but the input was changed in place only before the call"
     check.true(not got["error"], told)
     same_gradients(got, state, slopes, atol=1e-4, where="the input changed before the call: ")
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
@@ -1773,7 +1773,7 @@ The Tanh takes time, and so does checkpointing itself. Whether a larger batch, w
 
 ## A whole model in one table
 
-Activations are one of four things that training keeps in memory. The example is a small language model: an embedding, four of the transformer blocks above, and an output layer over a vocabulary of 2,000 tokens. The model takes an Adam step on 8 × 128 random tokens in float32; only the last printed line uses bfloat16 autocast.
+Activations are one of four things that training keeps in memory. The example is a small language model: an embedding, four of the transformer blocks above, and an output layer over a vocabulary of 2,000 tokens. In float32, the model takes an Adam step on 8 × 128 random tokens; only the last printed line uses bfloat16 autocast.
 """
 
 
@@ -2193,7 +2193,7 @@ with check.property(
     same_buffers(got, expected)
     same_step(got, expected)
 with check.property(
-    "in eval mode, the statistics do not change; in both modes, all settings stay", weight=0.5
+    "in eval mode, the statistics do not change; in both modes, all settings stay the same", weight=0.5
 ):
     block, layers, state = linear_and_norm(dropout=True)
     x, grad_output = draw_rows()
@@ -2759,7 +2759,7 @@ The same happens with `checkpoint(lambda h: share * block(h), x)`, because names
 `create_custom_forward(module)` that [bound the module](https://github.com/huggingface/transformers/blob/v4.30.0/src/transformers/models/llama/modeling_llama.py). Anything else that a block reads from outside is
 read again, too; the adapters library had to restore its forward context for the second run ([pull request 759](https://github.com/adapter-hub/adapters/pull/759)).
 
-So a checkpointed function should **use nothing but its arguments**.
+So apart from its arguments, a checkpointed function should **use nothing that can change before the second run**.
 </details>
 """
 
@@ -2784,7 +2784,7 @@ r"""
 
 1. Autograd saves the inputs of some operations and the results of others; a storage counts once, and parameters are in memory anyway.
 2. A checkpoint keeps a block's input and runs the block again in the backward pass. It frees what is saved inside, so checkpointing a single `Linear` gains nothing.
-3. The peak is the kept inputs plus what one segment saves; of equal segments, $\sqrt n$ are best if $n$ equal blocks each save as much as their input.
+3. The peak is the kept inputs plus what one segment saves; if $n$ equal blocks each save as much as their input, $\sqrt n$ equal segments are best.
 4. The price is a second forward pass through all segments but the last: up to a third more products, or 50% more if the weights are frozen.
 5. The second run must repeat the first: same random numbers, same code and state, and no second update of running statistics.
 
@@ -2833,7 +2833,7 @@ The first wrapped block's input requires no gradient, so neither does its output
 | saved tensor | 保存的张量 | what autograd keeps for an operation's derivative |
 | storage | 存储 | the memory behind a tensor; several tensors can share one |
 | segment | 分段 | neighboring blocks that are checkpointed as a unit |
-| square-root rule | √n 规则 | of equal segments, √n need the least memory if n equal blocks each save as much as their input |
+| square-root rule | √n 规则 | if n equal blocks each save as much as their input, √n equal segments need the least memory |
 | reentrant | 可重入 | here: running a backward pass inside a backward pass |
 | early stop | 提前停止 | the second run ends once the last needed tensor is recomputed |
 | selective checkpointing | 选择性检查点 | keeps the results of some operations of a block and recomputes the others |

@@ -134,7 +134,7 @@ for y in (1e-5, 1e-50, 1e5, 1e39):
 """
 Both 0 / 0 and inf / inf are nan. **Mathematically equal expressions are different programs.**
 
-Every format has a largest number and a smallest positive **normal** number (one with all its significant bits). **Subnormal** numbers reach closer to zero, with fewer digits (chapter 02). `torch.finfo` lists the limits, and `torch.nextafter` steps from one number to the next.
+Every format has a largest number and a smallest positive **normal** number (one with all of the format's significant bits). **Subnormal** numbers reach closer to zero, with fewer digits (chapter 02). `torch.finfo` lists the limits, and `torch.nextafter` steps from one number to the next.
 """
 
 # %%
@@ -859,9 +859,9 @@ $$\mu = \mu_A + \delta \, \frac{n_B}{n} \qquad\qquad M = M_A + M_B + \delta^2 \,
 show_drawing(
     "08/merge",
     number="8.6",
-    caption="Each group measures distances from its own mean. The last term of M accounts for the move to the common mean. The merge squares only δ, the difference of the means, never a mean.",
+    caption="Each group measures distances from its own mean. The last term of M accounts for the move to the combined mean. The merge squares only δ, the difference of the means, never a mean.",
     alt="A number line with two groups of dots. Group A has 3 dots around its mean, group B has 2 dots around its own mean, to the right. "
-    "The common mean lies between them, nearer to A. An arrow marks the difference delta between the two means.",
+    "The combined mean lies between them, nearer to A. An arrow marks the difference delta between the two means.",
 )
 
 # %% [markdown] exercise="running-variance" points=5 minutes=20 difficulty=2
@@ -872,7 +872,7 @@ A data set that does not fit in memory arrives in blocks, perhaps at several pro
 
 `merge_moments(count, mean, m2, batch) -> (count, mean, m2)`
 
-- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: the mean of each feature so far and the sum of squared distances from it, tensors of shape (features,) and the batch's dtype. `batch`: shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and tensors of zeros. Do not modify the arguments.
+- **In** `count`: the number of rows so far, a Python int. `mean`, `m2`: the mean of each feature so far and the sum of squared distances from it, tensors of shape (features,) and the batch's dtype. `batch`: the next block, of shape (rows, features), at least one row, float32 or float64. The first call gets a count of 0 and tensors of zeros. Do not modify the arguments.
 - **Out**: count, mean and m2 for all rows so far, as a tuple of an int and two tensors of the batch's dtype. For data with a standard deviation of 1, `m2 / count` is close to the variance: in float32, within 5 percent after a thousand blocks, even for a mean of a hundred thousand; in float64, within a relative error of 1e-7, even for a mean of a million.
 - **Limits**: keep nothing between calls; another process may have merged the earlier blocks.
 
@@ -1146,7 +1146,7 @@ check.score()
 
 # %% [markdown]
 r"""
-## Attention: the row that may look at nothing
+## Attention: the row that sees no keys
 
 In attention, the matrix of scores has a row for each *query* and a column for each *key*; the softmax of a row gives the weights with which the query averages the *values* that belong to the keys. A mask says which keys each query may see. Adding $-\infty$ to a score makes its exponential 0. In a batch whose shorter texts are padded to the length of the longest, a query may have no key to see. Compare two ways to exclude keys:
 """
@@ -1727,7 +1727,7 @@ def distances_by_the_book(a, b):
     return ((a - b) ** 2).sum(dim=-1).sqrt()
 
 
-# %% folded="Pairs of images, and the training"
+# %% folded="Pairs of images, and the training loop"
 def draw_pairs(generator, count):
     """Return the indices of ``count`` anchors, of partners of the same digit, and of images of other digits."""
 
@@ -1767,7 +1767,7 @@ losses, (anchors, partners, others) = train_embedding(distances_by_the_book)
 print(f"some weights became nan or inf in step {len(losses)}")
 print(f"the losses up to that step are all finite: {all(map(math.isfinite, losses))}")
 
-# %% folded="Figure 8.13: the losses of the training"
+# %% folded="Figure 8.13: the losses of the training run"
 figure, axes = new_figure(height=2.4)
 axes.plot(range(1, len(losses) + 1), losses, "o-", color=COLORS["blue"])
 axes.set(title="A loss without warning", xlabel="training step", ylabel="loss")

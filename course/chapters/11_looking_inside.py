@@ -414,8 +414,8 @@ A script that looks for a free GPU must read any such report.
 
 `parse_report(text)`
 
-- **In** `text`: what `nvidia-smi --query-gpu=... --format=csv` printed: a line of column names, then one for each GPU. Columns and their order vary; a comma and any number of blanks (or none) separate them. Ignore empty lines.
-- **Out**: a list with a dict for each GPU, in order; an empty list for `No devices were found` and for blank text. A key is the column's name without its unit. A value becomes None if it is `N/A` or is entirely in square brackets. A number (digits, optionally a dot and more digits), alone or followed by a blank and a unit of one word (`MiB`, `%`), becomes an int, or a float if it has a dot. Everything else stays text, such as `535.104.05`, `80GB`, `-5`, `nan` or nothing at all.
+- **In** `text`: what `nvidia-smi --query-gpu=... --format=csv` printed: a line of column names, then one for each GPU. Columns and their order vary; a comma and any number of spaces (or none) separate them. Ignore empty lines.
+- **Out**: a list with a dict for each GPU, in order; an empty list for `No devices were found` and for blank text. A key is the column's name without its unit. A value becomes None if it is `N/A` or is entirely in square brackets. A number (digits, optionally a dot and more digits), alone or followed by a space and a unit of one word (`MiB`, `%`), becomes an int, or a float if it has a dot. Everything else stays text, such as `535.104.05`, `80GB`, `-5`, `nan` or nothing at all.
 
 `parse_report("name, memory.used [MiB]\nTesla T4, 611 MiB\n")` returns `[{"name": "Tesla T4", "memory.used": 611}]`.
 
@@ -535,7 +535,7 @@ with check.property("a value that the GPU does not report is None"):
     )
     names = {"name": "[half", "uuid": "open]", "serial": "GPU [old] 3"}
     reads([*names], [[*names.values()]], [names])
-with check.property("any number of blanks, any unit or none, text that stays text, empty lines"):
+with check.property("any number of spaces, any unit or none, text that stays text, empty lines"):
     whole, parts = check.draw.integer(1, 300), check.draw.integer(10, 99)
     reads(
         ["power.draw", "energy [mJ]", "link", "serial", "pci.width [lanes]"],
@@ -1295,7 +1295,7 @@ figure, axes = new_figure(height=2.6)
 inside, outside = (gradient_bytes_during_backward(step_inside=inside) for inside in (True, False))
 axes.plot([size / MIB for size in outside], label="step after backward", color=COLORS["vermilion"])
 axes.plot([size / MIB for size in inside], label="step inside backward", color=COLORS["blue"])
-axes.set(title="Gradients that are alive", xlabel="earlier gradients", ylabel="MiB")
+axes.set(title="Gradients that are alive", xlabel="gradients completed before", ylabel="MiB")
 axes.legend()
 show(
     figure,
@@ -1590,7 +1590,7 @@ print("a convolution takes", ratio, "as long as with channels_last")
 
 # %% [markdown] exercise="costliest-layer" points=5 minutes=25 difficulty=2
 r"""
-### The layer that costs
+### The costliest layer
 
 Before you make a model smaller, find the layer that costs most.
 
@@ -2004,9 +2004,9 @@ check.score()
 
 1. Tensors use allocated memory; PyTorch holds reserved memory. Small free blocks are of no use to a large tensor.
 2. A GPU at 0% utilization can still have memory in use.
-3. In the highest category, tensors with axes decide a result's dtype before tensors without, and those before Python numbers.
+3. Within the highest category, tensors with axes take precedence in deciding a result's dtype, then tensors without axes, then Python numbers.
 4. In training, only the memory of the activations grows with the batch.
-5. Few weights can take many flops, and flops are not time.
+5. A layer with few weights can take many flops, and flops are not time.
 6. A sum of loss tensors keeps the graphs of all batches alive.
 
 ### Test yourself

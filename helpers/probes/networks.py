@@ -86,8 +86,8 @@ def network_then_trained(
             that the function draws, or a seed that it sets, show in the step.
         autograd: whether it is on, in the call and in the step; where it is off, a step changes no
             parameter, unless the function has switched it on.
-        untouched: whether modes, and parameters without a gradient, must be as before the call,
-            and ``args`` must not come to require one.
+        untouched: whether modes, dtypes, the modules' attributes, and parameters without a
+            gradient must be as before the call, and ``args`` must not come to require one.
         **options: as ``with_network`` has them.
 
     Raises:
@@ -111,9 +111,20 @@ def network_then_trained(
 @contextlib.contextmanager
 def _no_trace_left(made: torch.nn.Module, args: Sequence[Any]) -> Iterator[None]:
     modes = [part.training for part in made.modules()]
+    attributes = [set(vars(part)) for part in made.modules()]
+    dtypes = {name: value.dtype for name, value in made.state_dict().items()}
     without_gradient = [name for name, p in made.named_parameters() if p.grad is None]
     with no_gradient_asked(args):
         yield
+    for name, value in made.state_dict().items():
+        if value.dtype is not dtypes.get(name, value.dtype):
+            told = f"{name} is {value.dtype} after the call, but was {dtypes[name]} before"
+            raise FoundFaultError(told)
+    for (name, part), was in zip(made.named_modules(), attributes, strict=True):
+        for attribute in sorted(set(vars(part)) ^ was):
+            now = "was missing before" if attribute in vars(part) else "is missing after"
+            whose = f"module {name}" if name else "the model"
+            raise FoundFaultError(f"{whose}: the attribute {attribute} {now} the call")
     for (name, part), was in zip(made.named_modules(), modes, strict=True):
         if part.training is not was:
             before, now = ("training", "evaluation") if was else ("evaluation", "training")

@@ -293,3 +293,18 @@ def count_parameters(model):
         else:
             frozen += parameter.numel()
     return trained, frozen
+
+
+# %% wrong: keeps the counts as attributes of the model
+def count_parameters(model):
+    model.trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    model.frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    return model.trained, model.frozen
+
+
+# %% wrong: converts the model itself, so that all entries count in one dtype
+def count_parameters(model):
+    counts = [0, 0]
+    for p in model.double().parameters():
+        counts[not p.requires_grad] += p.numel()
+    return tuple(counts)
