@@ -40,6 +40,12 @@ class Reading:
         found = rules.find_named(*given, any_text=any_text) if patterns else None
         return found or (rules.find_loop(self.cells, self.wanted) if loops else None)
 
+    def find_hidden_loop(self) -> Doubt | None:
+        """Return the first place that may hide a loop: a person must see whether it does."""
+        from helpers.reading import loops
+
+        return loops.find_hidden_loop(self.cells)
+
 
 class StudentsProcess(Protocol):
     """What a check asks of the process in which a student's code is."""

@@ -340,7 +340,7 @@ def test_the_script_overwrites_no_run_and_resumes_only_the_same_one(
         assert told in refusal(*resume)
     for name, other in (("side", 16), ("scans", "other")):
         save(**{name: other})
-        assert "run.pt was trained on other scans than those in" in refusal(*resume)
+        assert "run.pt is from a run on scans other than those in" in refusal(*resume)
     save(step=20)
     assert "at step 20 already" in refusal(*resume, "--steps", 10)
     assert "--resume" in refusal()
@@ -363,7 +363,9 @@ def test_the_script_says_that_a_checkpoint_is_damaged(
     for damaged in contents:
         file.write_bytes(damaged)
         for option, value in (("--resume", None), ("--test", project / "test-scans")):
-            assert "the checkpoint run.pt is damaged or not one of" in refusal(option, value)
+            assert "the checkpoint run.pt is damaged or was not written by" in refusal(
+                option, value
+            )
     torch.save(whole, file)
     assert "written by another train.py" in refusal("--test", project / "test-scans")
 
@@ -443,7 +445,7 @@ def test_a_checkpoint_is_tested_on_scans_and_masks_and_read_once(
     save_small_scans(tmp_path / "mine", count=4)
     np.save("mine/scan-0.npy", np.load("small/scan-0.npy") + 1)
     _, error = run("--budget", 8_000_000, "--scans", "mine", "--steps", 4, "--resume")
-    assert "run.pt was trained on other scans than those in mine" in error
+    assert "run.pt is from a run on scans other than those in mine" in error
 
 
 def test_the_options_are_explained_and_contradictory_ones_refused(

@@ -789,3 +789,21 @@ def test_what_is_found_by_reading_is_told_without_what_was_right(
     shown = capsys.readouterr().out
     assert "line 2 of cell [1] uses a comprehension" in shown
     assert not re.search("right +ones", shown), shown
+
+
+def test_what_may_hide_a_loop_waits_for_a_person(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    chapter = Chapter("01-sample", "A sample", (replace(DOUBLE, defines=("double",)),))
+    monkeypatch.setattr(catalogue, "load_chapters", lambda: (chapter,))
+    items = "class A:\n    def __getitem__(self, i): return x[i]\ndef double(x): return 2 * A()[:]"
+    with reading([Cell(items, "cell [1]")]):
+        check = Check("double")
+        with check.property("doubles, without a loop"):
+            check.written_without(loops=True)
+        with check.property("doubles"):
+            check.close(check.call(double, 1.0), 2.0)
+        check.score()
+    assert [result.outcome for result in check.results] == ["waiting", "waiting"]
+    shown = capsys.readouterr().out
+    assert "the method `__getitem__` in line 2 of cell [1]" in shown

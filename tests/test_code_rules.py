@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.reading.cells import Cell
+from helpers.reading.loops import find_hidden_loop
 from helpers.reading.rules import find_loop, find_named
 
 
@@ -18,6 +19,13 @@ def loop(*codes: str) -> str:
     return f"{found.label}, line {found.line}: {found.what}" if found else ""
 
 
+OWN_SOFTMAX = "class A:\n    def softmax(self, x): return x"
+ON_CONTEXT = """class A(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): ctx.softmax = x
+    @staticmethod
+    def backward(ctx, g): return ctx.softmax"""
+A_SOFTMAX = "class A:\n    @staticmethod\n    def softmax(x): return x"
 NAMED = [
     ("def f(x):\n    return torch.softmax(x, 0)", "cell 1, line 2: `torch.softmax`"),
     ("def f(x): return x.softmax(0)", "cell 1, line 1: `x.softmax`"),
@@ -55,6 +63,23 @@ NAMED = [
      "    def f(self): return self.softmax(0)", "cell 1, line 3: `self.softmax`"),
     ("class A(nn.Module):\n    def f(self, x): return super().softmax(x)",
      "cell 1, line 2: `.softmax`"),
+    # an own class's name, or an object's, that may stand for another
+    (f"{A_SOFTMAX}\nA = torch\ndef f(x): return A.softmax(x)", "cell 1, line 5: `A.softmax`"),
+    (f"{A_SOFTMAX}\ndef f(x):\n    import torch as A\n    return A.softmax(x)",
+     "cell 1, line 6: `A.softmax`"),
+    (f"{OWN_SOFTMAX}\na = A()\na = torch\ndef f(x): return a.softmax(x)",
+     "cell 1, line 5: `a.softmax`"),
+    (f"{OWN_SOFTMAX}\na = A()\ndef f(x, a=torch): return a.softmax(x)",
+     "cell 1, line 4: `a.softmax`"),
+    (f"{OWN_SOFTMAX}\n    def __new__(cls): return torch\ndef f(x): return A().softmax(x)",
+     "cell 1, line 4: `.softmax`"),
+    (f"{OWN_SOFTMAX}\n    def __getattr__(self, name): return x\n"
+     "    def f(self): self.softmax = 1\n    def g(self): return self.softmax(0)",
+     "cell 1, line 5: `self.softmax`"),
+    (f"{ON_CONTEXT}\ndef f(x): return A.backward(torch, x)", "cell 1, line 5: `ctx.softmax`"),
+    (f"@wrapped\n{OWN_SOFTMAX}\ndef f(x): return A().softmax(x)", "cell 1, line 4: `.softmax`"),
+    ("class A:\n    def f(self): return self\na = A()\ndef f(x): return a.softmax(x)",
+     "cell 1, line 4: `a.softmax`"),
 ]  # fmt: skip
 NOT_NAMED = [
     "def softmax(x, dim): return x.exp()\nprint(softmax(x, 0))",
@@ -70,6 +95,12 @@ NOT_NAMED = [
     "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     "        self.softmax = own()\n    def forward(self, x): return self.softmax(x)\nA()(3)",
     "class A:\n    def softmax(self, x): return x\n    def f(self, x): return self.softmax(x)",
+    f"{OWN_SOFTMAX}\na = A()\ndef f(x): return a.softmax(x)",
+    f"{OWN_SOFTMAX}\ndef f(x): return A().softmax(x)",
+    f"{ON_CONTEXT}\ndef f(x): return A.apply(x)",
+    "@dataclass\nclass A:\n    softmax: float\ndef f(x): return A(x).softmax",
+    "class A:\n    def __init__(self, x): self.softmax = x\ndef f(x): return A(x).softmax",
+    f"{OWN_SOFTMAX}\ndef f(x):\n    a = A()\n    return a.softmax(x)",
     "class A:\n    @staticmethod\n    def softmax(x): return x\ndef f(x): return A.softmax(x)",
     "state.softmax = 3",
     "f(softmax=1)",
@@ -224,6 +255,7 @@ NO_LOOPS = [
     "def f(x): return x\ndef show(n): print(f(n))\nfor n in (1, 2): show(n)",
     "def f(x, filter): return filter(x)",
     "def map(x): return x\ndef f(x): return map(x)",
+    "class A:\n    def map(self, x): return x\ndef f(x): return A().map(x)",
     "def g(x, p): return x\nh = partial(g, p=2)\ndef f(x): return h(x)",
     "def g(x): return x\nratio = time_ratio(f, g)\nprint(ratio)\ndef f(x): return g(x)",
     # a function that is handed to one of one's own, which calls it once
@@ -310,10 +342,7 @@ ITEM_BY_ITEM = {
     "a replacement for each match": "import re\ndef f(x): re.sub('.', lambda m: g(x), 'aaa')",
     "groups": "import itertools\ndef f(x): list(itertools.groupby(range(3), g))",
     "the largest": "import heapq\ndef f(x): heapq.nlargest(3, range(3), key=g)",
-    "items by a method": "class R:\n    def __getitem__(self, i): return x[i]\ndef f(x): list(R())",
     "an iterator": "class R:\n    def __next__(self): return 1",
-    "sums": "class R:\n    def __radd__(self, o): return o\ndef f(x): return sum([R()] * 5)",
-    "copies": "class R:\n    def __deepcopy__(self, memo): return 1",
     "layers": "def f(x): return nn.Sequential(*[M()] * len(x))(x)",
     "a loader": "def f(x): return [*DataLoader(x)]",
     "a function of one's own, handed on":
@@ -359,6 +388,25 @@ ITEM_BY_ITEM = {
     "an object that is called": "class A:\n    def __call__(self, x): return self(x[1:])",
     "an object by its name": "class A:\n    def __call__(self, x): return a(x[1:])\na = A()",
 }  # fmt: skip
+
+
+HIDDEN_LOOPS = {
+    "items by a method": "class R:\n    def __getitem__(self, i): return x[i]\ndef f(x): list(R())",
+    "sums": "class R:\n    def __radd__(self, o): return o\ndef f(x): return sum([R()] * 5)",
+    "copies": "class R:\n    def __deepcopy__(self, memo): return 1",
+}
+
+
+@pytest.mark.parametrize("code", HIDDEN_LOOPS.values(), ids=HIDDEN_LOOPS.keys())
+def test_what_may_hide_a_loop_is_found_and_may_be_none(code: str) -> None:
+    assert loop(code) == ""
+    doubt = find_hidden_loop([Cell("x = 1", "cell 1"), Cell(code, "cell 2")])
+    assert (doubt.label, doubt.line) == ("cell 2", 2)
+
+
+def test_what_is_called_once_hides_no_loop() -> None:
+    code = "class A:\n    def __init__(self, x): self.x = x\n    def __call__(self): return self.x"
+    assert find_hidden_loop([Cell(code, "cell 1"), Cell("f(", "cell 2")]) is None
 
 
 @pytest.mark.parametrize("code", ITEM_BY_ITEM.values(), ids=ITEM_BY_ITEM.keys())

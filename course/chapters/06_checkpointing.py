@@ -1234,7 +1234,9 @@ with check.property("nothing inside is saved in the forward pass"):
         f"during the forward pass, up to {got['peak']} bytes were in memory at once; one result of "
         f"the layers inside takes {bytes_inside} bytes, and no more than two are needed at once",
     )
-with check.property("several inputs: those that require a gradient get one, and the others stay as they were"):
+with check.property(
+    "several inputs: those that require a gradient get one, and the others stay as they were"
+):
     state = {"0.weight": check.draw.normal(4, 3, 5), "0.bias": check.draw.normal(4)}
     rows = check.draw.integer(6, 20)
     x, y, grad_output = (check.draw.normal(rows, size) for size in (3, 5, 4))
@@ -2193,7 +2195,8 @@ with check.property(
     same_buffers(got, expected)
     same_step(got, expected)
 with check.property(
-    "in eval mode, the statistics do not change; in both modes, all settings stay the same", weight=0.5
+    "in eval mode, the statistics do not change; in both modes, all settings stay the same",
+    weight=0.5,
 ):
     block, layers, state = linear_and_norm(dropout=True)
     x, grad_output = draw_rows()

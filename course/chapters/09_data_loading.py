@@ -130,7 +130,7 @@ show_drawing(
     "09/copies",
     number="9.2",
     caption="Each worker reads its own copy from the beginning, and neither knows about the other. The loader takes samples from them in turn.",
-    alt="The main process has a dataset. It is copied into the processes of worker 0 and worker 1. Each copy yields 0, 1, 2 and so on to 7. The training receives 0, 0, 1, 1 and so on to 7, 7.",
+    alt="The main process has a dataset. It is copied into the processes of worker 0 and worker 1. Each copy yields 0, 1, 2 and so on to 7. The training loop receives 0, 0, 1, 1 and so on to 7, 7.",
 )
 
 # %%
@@ -444,7 +444,7 @@ show_drawing(
     "09/tar",
     number="9.4",
     caption="A tar archive is a sequence of 512-byte blocks: for each file, a header, then the content, padded to whole blocks.",
-    alt="Above: files, each with a box that says open before its content. Below: a tar shard, opened once; then, again and again, a header of 512 bytes and the content with its padding; at the end two empty blocks, filled up to a multiple of 10,240 bytes.",
+    alt="Above: files, each with a box labeled 'open' before its content. Below: a tar shard, opened once; then, again and again, a header of 512 bytes and the content with its padding; at the end two empty blocks, filled up to a multiple of 10,240 bytes.",
 )
 
 # %%
@@ -1547,7 +1547,7 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>What it was (open it when you have found it)</summary>
+<details><summary>The bug (open this once you have found it)</summary>
 
 `self.generator` is copied with the dataset: to each worker, and again in each epoch, always in its initial state. So both workers draw the same numbers, in every epoch. Without workers there is one copy, which goes on from epoch to epoch, so anyone who debugs with `num_workers=0` never sees the bug.
 
@@ -1672,7 +1672,7 @@ for workers, count in lost.items():
 """
 Nothing reports the missing batches, so count batches when they *arrive*. After the last batch, "this epoch, all done" and "the next epoch, nothing done" mean the same.
 
-The loader that you write next calls a function that loads given batches of indices. With real workers, that function could be:
+The loader that you write next calls a function that takes batches of indices and loads their samples. With real workers, that function could be:
 
 ```python
 dataset = PictureFolder(pictures_folder, "*.png")
@@ -1922,7 +1922,7 @@ with check.property(
         what = "the batches resumed from a state that was saved two batches after it was taken"
         check.equal(got.batches, run.batches[-2:], what=what)
     got = run_loader(500, 4, seed, 2, ahead=2, state=runs[1].state, loaded_before=True)
-    what = "the batches resumed from a dict that another loader had loaded and run from before"
+    what = "the batches resumed from a dict that another loader had already loaded and run from"
     check.equal(got.batches, runs[1].batches[-2:], what=what)
     got = run_loader(10, 4, seed, 3, state=after_loop)
     what = "the batches after a state that was taken when the loop over epoch 0 had ended"

@@ -1428,7 +1428,7 @@ predict(
     "10/resumed",
     "A step returns six things: samples, loss, learning rate, scale, weights and average. How many of them agree with the undisturbed run in the first step after resuming?",
     sum(same[0].values()),
-    "Only the learning rate agrees, because the optimizer's state includes it. But the new schedule counts from zero, so two steps later the rate differs, too.",
+    "Only the learning rate agrees, because the optimizer's state includes it. But two steps later the rate differs, too: a broken sample makes the undisturbed run skip a step, and the resumed run, on other samples, takes it.",
     between=(0, 6),
 )
 
@@ -1704,7 +1704,7 @@ A checkpoint torn by a crash is worthless, so saving must be **atomic**: done co
 
 `save_safely(write, path)`
 
-- **In** `write(target)`: a function that writes the checkpoint to the path `target`, such as `lambda target: torch.save(state, target)`. It may be killed halfway or raise an exception. `path`: a string that says where the checkpoint belongs, with any name, and any ending or none.
+- **In** `write(target)`: a function that writes the checkpoint to the path `target`, such as `lambda target: torch.save(state, target)`. It may be killed halfway or raise an exception. `path`: a string that says where the checkpoint belongs; the file may have any name, with any extension or none.
 - **Out**: nothing is returned. `path` **always** holds a whole checkpoint: the old one (or nothing, if there was none) until the new one is complete, then the new one. Exceptions from `write` reach the caller.
 - **Limits**: call `write` once, with a target in the same folder as `path`. Another folder may be on another disk; moving between disks means copying, which is not atomic.
 
@@ -1839,7 +1839,7 @@ Renaming does not protect against a *power* loss: the content may still be in me
 | resuming | Transformers: [`Trainer.train(resume_from_checkpoint=)`](https://huggingface.co/docs/transformers/main_classes/trainer), which also restores the generators' states; Accelerate: [`save_state`, `load_state`](https://huggingface.co/docs/accelerate/usage_guides/checkpoint) |
 | moving averages | [`torch.optim.swa_utils`](https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema) |
 | checkpoints of many processes | [`torch.distributed.checkpoint`](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html) |
-| random numbers as values | [JAX: keys](https://docs.jax.dev/en/latest/random-numbers.html), with no global state to capture |
+| generator states as values | [JAX: keys](https://docs.jax.dev/en/latest/random-numbers.html), with no global state to capture |
 | comparing in tests | [`torch.testing.assert_close`](https://docs.pytorch.org/docs/stable/testing.html): tolerances by dtype |
 
 ## Recap

@@ -1978,7 +1978,7 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>Diagnosis (open it when you have found it)</summary>
+<details><summary>Diagnosis (open this once you have found it)</summary>
 
 `total += loss` makes `total` a tensor whose graph contains the graphs of all earlier losses, with everything that autograd saved for them. [PyTorch's FAQ](https://docs.pytorch.org/docs/stable/notes/faq.html) names this first among the causes of running out of memory. `.item()` stops the growth, but the name `loss` keeps the last graph alive during the next batch; under `torch.no_grad()`, there is no graph.
 </details>

@@ -1,6 +1,6 @@
 # %% [markdown]
 """
-# 12 · Capstone: a 3-D U-Net in a fixed budget
+# 12 · Capstone: a 3-D U-Net within a fixed budget
 
 A training step on four scans needs 7 MB, but the budget is 0.9 MB, so the scans are cut into patches, and a few patches are processed at a time. Every step fits and no error is raised, yet the network marks rods and background as balls.
 
@@ -250,7 +250,7 @@ for row, (patches, side) in zip(axes, ((True, "8³"), (False, "16³")), strict=T
 show(
     figure,
     number="12.1",
-    caption="The three unseen scans on which training on patches costs the most: balls in orange, predictions in blue. The network above was trained on patches of 8³ voxels, the one below on whole volumes of 16³, with equally many steps and voxels.",
+    caption="The three unseen scans on which training on patches costs the most: balls in orange, predictions in blue. The network above was trained on patches of 8³ voxels, the one below on whole volumes of 16³, for the same number of steps and on the same number of voxels.",
     alt="Two rows of three gray, noisy slices. Above, blue outlines surround rods and background. Below, on the same slices, less blue lies outside the orange.",
 )
 
@@ -291,7 +291,7 @@ The network learns from 64 scans. It never sees the 32 **validation scans**, on 
 # %% folded="Predict: the accuracy of finding nothing"
 predict(
     "12/nothing",
-    "A program answers “no ball anywhere”. For what percentage of the voxels in the unseen scans is that right?",
+    "A program answers “no ball anywhere”. For what percentage of the voxels in the validation scans is that right?",
     nothing,
     "Only a few voxels in a hundred belong to a ball. Accuracy barely registers them; the Dice coefficient of this answer is 0.",
     between=(0, 100),
@@ -306,7 +306,7 @@ print(f"Dice of the best threshold on brightness: {max(overlaps):.2f}")
 
 # %% [markdown]
 r"""
-A threshold does not tell balls from rods, and in a slice a rod can look like a ball. A **U-Net** first halves the resolution, to see further, and then doubles it again. Its **skip connections** pass the features of the full resolution to the second half ([Ronneberger et al. 2015](https://arxiv.org/abs/1505.04597); 3-D by [Çiçek et al. 2016](https://arxiv.org/abs/1606.06650)). Ours is in a folded cell above.
+A threshold does not tell balls from rods, and in a slice a rod can look like a ball. A **U-Net** first halves the resolution, to see further, and then doubles it again. Its **skip connections** pass the full-resolution features to the second half of the network ([Ronneberger et al. 2015](https://arxiv.org/abs/1505.04597); 3-D by [Çiçek et al. 2016](https://arxiv.org/abs/1606.06650)). Ours is in a folded cell above.
 
 ## From a folder to pairs
 
@@ -334,7 +334,7 @@ With 30 scans, most volumes get the mask of another volume. No error is raised, 
 
 `pair_files(names) -> list`
 
-- **In** `names`: a list of file names, each once, in any order. All end in `.npy`. A mask has the name of its volume, with `_mask` before the ending; every other name belongs to a volume, even if "mask" appears elsewhere in its name.
+- **In** `names`: a list of file names, each once, in any order. All end in `.npy`. A mask has the name of its volume, with `_mask` before the extension; every other name belongs to a volume, even if "mask" appears elsewhere in its name.
 - **Out**: a list of tuples (volume, mask) of names, in the order in which `sorted` puts the volumes' names.
 - A volume without a mask, or a mask without a volume, raises a ValueError.
 
@@ -407,7 +407,7 @@ check.score()
 
 # %% [markdown]
 """
-<details><summary>The cause (open it when you have found it)</summary>
+<details><summary>The cause (open this once you have found it)</summary>
 
 `scan-1.npy` and `scan-10.npy` first differ at `.` and `0`, and the dot sorts before the digits. `scan-1_mask.npy` and `scan-10_mask.npy` first differ at `_` and `0`, and the underscore sorts *after* the digits. So the volumes come as 1, 10, 2 and the masks as 10, 1, 2. And `zip` stops at the shorter list, so one missing mask shifts every later pair (`strict=True` would raise an error).
 </details>
@@ -497,9 +497,9 @@ A run that is killed mid-epoch must neither repeat nor skip a sample. Write the 
 `ShardLoader(paths, batch_size, seed)`, a class
 
 - **In** `paths`: shards for `read_shard(path)`, of different lengths, perhaps empty. `batch_size`: at least 1. `seed`: a nonnegative int below 2³².
-- **Out**: each `for batch in loader` runs the next epoch, in which **every sample comes exactly once**. A batch has three parts: names, stacked volumes, stacked masks. It holds `batch_size` samples, across the borders of shards; an epoch's last batch may be smaller.
+- **Out**: each `for batch in loader` runs the next epoch, in which **every sample comes exactly once**. A batch has three parts: names, stacked volumes, stacked masks. It holds `batch_size` samples, even across shard boundaries; an epoch's last batch may be smaller.
 - **Order**: random, at least for the shards; it depends on `seed` and epoch, never on the process. In the first ten epochs, pairs (seed, epoch) share an order only by chance: epoch 1 of seed 5 does not repeat epoch 0 of seed 6.
-- **State**: `state_dict()` returns, even before the first batch, a dict of a few numbers that JSON can store; it does not change afterwards. The loop's current batch counts as done. After `load_state_dict(state)`, a new loader yields the rest of the epoch, and can be stopped again. If nothing is left, it yields nothing or begins the next epoch.
+- **State**: `state_dict()` returns, even before the first batch, a dict of a few numbers that JSON can store; a dict once returned does not change when the loop goes on. The loop's current batch counts as done. After `load_state_dict(state)`, a new loader yields the rest of the epoch, and can be stopped again. If nothing is left, it yields nothing or begins the next epoch.
 
 With 64 samples, `[len(names) for names, _, _ in ShardLoader(shard_paths, 30, 0)]` returns `[30, 30, 4]`.
 
@@ -776,7 +776,7 @@ The network will run in bfloat16 where the budget is tight, and the loss must st
 `dice_loss(logits, masks) -> loss`
 
 - **In** `logits`: shape (samples, channels, ...) with one or more axes after the channels, of any floating-point dtype, finite but perhaps large. `masks`: float32, of the same shape, with entries 0 and 1.
-- **Out**: the mean over the samples, a float32 tensor without dimensions. With $p = \mathrm{sigmoid}(\text{logits})$ and mask $m$, the loss of **one sample** is $1 - \dfrac{2 \sum p\,m + 1}{\sum p + \sum m + 1}$, where each sum goes over all axes but the first. (With the ones, an empty prediction for an empty mask costs about 0.)
+- **Out**: the mean over the samples, a float32 tensor without dimensions. With $p = \mathrm{sigmoid}(\text{logits})$ and mask $m$, the loss of **one sample** is $1 - \dfrac{2 \sum p\,m + 1}{\sum p + \sum m + 1}$, where each sum goes over all axes but the first. (Because of the added 1s, an empty prediction for an empty mask costs about 0.)
 - The gradient flows to `logits`. Sigmoid and sums are computed in float32 even if the logits are in half precision.
 
 `dice_loss(torch.zeros(1, 1, 2), torch.ones(1, 1, 2))` returns `tensor(0.2500)`: one minus 3/4.
@@ -1039,7 +1039,7 @@ for name, apart in differences.items():
 """
 ## The frontier
 
-Four levers can reduce the memory of a step, patches only with accumulation:
+Four levers can reduce the memory of a step (patches only in combination with accumulation):
 
 | lever | what it does | the gradient | chapter |
 | --- | --- | --- | --- |
@@ -1048,7 +1048,7 @@ Four levers can reduce the memory of a step, patches only with accumulation:
 | bfloat16 | activations have 16 bits | less precise | 02, 03 |
 | patches | eight patches of 8³ instead of a volume | of other data | this one |
 
-Each combination is a **plan**. The next cell measures each plan's bytes, its time relative to the plain plan without levers (the fastest of three rounds), and, once for each different gradient, the Dice coefficient on the validation scans after 40 steps.
+Each combination is a **plan**. The next cell measures each plan's bytes, its time (the shortest of three rounds) relative to the plain plan without levers, and, once for each different gradient, the Dice coefficient on the validation scans after 40 steps.
 """
 
 
@@ -1121,7 +1121,7 @@ for name, reached in (("bfloat16", plain_dice[False, True]), ("patches", plain_d
 
 # %% [markdown]
 """
-Switch the levers, and move the budget. Which plan wins at each of the four budgets? (The winner is the fastest plan within that spread of the best Dice coefficient.) A plan is on the **frontier** if every other plan is worse in bytes, time or Dice.
+Switch the levers on and off, and move the budget. Which plan wins at each of the four budgets? (The winner is the fastest plan within that spread of the best Dice coefficient.) A plan is on the **frontier** if every other plan is worse in bytes, time or Dice.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -1134,7 +1134,7 @@ explore_frontier(plans, budgets=BUDGETS, tie=spread)
 On whole volumes, checkpointing saves only about a quarter: the network has three blocks, and while one runs again, all of *its* activations are in memory. Whether bfloat16 saves or costs time depends on the machine. Patches with accumulation fit every budget, but lose to whole volumes wherever those fit.
 </details>
 
-Plan a step *before* it runs, because one that does not fit fails midway. In this network, bytes grow linearly with the samples in a pass, so two measurements per combination of levers predict the rest. A real step also holds Adam's step counters, the numbers drawn for the patches and the losses that it reads. `measure_needs` adds a margin of 2,000 bytes for them; the steps in four budgets below show how much of it they use. (The measurements themselves exceed the small budgets: make them where there is room.)
+Plan a step *before* it runs, because one that does not fit fails midway. In this network, bytes grow linearly with the samples in a pass, so two measurements per combination of levers predict the rest. A real step also holds Adam's step counters, the numbers drawn for the patches and the losses that it reads. `measure_needs` adds a margin of 2,000 bytes for them; the steps under the four budgets below show how much of it they use. (The measurements themselves exceed the small budgets: make them where there is room.)
 """
 
 
@@ -1198,18 +1198,18 @@ predict(
 
 # %% [markdown] exercise="gradients-in-budget" points=6 minutes=35 difficulty=2
 """
-### The same gradient, in any budget
+### The same gradient, within any budget
 
 Plan a step with accumulation and checkpointing, the two levers that leave the gradient unchanged, and compute that gradient.
 
 `add_gradients(network, loss_function, needs, volumes, masks, budget) -> float`
 
-- **In** `network(volumes, checkpointed)` returns logits, as `UNet3d` does; no sample influences another one. `loss_function(logits, masks)` returns the mean over samples. `needs(samples, checkpointed)`: the bytes that passes over this many samples at a time need. They grow with the samples, but not always linearly. `budget`: bytes.
+- **In** `network(volumes, checkpointed)` returns logits, as `UNet3d` does; no sample influences another one. `loss_function(logits, masks)` returns the mean over samples. `needs(samples, checkpointed)`: the bytes needed by passes over this many samples at a time. They grow with the samples, but not always linearly. `budget`: bytes.
 - **Out**: the batch's mean loss. Its gradient is **added** to the parameters' `.grad`.
 - **Plan**: without checkpointing if a single sample fits that way, otherwise with it; then as many samples at a time as fit. If not even one checkpointed sample fits, raise a ValueError before computing anything.
 - **Limits**: never more than `budget` bytes besides the batch, copies outside of torch included. No more forward passes than the plan needs. If your code uses names with a leading underscore, opens files, or imports more than this chapter does, a person may have to review it before the points for the budget count.
 
-With 3 samples of losses 1, 2 and 6, of which 2 fit at a time, `add_gradients(...)` returns `3.0`, after 2 passes.
+With 3 samples whose losses are 1, 2 and 6, and a budget in which 2 samples fit at a time, `add_gradients(...)` returns `3.0`, after 2 passes.
 
 <!-- hint: `needs` alone answers two questions, one after the other: checkpointed or not? How many at a time? -->
 <!-- hint: Each part's loss is a mean over its own samples. By what must you multiply it so that the parts add up to the mean of the batch? What if the last part is smaller? -->
@@ -1665,7 +1665,7 @@ check.score()
 """
 ## Four budgets, four plans
 
-In each budget, your `Segmenter` takes two steps with a network that records its passes; the second shows the plan:
+Under each budget, your `Segmenter` takes two steps with a network that records its passes; the second shows the plan:
 """
 
 
@@ -1768,7 +1768,7 @@ if small and (small["peak"] > 8e6 or small["runs"] <= large["runs"]):
 # %% folded="Predict: a plan in another budget"
 predict(
     "12/abroad",
-    "How does the plan for 1.7 MB do in a budget of 8 MB?",
+    "How does the plan for 1.7 MB do under a budget of 8 MB?",
     winner,
     "Both plans give the same gradient, up to rounding. The plan for 1.7 MB runs the network eight times where once is enough.",
     choices=("it does not fit", "it fits, and wins", "it fits, and another plan wins"),
@@ -1782,7 +1782,7 @@ for made_for, run in measured.items():
 
 # %% [markdown]
 """
-No plan fits a budget smaller than its own. In a larger budget, a plan may pay, in passes or in Dice, for bytes that need not be saved. Now all parts work together: your loader reads the shards, and your segmenter trains on your loss for 40 steps.
+No plan fits a budget smaller than its own. Under a larger budget, a plan may pay, in passes or in Dice, for bytes that need not be saved. Now all parts work together: your loader reads the shards, and your segmenter trains on your loss for 40 steps.
 """
 
 
@@ -1832,7 +1832,7 @@ if complete:
 
 # %% [markdown]
 """
-This is a difference after 40 steps, which are 2.5 epochs. How much of it remains after longer training is not measured here, but the script at the end of this chapter can train for 400 steps in both budgets.
+This is a difference after 40 steps, which are 2.5 epochs. How much of it remains after longer training is not measured here, but the script at the end of this chapter can train for 400 steps under both budgets.
 """
 
 # %% [markdown]
@@ -2017,7 +2017,7 @@ print(f"voxels in balls: {shares[0]:.1f}% in training, {shares[1]:.1f}% here")
 
 # %% [markdown]
 """
-All three stay below the Dice coefficient on scans of the training size. The larger scans also hold a smaller share of balls, and InstanceNorm takes its mean and variance from whatever a scan or a patch contains. Joining patches saves memory but does not guarantee quality.
+All three stay below the Dice coefficient on scans of the training size. In the larger scans, balls also fill a smaller share of the voxels, and InstanceNorm takes its mean and variance from whatever a scan or a patch contains. Joining patches saves memory but does not guarantee quality.
 
 ## Killed mid-epoch
 
@@ -2159,8 +2159,8 @@ def read_run(file):
         damaged = True
     stop_if(
         damaged,
-        f"the checkpoint {file} is damaged or not one of train.py: restore a copy, or train again "
-        "with another --checkpoint",
+        f"the checkpoint {file} is damaged or was not written by train.py: restore a copy, or train "
+        "again with another --checkpoint",
     )
     return saved
 
@@ -2178,8 +2178,8 @@ def stop_if_another_run(saved, file, settings, scans):
     for name in ("side", "scans"):
         stop_if(
             saved["settings"].get(name) != settings[name],
-            f"{file} was trained on other scans than those in {scans}: restore the old ones, or "
-            "begin a new run with another --checkpoint",
+            f"{file} is from a run on scans other than those in {scans}: restore the old "
+            "ones, or begin a new run with another --checkpoint",
         )
     for name in ("budget", "seed"):
         was, now = saved["settings"][name], settings[name]
@@ -2473,7 +2473,7 @@ The script runs on the CPU. It needs Python, PyTorch and NumPy, and was tried wi
 | `train.py` | the training script |
 | `peak_memory.py` | the memory meter, which `train.py` imports |
 | `scans/` | {len(volumes)} training scans, their masks, and a note on the scanner |
-| `test-scans/` | {len(test_volumes)} test scans and their masks, on which nothing was chosen |
+| `test-scans/` | {len(test_volumes)} test scans and their masks, which guided no choice |
 | `LICENSE` | the license of the course's code |
 
 A scan `NAME.npy` and its mask `NAME_mask.npy` are NumPy arrays of shape (1, depth, height, width),
@@ -2546,7 +2546,7 @@ else:
 """
 ## The report
 
-The next cell writes one page for other people: the task, what the project achieves and costs, what each lever contributes, where the network fails, and what the course supplied. `README.md`, written with `train.py`, says how to run the script and what each file is.
+The next cell writes one page for other people: the task, what the project achieves and costs, what each lever contributes, where the network fails, and what the course supplied. `README.md`, written along with `train.py`, says how to run the script and what each file is.
 """
 
 
@@ -2618,9 +2618,9 @@ report += ["## Results", ""]
 report += table(*rows)
 if complete:
     report += in_lines(
-        "- **Peak** counts the tensors that are alive at one moment of a training step: weights, "
-        "gradients, optimizer state, and the tensors saved for the backward pass. The budget limits "
-        "this number. It counts neither the input batch nor the buffers that an operator allocates "
+        "- **Peak** is the most bytes that tensors occupy at any one moment of a training step: "
+        "weights, gradients, optimizer state, and the tensors saved for the backward pass. The "
+        "budget limits this number. It counts neither the input batch nor the buffers that an operator allocates "
         "while it runs, nor Python and PyTorch themselves. 1 MB is a million bytes.",
         "- **Allocated** is the most memory that PyTorch's profiler saw allocated during one step, "
         "operators' buffers included, beyond what was allocated before the step. On a CPU, these "
@@ -2653,9 +2653,9 @@ report += in_lines(
     "includes Adam's averages. Time is the shortest of three measurements, relative to the baseline. "
     f"The networks were trained for {STEPS} steps on a weighted cross-entropy, and their Dice is that "
     "on the validation scans, so compare it only within this table. Checkpointing and accumulation "
-    "leave the gradient unchanged up to rounding. They were not trained separately and share the "
-    "baseline's Dice. Patches save memory only with accumulation: without it, all "
-    f"{len(patch_batch[0])} patches are computed at once, and they are copies, which also count.",
+    "leave the gradient unchanged up to rounding, so no networks were trained separately for them; "
+    "they share the baseline's Dice. Patches save memory only with accumulation: without it, all "
+    f"{len(patch_batch[0])} patches are processed at once, and they are copies, which also count.",
 )
 report += table(*rows)
 if joined:
@@ -2686,8 +2686,8 @@ if complete:
     place = int(scores.argmin())
     found, ball = largest["found"][place] > 0, test_masks[place] > 0
     report += [
-        f"- The worst test scan in {BUDGETS[-1] / 1e6} MB is `scan-{place}`, with Dice "
-        f"{scores[place]:.2f}. The network found {int((found & ball).sum())} of its "
+        f"- For the network trained within {BUDGETS[-1] / 1e6} MB, the worst test scan is "
+        f"`scan-{place}`, with Dice {scores[place]:.2f}. The network found {int((found & ball).sum())} of its "
         f"{int(ball.sum())} ball voxels and marked {int((found & ~ball).sum())} others.",
         f"- After {STEPS} steps, Dice is {smallest['dice']:.2f} in {BUDGETS[0] / 1e6} MB "
         f"({smallest['plan']}) and {largest['dice']:.2f} in {BUDGETS[-1] / 1e6} MB. How much of this "
@@ -2725,15 +2725,15 @@ The project's folder is deleted when the kernel stops. To keep it, run `import s
 
 | what | where |
 | --- | --- |
-| rules for patch, batch and norm, from the data and the GPU: large patches, small batches, InstanceNorm | [nnU-Net](https://github.com/MIC-DKFZ/nnUNet) |
+| rules that derive patch size and batch size from the data and the GPU: large patches, small batches; InstanceNorm by default | [nnU-Net](https://github.com/MIC-DKFZ/nnUNet) |
 | networks, losses and loaders for volumes | [MONAI](https://docs.monai.io/en/stable/): `UNet`, `DiceLoss`, `DiceCELoss` |
 | larger scans in patches, with weights that fall toward a patch's edge | MONAI: [`sliding_window_inference`](https://docs.monai.io/en/stable/inferers.html) with `mode="gaussian"` |
 | tar shards; a loader that can be resumed | [WebDataset](https://github.com/webdataset/webdataset); torchdata's [`StatefulDataLoader`](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html) |
-| checkpointing that decides for each operation | [`create_selective_checkpoint_contexts`](https://docs.pytorch.org/docs/stable/checkpoint.html) in `torch.utils.checkpoint` |
+| checkpointing that decides for each operation whether to save or recompute its result | [`create_selective_checkpoint_contexts`](https://docs.pytorch.org/docs/stable/checkpoint.html) in `torch.utils.checkpoint` |
 
 ## Recap
 
-1. A patch must be large enough for the network to tell the classes apart. Use accumulation and checkpointing first: with a norm per sample, they leave the gradient unchanged.
+1. A patch must be large enough for the network to tell the classes apart. Use accumulation and checkpointing first: with a norm that looks at each sample alone, they leave the gradient unchanged.
 2. Plan a step from measurements before you run it; each budget has its own plan.
 3. Compute a loss's sums in float32, pair files by name, and compare recipes over several seeds.
 4. Save in one file everything that a step changes: weights, optimizer, generators, and the loader's position.
@@ -2783,7 +2783,7 @@ The generator's state: with 8 MB, no patches are drawn.
 | budget | 预算 | the most bytes that tensors may occupy at one moment |
 | peak | 峰值 | the most bytes that tensors occupied at one moment |
 | plan | 方案 | a combination of levers that save memory |
-| micro-batch | 微批次 | a part of a batch that is computed at once |
+| micro-batch | 微批次 | a part of a batch that is processed at once |
 | frontier | 前沿（帕累托前沿） | the plans that no other plan equals or beats in every respect |
 | shard | 分片 | one of the files into which a dataset is divided |
 """

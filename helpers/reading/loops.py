@@ -10,6 +10,7 @@ from helpers.reading.cells import Cell, parse
 from helpers.reading.doubts import Doubt, Place, quoted
 from helpers.reading.handing import find_handed
 from helpers.reading.nodes import walk
+from helpers.reading.own_attributes import find_own_attributes
 from helpers.reading.recursion import DEFINITIONS, find_recursion, named_functions
 from helpers.reading.tries import find_tries
 from helpers.reading.trust import find_trust
@@ -31,7 +32,6 @@ _LOOPS = {
     ast.GeneratorExp: "a comprehension",
 }
 _WORKING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)
-# Other special methods run where nobody calls them: once for each item, if there are many.
 _CALLED_ONCE = words("__call__ __init__ __new__ __post_init__")
 
 
@@ -48,6 +48,7 @@ def find_loop(cells: Sequence[Cell], wanted: Iterable[str] = ()) -> Doubt | None
     handed = list(find_handed(trees, functions))
     found = find_recursion(trees, handed)
     known = {name.rpartition(".")[2] for tree in trees for name, _ in named_functions(tree)}
+    own_attributes = find_own_attributes(trees)
     read = {
         id(one.part) for one in handed if isinstance(one.part, ast.Lambda) or one.part.id in known
     }
@@ -56,7 +57,7 @@ def find_loop(cells: Sequence[Cell], wanted: Iterable[str] = ()) -> Doubt | None
         uses = find_uses(cell.code)
         walking = ((uses.at_once | uses.later) & _WALKING) - own
         for statement in _without_trials(tree, mentions):
-            places += _find_loops(statement, walking)
+            places += _find_loops(statement, walking, own_attributes)
             places += _find_handed_on(statement, functions, read)
             places += _find_made_up(statement, functions, called_later)
     tries = _find_tries(trees, wanted) if any(found) else set()
@@ -99,12 +100,28 @@ def own_names(cell: Cell) -> Iterator[str]:
             yield name
 
 
-def _find_loops(tree: ast.AST, walking: set[str]) -> Iterator[Place]:
+def find_hidden_loop(cells: Sequence[Cell]) -> Doubt | None:
+    """Return the first special method, which is called without its name, and once for each item if
+    a library's function is given many: whether that is a loop, a person must see.
+    """
+    for cell in cells:
+        for node in walk(parse(cell.code) or ast.Module([], [])):
+            match node:
+                case ast.FunctionDef(name=name) if (
+                    name.startswith("__") and name not in _CALLED_ONCE
+                ):
+                    return Doubt(cell.label, node.lineno, f"the method `{name}`")
+    return None
+
+
+def _find_loops(tree: ast.AST, walking: set[str], own: set[int]) -> Iterator[Place]:
     for node in walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) if name in walking:
                 yield node.lineno, node.col_offset, f"`{name}`"
-            case ast.Attribute(attr=name, ctx=ast.Load()) if name in _WALKING:
+            case ast.Attribute(attr=name, ctx=ast.Load()) if (
+                name in _WALKING and id(node) not in own
+            ):
                 yield node.end_lineno, node.end_col_offset, quoted(node)
             case ast.ImportFrom(names=some):
                 for alias in some:
@@ -116,7 +133,7 @@ def _find_loops(tree: ast.AST, walking: set[str]) -> Iterator[Place]:
                     node.col_offset,
                     f"{quoted(called)} with a `key`",
                 )
-            case ast.FunctionDef(name=name) if name.startswith("__") and name not in _CALLED_ONCE:
+            case ast.FunctionDef(name="__iter__" | "__next__" as name):
                 yield node.lineno, node.col_offset, f"the method `{name}`"
             case _ if type(node) in _LOOPS:
                 yield node.lineno, node.col_offset, _LOOPS[type(node)]

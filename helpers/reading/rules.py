@@ -11,15 +11,14 @@ import ast
 import fnmatch
 import functools
 import re
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from helpers.reading import tables
 from helpers.reading.cells import Cell, parse
-from helpers.reading.doubts import Doubt, Place, dotted, quoted
+from helpers.reading.doubts import Doubt, Place, quoted
 from helpers.reading.loops import find_carriers, find_loop, own_names
 from helpers.reading.nodes import walk
-from helpers.reading.selves import find_selves
+from helpers.reading.own_attributes import find_own_attributes
 from helpers.reading.tries import FILLING, find_tries
 from helpers.reading.trust import Trust, find_trust, returns_numbers
 from helpers.reading.uses import find_uses
@@ -42,8 +41,6 @@ _HARMLESS_MODULES = words("""
     __future__ abc cmath collections copy dataclasses enum functools helpers itertools math
     matplotlib numbers numpy random statistics time torch typing warnings
 """)
-# Classes below which only a student's own attributes are found on `self`.
-_OWN_BASES = words("ABC Dataset Enum Function IterableDataset Module NamedTuple Sampler object")
 
 
 def find_named(
@@ -73,7 +70,7 @@ def find_named(
 
     parsed = [parse(cell.code) for cell in cells]
     trees = [tree for tree in parsed if tree is not None]
-    own = _find_own_attributes(trees)
+    own = find_own_attributes(trees)
     trusted = find_trust(trees)
     carriers = find_carriers(trees) | FILLING
     looked_up = None if any_text else _find_texts_looked_up(trees)
@@ -271,63 +268,3 @@ def _is_given_code(call: ast.Call, carriers: Set[str]) -> bool:
                 continue
         waiting += ast.iter_child_nodes(node)
     return False
-
-
-def _find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
-    """Return the attributes of ``self``, and of a class by its name, that are a student's own."""
-    selves = find_selves(trees).objects
-    classes = [n for tree in trees for n in walk(tree) if isinstance(n, ast.ClassDef)]
-    names = Counter(node.name for node in classes)
-    trusted = {node.name for node in classes if names[node.name] == 1 and _has_own_bases(node)}
-    methods = {node.name: _methods(node) for node in classes}
-    on_classes = _find_on_classes(trees, trusted)
-    found: set[int] = set()
-    for node in classes:
-        # Called with another object in place of self, a method finds that one's attributes.
-        by_name = on_classes[node.name]
-        if node.name not in trusted or {a.attr for a in by_name} & methods[node.name]:
-            continue
-        attributes = [n for n in walk(node) if isinstance(n, ast.Attribute)]
-        of_self = [a for a in attributes if id(a.value) in selves]
-        defined = _defined_names(node)
-        own = defined | {a.attr for a in of_self if isinstance(a.ctx, ast.Store)}
-        found.update(id(a) for a in of_self if a.attr in own)
-        found.update(id(a) for a in by_name if a.attr in defined)
-    return found
-
-
-def _has_own_bases(node: ast.ClassDef) -> bool:
-    return not node.keywords and all(
-        dotted(base).rpartition(".")[2] in _OWN_BASES for base in node.bases
-    )
-
-
-def _defined_names(node: ast.ClassDef) -> set[str]:
-    return {
-        part.name
-        for part in node.body
-        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    }
-
-
-def _methods(node: ast.ClassDef) -> set[str]:
-    """Return the methods that take ``self``, but for those that Python calls."""
-    return {
-        part.name
-        for part in node.body
-        if isinstance(part, ast.FunctionDef)
-        and not any(dotted(d) in ("staticmethod", "classmethod") for d in part.decorator_list)
-        and not part.name.startswith("__")
-    }
-
-
-def _find_on_classes(
-    trees: Iterable[ast.Module], classes: set[str]
-) -> defaultdict[str, list[ast.Attribute]]:
-    found: defaultdict[str, list[ast.Attribute]] = defaultdict(list)
-    for tree in trees:
-        for node in walk(tree):
-            match node:
-                case ast.Attribute(value=ast.Name(id=name)) if name in classes:
-                    found[name].append(node)
-    return found
