@@ -785,3 +785,43 @@ def layer_flops(model, x):
         if list(part.children()):
             part.training = False
     return flops
+
+
+# %% wrong: every layer whose weight has as many axes as those of the two kinds
+def layer_flops(model, x):
+    flops, handles = {}, []
+    for name, layer in model.named_modules():
+        if getattr(layer, "weight", None) is not None and layer.weight.dim() in (2, 4):
+            flops[name] = 0
+
+            def count(layer, inputs, output, name=name):
+                flops[name] += 2 * output.numel() * layer.weight[0].numel()
+
+            handles.append(layer.register_forward_hook(count))
+    try:
+        with torch.no_grad():
+            model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flops
+
+
+# %% wrong: transposed convolutions count as convolutions
+def layer_flops(model, x):
+    kinds = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
+    wanted = [(name, part) for name, part in model.named_modules() if isinstance(part, kinds)]
+    result = {name: 0 for name, _ in wanted}
+    hooks = [
+        part.register_forward_hook(
+            lambda part, _, y, name=name: result.update(
+                {name: result[name] + 2 * y.numel() * part.weight[0].numel()}
+            )
+        )
+        for name, part in wanted
+    ]
+    with torch.no_grad():
+        model(x)
+    for hook in hooks:
+        hook.remove()
+    return result

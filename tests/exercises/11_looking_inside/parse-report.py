@@ -755,3 +755,90 @@ def parse_report(text):
     keys = [name.split("[")[0].strip() for name in lines[0].split(",")]
     rows = ([part.strip() for part in line.split(",")] for line in lines[1:])
     return [dict(zip(keys, map(value_of, row), strict=True)) for row in rows]
+
+
+# %% wrong: sorts the GPUs by their index, whatever the order of the lines
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].startswith("No devices"):
+        return []
+    names = [name.strip().split(" [")[0] for name in lines[0].split(",")]
+    found = [dict(zip(names, map(read_value, line.split(",")), strict=True)) for line in lines[1:]]
+    return sorted(found, key=lambda gpu: gpu.get("index", 0))
+
+
+def read_value(text):
+    text = text.strip()
+    if text == "N/A" or (text[:1], text[-1:]) == ("[", "]"):
+        return None
+    first, *unit = text.split(" ") if text else [""]
+    whole, dot, rest = first.partition(".")
+    if len(unit) > 1 or not whole.isdigit() or (dot and not rest.isdigit()):
+        return text
+    return float(first) if dot else int(first)
+
+
+# %% wrong: reads no more than the first five columns
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].startswith("No devices"):
+        return []
+    names = [name.strip().split(" [")[0] for name in lines[0].split(",")][:5]
+    return [
+        dict(zip(names, map(read_value, line.split(",")[:5]), strict=True)) for line in lines[1:]
+    ]
+
+
+def read_value(text):
+    text = text.strip()
+    if text == "N/A" or (text[:1], text[-1:]) == ("[", "]"):
+        return None
+    first, *unit = text.split(" ") if text else [""]
+    whole, dot, rest = first.partition(".")
+    if len(unit) > 1 or not whole.isdigit() or (dot and not rest.isdigit()):
+        return text
+    return float(first) if dot else int(first)
+
+
+# %% wrong: writes the names of columns in lower case
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].startswith("No devices"):
+        return []
+    names = [name.strip().lower().split(" [")[0] for name in lines[0].split(",")]
+    return [dict(zip(names, map(read_value, line.split(",")), strict=True)) for line in lines[1:]]
+
+
+def read_value(text):
+    text = text.strip()
+    if text == "N/A" or (text[:1], text[-1:]) == ("[", "]"):
+        return None
+    first, *unit = text.split(" ") if text else [""]
+    whole, dot, rest = first.partition(".")
+    if len(unit) > 1 or not whole.isdigit() or (dot and not rest.isdigit()):
+        return text
+    return float(first) if dot else int(first)
+
+
+# %% wrong: takes a value for a number only if its unit has no digits
+import re
+
+
+def parse_report(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].startswith("No devices"):
+        return []
+    names = [name.strip().split(" [")[0] for name in lines[0].split(",")]
+    return [
+        {name: value_of(part.strip()) for name, part in zip(names, line.split(","), strict=True)}
+        for line in lines[1:]
+    ]
+
+
+def value_of(text):
+    if text == "N/A" or re.fullmatch(r"\[.*\]", text):
+        return None
+    found = re.fullmatch(r"([0-9]+)(\.[0-9]+)?( +[^0-9 ]+)?", text)
+    if found is None:
+        return text
+    return float(found[1] + found[2]) if found[2] else int(found[1])

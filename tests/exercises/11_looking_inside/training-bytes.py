@@ -468,3 +468,32 @@ def training_bytes(model, x, optimizer):
         "optimizer": states[optimizer],
         "activations": saved.bytes,
     }
+
+
+# %% right: a table says the name of each optimizer's class, which nobody makes
+def training_bytes(model, x, optimizer):
+    """Return the bytes of each part; no optimizer is made."""
+    table = {"sgd": ("torch.optim.SGD", 0), "momentum": ("torch.optim.SGD", 1), "adam": ("Adam", 2)}
+    _, copies = table[optimizer]
+    parts = {"weights": 0, "gradients": 0, "optimizer": 0}
+    for buffer in model.buffers():
+        parts["weights"] += buffer.nbytes
+    for weight in model.parameters():
+        parts["weights"] += weight.nbytes
+        if weight.requires_grad:
+            parts["gradients"] += weight.nbytes
+            parts["optimizer"] += copies * weight.nbytes + 4 * (optimizer == "adam")
+    saved = saved_bytes(lambda: model(x), except_for=model.parameters())
+    return {**parts, "activations": saved.bytes}
+
+
+# %% wrong: adds the sum of all four as a fifth entry
+def training_bytes(model, x, optimizer):
+    weights = sum(p.nbytes for p in model.parameters()) + sum(v.nbytes for v in model.buffers())
+    trained = [p for p in model.parameters() if p.requires_grad]
+    gradients = sum(p.nbytes for p in trained)
+    state = {"sgd": 0, "momentum": gradients, "adam": 2 * gradients + 4 * len(trained)}[optimizer]
+    activations = saved_bytes(lambda: model(x), except_for=model.parameters()).bytes
+    result = dict(weights=weights, gradients=gradients, optimizer=state, activations=activations)
+    result["total"] = sum(result.values())
+    return result
