@@ -85,10 +85,14 @@ def points(results: dict[str, ExerciseResult]) -> dict[str, float]:
     return {name: result.points for name, result in results.items()}
 
 
-def all_right_but(results: dict[str, ExerciseResult], *names: str) -> bool:
-    """Tell whether all others passed, with nothing left for a person."""
-    others = [result for name, result in results.items() if name not in names]
-    return all((r.verdict, r.for_a_person) == (Verdict.PASSED, "") for r in others)
+def not_right(results: dict[str, ExerciseResult], *but: str) -> dict[str, str]:
+    """Return what became of those others that did not pass, or left something for a person."""
+    others = {name: result for name, result in results.items() if name not in but}
+    return {
+        name: f"{r.verdict.value}: {r.message} {r.for_a_person}"
+        for name, r in others.items()
+        if (r.verdict, r.for_a_person) != (Verdict.PASSED, "")
+    }
 
 
 def reference(name: str) -> str:
@@ -216,7 +220,7 @@ def test_one_exercise_ends_badly_and_the_others_are_judged(
     assert (results[FIRST].verdict, results[FIRST].points) == (verdict, 0.0), results[FIRST]
     assert words in results[FIRST].message
     assert "\n" not in results[FIRST].message
-    assert all_right_but(results, FIRST)
+    assert not_right(results, FIRST) == {}
 
 
 def test_partly_right_and_a_crash_later_keeps_what_was_won(judged: Judge) -> None:
@@ -249,14 +253,14 @@ def test_a_solution_in_a_cell_of_ones_own_counts_where_the_courses_is_missing(
     results = judged(before={f"test-{FIRST}": reference(FIRST)}, without=(FIRST,))
     assert results[FIRST].verdict is Verdict.PASSED
     assert "recognized" in results[FIRST].for_a_person
-    assert all_right_but(results, FIRST)
+    assert not_right(results, FIRST) == {}
 
 
 def test_a_missing_exercise_is_missing_and_costs_itself_alone(judged: Judge) -> None:
     results = judged(without=(SECOND,))
     assert (results[SECOND].verdict, results[SECOND].points) == (Verdict.MISSING, 0.0)
     assert "not defined" in results[SECOND].message
-    assert all_right_but(results, SECOND)
+    assert not_right(results, SECOND) == {}
 
 
 def test_a_notebook_of_another_chapter_is_for_a_person(judged: Judge) -> None:
@@ -275,7 +279,7 @@ def test_cells_of_ones_own_run_where_they_stand(judged: Judge) -> None:
     )
     assert results[FIRST].verdict is Verdict.PASSED
     assert results[SECOND].verdict is Verdict.FAILED  # it is defined after its test alone
-    assert all_right_but(results, FIRST, SECOND)
+    assert not_right(results, FIRST, SECOND) == {}
 
 
 def test_after_a_crash_all_that_had_run_is_there_again(judged: Judge) -> None:
@@ -295,7 +299,7 @@ def test_after_a_crash_all_that_had_run_is_there_again(judged: Judge) -> None:
 
 def test_a_cell_of_ones_own_that_crashes_is_not_run_again(judged: Judge) -> None:
     results = judged(before={SECOND: "import os\nos.abort()", LAST: "while True: pass"})
-    assert all_right_but(results)
+    assert not_right(results) == {}
 
 
 def test_a_cell_that_crashes_when_it_runs_again_costs_one_exercise_at_most(judged: Judge) -> None:
@@ -318,7 +322,7 @@ def test_time_is_limited_for_a_cell_an_exercise_and_all(judged: Judge) -> None:
         settings=replace(QUICK, cell_seconds=1.5, exercise_seconds=1.5),
     )
     assert {results[n].verdict for n in (FIRST, LAST)} == {Verdict.TIMED_OUT}
-    assert all_right_but(results, FIRST, LAST)
+    assert not_right(results, FIRST, LAST) == {}
     results = judged(
         {SECOND: "import time\ntime.sleep(10**6)"},
         settings=replace(QUICK, cell_seconds=99.0, total_seconds=8.0),
@@ -496,7 +500,7 @@ def test_a_lost_warm_process_costs_nobody_anything(
     judged: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = losing_the_warm_process(monkeypatch, times=2)
-    assert all_right_but(judged())
+    assert not_right(judged()) == {}
     assert len(lost) == 2
 
 
