@@ -25,6 +25,47 @@ def test_gradient_equals_autograds_own() -> None:
     assert not x.requires_grad
 
 
+def by_autograd(x: torch.Tensor) -> torch.Tensor:
+    leaf = x.clone().requires_grad_()
+    leaf.sin().sum().backward()
+    return leaf.grad
+
+
+def by_autograd_with_hooks(x: torch.Tensor) -> torch.Tensor:
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        return by_autograd(x)
+
+
+def by_torch_func(x: torch.Tensor) -> torch.Tensor:
+    return torch.func.grad(lambda z: z.sin().sum())(x)
+
+
+def by_hand(x: torch.Tensor) -> torch.Tensor:
+    return x.cos()
+
+
+def by_hand_through_vmap(x: torch.Tensor) -> torch.Tensor:
+    return torch.vmap(torch.cos)(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "recorded"),
+    [
+        (by_autograd, True),
+        (by_autograd_with_hooks, True),
+        (by_torch_func, True),
+        (by_hand, False),
+        (by_hand_through_vmap, False),
+    ],
+)
+def test_what_autograd_records_in_a_call_is_told(function: Callable, recorded: bool) -> None:
+    x = torch.linspace(-2, 2, 5)
+    for _ in range(2):
+        got = probes.autograd_watched(function, x)
+        assert torch.allclose(got["output"], x.cos())
+        assert got["recorded"] is recorded
+
+
 def test_gradient_by_another_argument_and_of_a_constant() -> None:
     got = probes.gradient(
         lambda a, b: a * b, torch.ones(2), torch.full((2,), 4.0), with_respect_to=1

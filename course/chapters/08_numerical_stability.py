@@ -273,7 +273,7 @@ Attention layers compute a softmax along one dimension of a larger tensor. Write
 
 `softmax(logits, dim) -> Tensor`
 
-- **In** `logits`: a tensor of any shape and any floating-point dtype, float16 and bfloat16 included. Some logits may be `-inf`, but every slice along `dim` has a finite one. `dim`: an integer; negative values count from the back.
+- **In** `logits`: a tensor of any shape and any floating-point dtype, float16 and bfloat16 included. Some logits may be `-inf`, but every slice along `dim` has a finite one and at most 10,000 entries. `dim`: an integer; negative values count from the back.
 - **Out**: a tensor of the same shape and dtype that sums to 1 along `dim`; a logit of `-inf` has probability 0. Gradients flow through the result, and `logits` is left unchanged.
 - **Limits**: do not use torch's own `softmax`, `log_softmax` or `logsumexp`, nor related ones such as `logaddexp`, `cross_entropy`, attention or `torch.distributions`. The check searches your code for them.
 
@@ -305,7 +305,7 @@ with check.property("agrees with the formula on ordinary logits"):
         got = check.call(softmax, half, dim=1)
         expected = torch.softmax(half.double(), dim=1).to(dtype)
         check.close(got, expected, rtol=tolerance, what=f"for {dtype}")
-with check.property("works along every dim, counted from the front or the back"):
+with check.property("works along every dim, short or long, counted from the front or the back"):
     logits = check.draw.normal(2, 3, 5)
     for dim in (0, 1, 2, -1, -2):
         got = check.call(softmax, logits, dim=dim)
@@ -315,6 +315,12 @@ with check.property("works along every dim, counted from the front or the back")
     logits = check.draw.normal(1, 4)
     got = check.call(softmax, logits, dim=1)
     check.close(got, torch.softmax(logits.double(), dim=1).float(), what="for a single row")
+    # Equal logits: a sum that is rounded to a half after each of them stops growing.
+    for dtype in (torch.float16, torch.bfloat16):
+        logits = check.draw.normal(1, 2).to(dtype).repeat(3000, 1)
+        got = check.call(softmax, logits, dim=0)
+        expected = torch.full((3000, 2), 1 / 3000, dtype=dtype)
+        check.close(got, expected, rtol=0.1, atol=0.0, what=f"for 3,000 equal logits of {dtype}")
 with check.property(
     "logits in the thousands and millions give accurate probabilities, no nan", weight=3
 ):
@@ -331,6 +337,20 @@ with check.property(
     logits = logits + torch.tensor([20_000.0, -20_000.0, -5_000.0])[:, None]
     got = check.call(softmax, logits, dim=1)
     check.close(got, torch.softmax(logits, dim=1), rtol=1e-8, what="in float64")
+    for dtype, tolerance, large in ((torch.float16, 0.02, 6e4), (torch.bfloat16, 0.1, 1e30)):
+        logits = check.draw.normal(5, 7, std=3.0)
+        logits = logits + torch.tensor([1000.0, -1000.0, large, -large, 0.0])[:, None]
+        logits[4, check.draw.integer(0, 7)] = large
+        half = logits.to(dtype)
+        got = check.call(softmax, half, dim=1)
+        expected = torch.softmax(half.double(), dim=1).to(dtype)
+        check.close(got, expected, rtol=tolerance, what=f"for logits up to {large:g} in {dtype}")
+    logits = check.draw.normal(3, 5)
+    logits[:, 1] -= 40.0
+    logits[1, 3] -= 60.0
+    got = check.call(softmax, logits, dim=1)
+    expected = torch.softmax(logits.double(), dim=1).float()
+    check.close(got, expected, rtol=1e-4, atol=0.0, what="for logits 40 and 60 below the others")
 with check.property("is written without torch's own softmax"):
     logits = check.draw.normal(4, 5)
     got = check.call(softmax, logits, dim=1)
@@ -594,7 +614,7 @@ The formula above holds for labels that sum to 1. With pen and paper, derive the
 
 - **In**: as in the previous exercise, except that a logit of `-inf` always has label 0.
 - **Out**: the gradient, with respect to the logits, of the *sum* of the losses of all rows; a tensor of the logits' shape and dtype.
-- **Limits**: `torch.softmax` is allowed. Autograd is not, in any form: `backward`, `grad`, `torch.func`, torch's own backward functions. The check searches your code for them.
+- **Limits**: `torch.softmax` is allowed. Autograd is not, in any form: `backward`, `grad`, `torch.func`, torch's own backward functions. The check watches whether autograd records anything, and searches your code for `torch.autograd` and what leaves no record. Names of your own are free.
 
 `cross_entropy_gradient(torch.tensor([[1000.0, 0.0]]), torch.tensor([[0.5, 0.5]]))` returns `tensor([[0.5, -0.5]])`.
 
@@ -666,11 +686,14 @@ with check.property("is right for logits in the thousands and for -inf, in float
 with check.property("is written without autograd"):
     logits = check.draw.normal(4, 5)
     labels = torch.softmax(check.draw.normal(4, 5), dim=1)
-    got = check.call(cross_entropy_gradient, logits, labels)
-    check.close(got, gradient_by_autograd(logits, labels))
-    check.written_without("*autograd*", "*backward*", "grad", "grad_fn", "*requires_grad*")
-    check.written_without("enable_grad", "func", "functorch", "*grad_and_value*", "*make_dual*")
-    check.written_without("*jac*", "*hess*", "*vjp*", "*jvp*", "*hvp*", "*vhp*", "linearize")
+    seen = check.call(probes.autograd_watched, cross_entropy_gradient, logits, labels)
+    check.close(seen["output"], gradient_by_autograd(logits, labels))
+    # What leaves no record: forward mode, torch's own backward functions, and what leads to them.
+    check.written_without("*autograd*", "*_backward*", "func", "*functorch*", any_text=False)
+    check.written_without("*grad_and_value*", "*make_dual*", "linearize", any_text=False)
+    check.written_without("*jac*", "*hess*", "*vjp*", "*jvp*", "*hvp*", "*vhp*", any_text=False)
+    recorded = "autograd recorded what the function did: this exercise asks you to do without it"
+    check.true(not seen["recorded"], recorded)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("a padded row, with all labels 0, has gradient 0"):
@@ -954,7 +977,9 @@ with check.property("the variance keeps its digits despite a large mean, in floa
     blocks, start = list(data.split(50)), [0, torch.zeros(2), torch.zeros(2)]
     count, mean, m2 = check.call(probes.fold, merge_moments, start, blocks)[-1]
     expected = data.double().var(dim=0, correction=0).float()
-    check.close(m2 / count, expected, rtol=0.05, what="m2 / count after 1,000 blocks of 50 rows")
+    # A fold's arguments are told by names of its own.
+    what = "m2 / count after 1,000 blocks of 50 rows (state is count, mean, m2; items are batches)"
+    check.close(m2 / count, expected, rtol=0.05, what=what)
 with check.property("it continues from moments of rows that this process has never seen", weight=2):
     data = check.draw.normal(300, 5, mean=1e4)
     other = check.draw.normal(101, 5)  # as many rows as are known of the data
@@ -1460,6 +1485,10 @@ def after_blocks_of(logits, widths, known=0):
     for block in logits[:, known:].split(widths, dim=1):
         state = check.call(update_softmax, maximum, total, block)
         check.true(type(state) is tuple and len(state) == 2, "expected a tuple of two")
+        for value, what in zip(state, ("maximum", "total"), strict=True):
+            came = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+            expected = (len(logits),)
+            check.true(came == expected, f"{what}: expected shape {expected}, {came} came back")
         maximum, total = state
     return maximum, total
 
@@ -1518,8 +1547,8 @@ with check.property("a row of only -inf keeps a maximum of -inf and a total of 0
     expected = total_of(logits)
     expected[empty] = 0.0
     check.equal(maximum, logits.max(dim=1).values, what="maximum")
-    check.close(total, expected, rtol=1e-4, what="total")
     check.equal(total[empty], expected[empty], what="total of the row of only -inf")
+    check.close(total, expected, rtol=1e-4, what="total")
 with check.property("very negative logits are not mistaken for -inf", weight=0.5):
     logits = check.draw.normal(4, 6, mean=-2e4, dtype=torch.float64)
     logits[3] -= 3e6
@@ -1842,6 +1871,10 @@ with check.property("value and gradients are right for all pairs, in either dtyp
     check.equal(same, torch.zeros(8, 3), what="the gradient for points that coincide")
     got = check.call(probes.gradient, distances, a, b, with_respect_to=1)
     check.close(got["gradient"], -slopes(a, b).float(), what="the gradient with respect to b")
+    swapped = a[:, :2].flip(-1)  # other points, of the same sum and the same norm
+    got = check.call(distances, a[:, :2], swapped)
+    expected = distances_in_float64(a[:, :2], swapped).float()
+    check.close(got, expected, atol=0.0, what="the value, for points with their features swapped")
     a, b = a.double() * 1e-6, b.double() * 1e-6
     grad_output = check.draw.normal(12, std=5.0, dtype=torch.float64)
     got = check.call(probes.gradient, distances, a, b, grad_output=grad_output)
@@ -1868,6 +1901,11 @@ with check.property("distances of a millionth and far less keep their digits"):
         got = check.call(distances, one, other)
         what = f"for points of shape {tuple(one.shape)}"
         check.close(got, distances_in_float64(one, other).float(), atol=0.0, what=what)
+    a = check.draw.normal(40, 3, mean=100.0)
+    b = a + check.draw.normal(40, 3, std=1e-3)
+    got = check.call(distances, a, b)
+    what = "for 40 pairs far from the origin"
+    check.close(got, distances_in_float64(a, b).float(), atol=0.0, what=what)
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
 with check.property("the distance between close points far from the origin is right"):

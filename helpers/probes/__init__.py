@@ -10,7 +10,15 @@ from helpers.probes.accumulation import (
     forward_passes,
     trained_in_windows,
 )
-from helpers.probes.calls import after_call, called_twice, fold, for_each, gradient, outcome
+from helpers.probes.calls import (
+    after_call,
+    autograd_watched,
+    called_twice,
+    fold,
+    for_each,
+    gradient,
+    outcome,
+)
 from helpers.probes.formulas import (
     with_formula,
     with_formula_again,
@@ -80,6 +88,7 @@ __all__ = [
     "after_call",
     "alive_while_looping",
     "as_another_process",
+    "autograd_watched",
     "backend_flags",
     "budget_kept",
     "bytes_kept",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 
 from helpers.calling import FoundFaultError, is_from_stub
 from helpers.probes.testimony import testimony
+from helpers.probes.watched_saving import saving_watched
 
 
 def gradient(
@@ -82,6 +85,22 @@ def no_gradient_asked(args: Sequence[Any]) -> Iterator[None]:
         if x.requires_grad:
             told = f"argument {number} requires a gradient after the call, but did not before"
             raise FoundFaultError(told)
+
+
+@testimony
+def autograd_watched(function: Callable, *args: Any) -> dict[str, Any]:
+    """Call ``function`` and return ``{"output": ..., "recorded": ...}``: what it returned, and
+    whether autograd saved a tensor for a backward pass.
+
+    If no argument requires a gradient, autograd saves nothing unless ``function`` asks for it.
+    What leaves no record, such as forward-mode differentiation, goes unseen.
+    """
+    saved = itertools.count()
+    # torch.vmap refuses to run where saving is watched, though it may have nothing to save.
+    refusal = mock.patch.object(torch._C._autograd, "_saved_tensors_hooks_disable")
+    with refusal, saving_watched(lambda tensor: next(saved)):
+        output = function(*args)
+    return {"output": output, "recorded": next(saved) > 0}
 
 
 def called_twice(function: Callable, *args: Any) -> list:

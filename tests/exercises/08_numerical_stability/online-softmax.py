@@ -294,3 +294,19 @@ def update_softmax(maximum, total, block):
     s = np.where(np.isneginf(n), 0, n).astype(n.dtype)
     r = t * np.exp(m - s) + np.exp(b - s[:, None]).sum(axis=1)
     return torch.from_numpy(n), torch.from_numpy(r)
+
+
+# %% wrong: keeps the reduced dimension, so that a state of shape (rows, 1) comes back
+def update_softmax(maximum, total, block):
+    new = torch.maximum(maximum[:, None], block.amax(dim=1, keepdim=True))
+    shift = new.masked_fill(new == -math.inf, 0.0)
+    old = total[:, None] * (maximum[:, None] - shift).exp()
+    return new, old + (block - shift).exp().sum(dim=1, keepdim=True)
+
+
+# %% wrong: keeps exponents above -80, so that a row of only -inf has a tiny total
+def update_softmax(maximum, total, block):
+    new = torch.maximum(maximum, block.amax(1))
+    shift = new.masked_fill(new == -math.inf, 0.0)
+    old = total * (maximum - shift).exp()
+    return new, old + (block - shift[:, None]).clamp(min=-80.0).exp().sum(1)

@@ -109,14 +109,15 @@ def softmax(logits, dim):
     return (exponentials / exponentials.sum(dim=-1).unsqueeze(-1)).movedim(-1, dim)
 
 
-# %% right: slice by slice in a loop
+# %% right: slice by slice in a loop, added in float64
 def softmax(logits, dim):
     import torch
 
     slices = logits.unbind(dim)
     largest = torch.stack(slices).max(dim=0).values
     exponentials = [torch.exp(part - largest) for part in slices]
-    return torch.stack([part / sum(exponentials) for part in exponentials], dim=dim)
+    total = sum(part.double() for part in exponentials)
+    return torch.stack([(part / total).to(logits.dtype) for part in exponentials], dim=dim)
 
 
 # %% right: in place, on a copy
@@ -306,3 +307,49 @@ def softmax(logits, dim):
     z = (logits.double() - logits.double().amax(dim, keepdim=True)) / math.log(2)
     e = torch.exp2(z)
     return (e / e.sum(dim, keepdim=True)).to(logits.dtype)
+
+
+# %% wrong: computes halves in float32 without a shift, as if they held small numbers only
+def softmax(logits, dim):
+    if logits.dtype in (torch.float16, torch.bfloat16):
+        exponentials = logits.float().exp()
+        return (exponentials / exponentials.sum(dim=dim, keepdim=True)).to(logits.dtype)
+    exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+# %% wrong: shifts by the maximum unless the logits are halves
+def softmax(logits, dim):
+    is_half = torch.finfo(logits.dtype).bits == 16
+    e = torch.exp(logits if is_half else logits - torch.amax(logits, dim, keepdim=True))
+    return e / torch.sum(e, dim, keepdim=True)
+
+
+# %% wrong: adds the exponentials one by one, in halves that soon swallow a 1
+def softmax(logits, dim):
+    exponentials = (logits - logits.amax(dim=dim, keepdim=True)).exp()
+    total = torch.zeros_like(exponentials.select(dim, 0))
+    for part in exponentials.unbind(dim):
+        total = total + part
+    return exponentials / total.unsqueeze(dim)
+
+
+# %% wrong: takes exponentials of less than -30 for 0
+def softmax(logits, dim):
+    z = logits - logits.amax(dim, keepdim=True)
+    e = torch.where(z < -30, 0.0, z.exp())
+    return e / e.sum(dim, keepdim=True)
+
+
+# %% right: a class of one's own, with a method called softmax
+class Stable:
+    def softmax(self, z, dim):
+        e = torch.exp(z - z.amax(dim, keepdim=True))
+        return e / e.sum(dim, keepdim=True)
+
+
+stable = Stable()
+
+
+def softmax(logits, dim):
+    return stable.softmax(logits, dim)
