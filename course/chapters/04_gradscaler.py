@@ -695,7 +695,7 @@ def by_torch(weights, steps, learning_rate, **settings):
     return results
 
 
-def same_as_torch(weights, steps, about="", learning_rate=0.5, rtol=1e-5, **settings):
+def same_as_torch(weights, steps, about="", note="", learning_rate=0.5, rtol=1e-5, **settings):
     given = {"learning_rate": learning_rate, **settings}
     got = check.call(probes.scaler_steps, LossScaler, weights, steps, **given)
     expected = by_torch(weights, steps, learning_rate, **settings)
@@ -709,6 +709,7 @@ def same_as_torch(weights, steps, about="", learning_rate=0.5, rtol=1e-5, **sett
         what["unscale"] = "unscale_" + of
         where = f"{what.get(name, name + of)} in iteration {updates}"
         where += f" of {about} ({', '.join(told)})" if about else ""
+        where += note if name == "update" else ""
         if isinstance(other, str):
             check.true(isinstance(one, str), f"{where}: the second call raised no RuntimeError")
         else:
@@ -761,7 +762,8 @@ with check.property(
     steps = []
     for slope in draw_slopes("...", 3):
         steps += [("clear",), ("backward", 0, [slope]), ("unscale", 0), ("update",)]
-    same_as_torch(weights, steps, init_scale=16.0, growth_interval=2)
+    note = ", with unscale_ and no step"
+    same_as_torch(weights, steps, note=note, init_scale=16.0, growth_interval=2)
 with check.property(
     "unscale_ before step: gradients are divided once, and an inf that it records counts"
 ):
