@@ -160,6 +160,19 @@ def test_another_module_may_be_made_in_between() -> None:
     assert (before.item(), none, after.item()) == (2.0, None, 3.0)
 
 
+def test_memory_that_a_module_does_not_set_is_nan_only_there() -> None:
+    class Unset(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.empty(3))
+            self.bias = torch.nn.Parameter(torch.empty(3).zero_())
+
+    (parameters,) = probes.module(Unset, steps=[("parameters",)])
+    assert parameters["weight"].isnan().all()
+    assert parameters["bias"].tolist() == [0.0, 0.0, 0.0]
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
 def test_a_module_takes_no_step_that_is_not_known() -> None:
     with pytest.raises(ValueError, match='no step "fly"'):
         probes.module(torch.nn.ReLU, steps=[("fly",)])
@@ -598,6 +611,7 @@ def test_what_a_module_saves_is_counted_and_functions_are_named() -> None:
     assert seen["bytes"] == 0
     copied = probes.saved_by_module(Squared, inputs=[x], state=state, activation=torch.exp)
     assert copied["bytes"] == 24  # the copy, and the result, which exp saves
+    assert (seen["peak"], copied["peak"]) == (12, 24)  # the copy is gone when exp begins
     steps = [("load", state), ("call", x)]
     _, got = probes.module(Squared, steps=steps, functions={"activation": "exp"})
     assert torch.equal(got.detach(), (2.0 * x).exp())

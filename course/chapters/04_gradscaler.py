@@ -695,7 +695,7 @@ def by_torch(weights, steps, learning_rate, **settings):
     return results
 
 
-def same_as_torch(weights, steps, about="", learning_rate=0.5, rtol=1e-5, **settings):
+def same_as_torch(weights, steps, about="", note="", learning_rate=0.5, rtol=1e-5, **settings):
     given = {"learning_rate": learning_rate, **settings}
     got = check.call(probes.scaler_steps, LossScaler, weights, steps, **given)
     expected = by_torch(weights, steps, learning_rate, **settings)
@@ -709,6 +709,7 @@ def same_as_torch(weights, steps, about="", learning_rate=0.5, rtol=1e-5, **sett
         what["unscale"] = "unscale_" + of
         where = f"{what.get(name, name + of)} in iteration {updates}"
         where += f" of {about} ({', '.join(told)})" if about else ""
+        where += note if name == "update" else ""
         if isinstance(other, str):
             check.true(isinstance(one, str), f"{where}: the second call raised no RuntimeError")
         else:
@@ -757,6 +758,12 @@ with check.property(
     pattern = ".0..i...n....0..i.."
     weights, slopes = [[check.draw.normal(3)]], draw_slopes(pattern, 3)
     same_as_torch(weights, one_by_one(slopes), pattern, init_scale=16.0, growth_interval=3)
+    # An iteration without a step is a good one, too, if unscale_ found nothing.
+    steps = []
+    for slope in draw_slopes("...", 3):
+        steps += [("clear",), ("backward", 0, [slope]), ("unscale", 0), ("update",)]
+    note = ", with unscale_ and no step"
+    same_as_torch(weights, steps, note=note, init_scale=16.0, growth_interval=2)
 with check.property(
     "unscale_ before step: gradients are divided once, and an inf that it records counts"
 ):
@@ -1284,7 +1291,7 @@ If the gradients of `a` hold an inf and those of `b` do not, `follow_steps(scale
 
 <!-- hint: With two optimizers there are four cases. What does the scale do in each of them, and what should each scheduler do? -->
 <!-- hint: The scale falls in three of the four cases, so it cannot tell them apart. Ask each optimizer separately, through its gradients or a hook. -->
-<!-- hint: For each optimizer, call `scaler.unscale_` and check that `torch.isfinite` is true of every entry of every gradient that is not None. Then call `scaler.step`, and step the scheduler if the check passed. Update after the loop. -->
+<!-- hint: For each optimizer, call `scaler.unscale_` and check that `torch.isfinite` is true of every entry of every gradient. Then call `scaler.step`, and step the scheduler if the check passed. Update after the loop. -->
 """
 
 
@@ -1780,7 +1787,7 @@ Write the function that names the cause.
 
 `diagnose(records, reference) -> tuple`
 
-- **In** `records`: a dict from nonnegative integers k, in any order and including 0, to `examine`'s records in float16 at the scale 2^k. All have the same outputs and loss. `reference`: the record in float32. A record is a dict of `"outputs"` (a dict from module names to tensors, in execution order), `"loss"` (a float) and `"gradients"` (a dict from parameter names to tensors).
+- **In** `records`: a dict from nonnegative integers k, in any order and including 0, to `examine`'s records in float16 at the scale 2^k. All have the same outputs and loss. `reference`: the record in float32. A record is a dict of `"outputs"` (a dict from module names to tensors, in execution order), `"loss"` (a float) and `"gradients"` (a dict from parameter names to tensors, in any order).
 - **Out**: the first answer that applies.
   1. `("forward", name)`: the first module whose output holds inf, −inf or nan.
   2. `("loss", None)`: the loss is inf, −inf or nan.
@@ -1878,7 +1885,7 @@ def records_like(reference, fates):
     return records
 
 
-def says(reference, fates, *expected, outputs=(), loss=None):
+def says(reference, fates, *expected, outputs=(), loss=None, backwards=False):
     records = records_like(reference, fates)
     for record in records.values():
         record["loss"] = record["loss"] if loss is None else loss
@@ -1891,6 +1898,10 @@ def says(reference, fates, *expected, outputs=(), loss=None):
     what = f"the answer for gradients {fates}, for each k ({', '.join(told)})"
     what += f", bad outputs of {', '.join(name for name, _ in outputs)}" if outputs else ""
     what += f", loss {loss}" if loss is not None else ""
+    if backwards:
+        slopes = dict(reversed(reference["gradients"].items()))
+        reference = reference | {"gradients": slopes}
+        what += ", the reference's gradients in reverse order"
     check.equal(check.call(diagnose, records, reference), expected, what=what)
 
 
@@ -1968,6 +1979,8 @@ with check.property(
         (reference, {0: "...", a: "..i"}, ("healthy", None)),
         (reference, {0: "..0", b: "..."}, ("underflow", b)),
         (reference, {0: "i..", a: "n..", b: "..."}, ("underflow", b)),
+        (reference, {0: "...", a: "..0"}, ("healthy", None), {"backwards": True}),
+        (reference, {0: "..0", b: "..."}, ("underflow", b), {"backwards": True}),
     )
 # Hidden tests run here when your work is graded.
 ### BEGIN HIDDEN TESTS
@@ -2149,7 +2162,7 @@ def counts_and_steps(norms, pattern, max_norm, scales, **settings):
             ways = [0.5 * way + share * s for way, s in zip(ways, given, strict=True)]
             weights = [w - 0.5 * way for w, way in zip(weights, ways, strict=True)]
         about = f"after step {step + 1} of {pattern}"
-        about += " (. ordinary, i inf, n nan, 0 zeros)" if pattern.strip(".") else ""
+        about += " (. ordinary, i inf, n nan, 0 zeros)" if pattern.strip(".") else " (. ordinary)"
         check.close(one["weights"], weights, rtol=1e-4, atol=1e-5, what=f"weights {about}")
         check.equal(one["count"], made, what=f"counted.steps {about}")
         check.equal(one["scale"], scales[step], what=f"the scale {about}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from helpers.peak_memory import PeakMeter
 from helpers.probes.calls import gradients_of
 from helpers.probes.made import Made
 from helpers.probes.testimony import testimony
@@ -21,6 +23,8 @@ def module(
     **kwargs: Any,
 ) -> list[Any]:
     """Make a module and take it through ``steps``.
+
+    While it is made, memory that nothing has set holds nan, in integers the largest number.
 
     Args:
         factory: a class of modules, or a function that returns one.
@@ -48,13 +52,29 @@ def module(
         gradients with respect to each call's input.
     """
     called = {name: getattr(torch, function) for name, function in (functions or {}).items()}
-    made = factory(*args, **called, **kwargs)
+    with _unset_memory_filled():
+        made = factory(*args, **called, **kwargs)
     seen, others = [], []
     for name, *given in steps:
         if name == "another":
             others.append(factory(*given, **called, **kwargs))
         seen.append(None if name == "another" else _take_step(made, name, *given))
     return seen
+
+
+@contextlib.contextmanager
+def _unset_memory_filled() -> Iterator[None]:
+    required = torch.are_deterministic_algorithms_enabled()
+    only_warn = torch.is_deterministic_algorithms_warn_only_enabled()
+    fills = torch.utils.deterministic.fill_uninitialized_memory
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    # The public function imports a large part of torch, which takes seconds.
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch._C._set_deterministic_algorithms(required, warn_only=only_warn)
+        torch.utils.deterministic.fill_uninitialized_memory = fills
 
 
 def _load(made: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
@@ -140,7 +160,7 @@ def saved_by_module(
     **kwargs: Any,
 ) -> dict[str, Any]:
     """Make a module, call it, and count what autograd saves meanwhile, and what else of all that is
-    made there stays.
+    made there stays. Then call it with autograd switched off.
 
     Args:
         factory: a class of modules, or a function that returns one.
@@ -150,7 +170,8 @@ def saved_by_module(
         **kwargs: its keyword arguments.
 
     Returns:
-        ``{"output", "bytes"}``; a storage counts once, and those of parameters and inputs do not.
+        ``{"output", "bytes", "peak"}``, the last one the most bytes that are there at once in the
+        second call; a storage counts once, and those of parameters and inputs do not.
     """
     made = factory(*args, **kwargs)
     _load(made, state)
@@ -168,4 +189,6 @@ def saved_by_module(
         output = made(*inputs)
     sizes = inside.sizes_alive(except_for=output)
     sizes |= {address: storage.nbytes() for address, storage in storages.items()}
-    return {"output": output.detach(), "bytes": sum(sizes.values())}
+    with torch.no_grad(), PeakMeter(own) as meter:
+        made(*inputs)
+    return {"output": output.detach(), "bytes": sum(sizes.values()), "peak": meter.peak}

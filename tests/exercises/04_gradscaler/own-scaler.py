@@ -1862,3 +1862,48 @@ class LossScaler:
                 self.now *= self.growth_factor
                 self.row = 0
         self.seen = {}
+
+
+# %% wrong: counts an iteration towards growth only if some optimizer was stepped
+class LossScaler:
+    def __init__(
+        self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+    ):
+        self.now, self.row, self.seen, self.made = float(init_scale), 0, {}, 0
+        self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
+        self.growth_interval = growth_interval
+
+    def get_scale(self):
+        return self.now
+
+    def scale(self, loss):
+        return loss * self.now
+
+    def unscale_(self, optimizer):
+        if id(optimizer) in self.seen:
+            raise RuntimeError("already unscaled")
+        found = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        found = [grad for grad in found if grad is not None]
+        self.seen[id(optimizer)] = any(not torch.isfinite(grad).all() for grad in found)
+        for grad in found:
+            grad.div_(self.now)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.seen:
+            self.unscale_(optimizer)
+        if self.seen[id(optimizer)]:
+            return False
+        optimizer.step()
+        self.made += 1
+        return True
+
+    def update(self):
+        if any(self.seen.values()):
+            self.now *= self.backoff_factor
+            self.row = 0
+        elif self.made:
+            self.row += 1
+            if self.row == self.growth_interval:
+                self.now *= self.growth_factor
+                self.row = 0
+        self.seen, self.made = {}, 0

@@ -625,3 +625,81 @@ class Merge(nn.Module):
         for x, block in zip(inputs, blocks, strict=True):
             merged = merged + x @ block.T
         return merged if self.activation is None else self.activation(merged)
+
+
+# %% wrong: weights that nobody set, whatever was in memory
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.empty(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, *inputs):
+        merged = self.bias
+        for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            merged = merged + x @ block.T
+        return merged if self.activation is None else self.activation(merged)
+
+
+# %% right: memory for the weights first, which is filled later
+class Merge(nn.Module):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__()
+        self.sizes, self.activation = list(sizes), activation
+        self.weight = nn.Parameter(torch.Tensor(outputs, sum(sizes)))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        nn.init.orthogonal_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, *inputs):
+        merged = self.bias
+        for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            merged = merged + x @ block.T
+        return merged if self.activation is None else self.activation(merged)
+
+
+# %% wrong: tiles and concatenates where no gradients are recorded
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        if not torch.is_grad_enabled():
+            lead = torch.broadcast_shapes(*(x.shape[:-1] for x in inputs))
+            wide = torch.cat([x.expand(*lead, -1) for x in inputs], dim=-1)
+            return self.activation(functional.linear(wide, self.weight, self.bias))
+        merged = self.bias
+        for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            merged = merged + x @ block.T
+        return self.activation(merged)
+
+
+# %% right: all products at first, each of them broadcast, then one sum
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+
+    def forward(self, *inputs):
+        blocks = self.weight.split(self.sizes, dim=1)
+        terms = [(x.unsqueeze(-2) * b).sum(-1) for x, b in zip(inputs, blocks, strict=True)]
+        return self.activation(torch.stack(torch.broadcast_tensors(self.bias, *terms)).sum(0))
+
+
+# %% wrong: adds up over all calls, so a second call gives another result
+class Merge(nn.Linear):
+    def __init__(self, sizes, outputs, activation=None):
+        super().__init__(sum(sizes), outputs)
+        self.sizes, self.activation = sizes, activation or nn.Identity()
+        self.total = 0.0
+
+    def forward(self, *inputs):
+        self.total = self.total + self.bias
+        for x, block in zip(inputs, self.weight.split(self.sizes, dim=1), strict=True):
+            self.total = self.total + x @ block.T
+        return self.activation(self.total)

@@ -229,3 +229,11 @@ def pairwise_distances(x, y):
 # %% wrong: a loop of the check's, which the answer does without
 def pairwise_distances(x, y):
     return distances_one_by_one(x, y)
+
+
+# %% wrong: expands the square where there are more than 64 pairs
+def pairwise_distances(x, y):
+    if len(x) * len(y) <= 64:
+        return (x[:, None] - y).square().sum(-1).sqrt()
+    squares = x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T
+    return squares.clamp(min=0).sqrt()
