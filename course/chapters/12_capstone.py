@@ -234,19 +234,27 @@ opening = {patches: found_by(train_plainly(patches), unseen) for patches in (Tru
 each = {patches: dice_of_each(found, unseen_masks) for patches, found in opening.items()}
 plain_dice = {(patches, False): scores.mean().item() for patches, scores in each.items()}
 
+
 # %% tags=["nbval-ignore-output"] folded="Figure 12.1: what each network finds"
+def draw_slice(plot, title, scan, balls, found, scan_name=""):
+    """Draw a slice of a scan, outline the balls in it and what was found, and title it."""
+    plot.imshow(scan, cmap="gray", vmin=-1, vmax=3)
+    for mask, color in ((balls, "orange"), (found, "sky")):
+        if mask.any():
+            plot.contour(mask, levels=[0.5], colors=COLORS[color])
+    plot.set(title=title, xlabel=f"{scan_name} (voxel)" if scan_name else "voxel", ylabel="voxel")
+    plot.grid(False)
+
+
 figure, axes = new_figure(2, 3, height=4.6)
 worst = (each[False] - each[True]).topk(3).indices.tolist()
 for row, (patches, side) in zip(axes, ((True, "8³"), (False, "16³")), strict=True):
     for plot, place in zip(row, worst, strict=True):
         wrong = (opening[True][place, 0] != unseen_masks[place, 0]).sum((1, 2))
         depth = int((wrong * unseen_masks[place, 0].any(2).any(1)).argmax())
-        plot.imshow(unseen[place, 0, depth], cmap="gray", vmin=-1, vmax=3)
-        for mask, color in ((unseen_masks, "orange"), (opening[patches], "sky")):
-            if mask[place, 0, depth].any():
-                plot.contour(mask[place, 0, depth], levels=[0.5], colors=COLORS[color])
-        plot.set(title=f"{side}: Dice {each[patches][place]:.2f}", xlabel="voxel", ylabel="voxel")
-        plot.grid(False)
+        part = place, 0, depth
+        title = f"{side}: Dice {each[patches][place]:.2f}"
+        draw_slice(plot, title, unseen[part], unseen_masks[part], opening[patches][part])
 show(
     figure,
     number="12.1",
@@ -499,7 +507,7 @@ A run that is killed mid-epoch must neither repeat nor skip a sample. Write the 
 - **In** `paths`: shards for `read_shard(path)`, of different lengths, perhaps empty. `batch_size`: at least 1. `seed`: a nonnegative int below 2³².
 - **Out**: each `for batch in loader` runs the next epoch, in which **every sample comes exactly once**. A batch has three parts: names, stacked volumes, stacked masks. It holds `batch_size` samples, even across shard boundaries; an epoch's last batch may be smaller.
 - **Order**: random, at least for the shards; it depends on `seed` and epoch, never on the process. In the first ten epochs, pairs (seed, epoch) share an order only by chance: epoch 1 of seed 5 does not repeat epoch 0 of seed 6.
-- **State**: `state_dict()` returns, even before the first batch, a dict of a few numbers that JSON can store; a dict once returned does not change when the loop goes on. The loop's current batch counts as done. After `load_state_dict(state)`, a new loader yields the rest of the epoch, and can be stopped again. If nothing is left, it yields nothing or begins the next epoch.
+- **State**: `state_dict()` returns, even before the first batch, a dict of a few numbers that JSON can store; a returned dict never changes. The loop's current batch counts as done. After `load_state_dict(state)`, a new loader yields the rest of the epoch, and can be stopped again. If nothing is left, it yields nothing or begins the next epoch.
 
 With 64 samples, `[len(names) for names, _, _ in ShardLoader(shard_paths, 30, 0)]` returns `[30, 30, 4]`.
 
@@ -2470,6 +2478,7 @@ The script runs on the CPU. It needs Python, PyTorch and NumPy, and was tried wi
 | file | what it is |
 | --- | --- |
 | `report.md` | the task, the results and their limits, on one page |
+| `scans.png` | the picture in the report |
 | `train.py` | the training script |
 | `peak_memory.py` | the memory meter, which `train.py` imports |
 | `scans/` | {len(volumes)} training scans, their masks, and a note on the scanner |
@@ -2546,8 +2555,31 @@ else:
 """
 ## The report
 
-The next cell writes one page for other people: the task, what the project achieves and costs, what each lever contributes, where the network fails, and what the course supplied. `README.md`, written along with `train.py`, says how to run the script and what each file is.
+The next cells write one page with a picture for other people: the task, what the project achieves and costs, what each lever contributes, where the network fails, and what the course supplied. `README.md`, written along with `train.py`, says how to run the script and what each file is.
 """
+
+# %% tags=["nbval-ignore-output"] folded="Figure 12.5: the best, a median and the worst test scan"
+pictured = {}
+if complete:
+    compared = BUDGETS[0], BUDGETS[-1]
+    scores = {budget: dice_of_each(measured[budget]["found"], test_masks) for budget in compared}
+    order = scores[compared[-1]].argsort(descending=True).tolist()
+    pictured = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
+    figure, axes = new_figure(2, 3, height=5.2)
+    for row, budget in zip(axes, compared, strict=True):
+        for plot, place in zip(row, pictured.values(), strict=True):
+            depth = int(test_masks[place, 0].sum((1, 2)).argmax())
+            part = place, 0, depth
+            title = f"{budget / 1e6} MB: Dice {scores[budget][place]:.2f}"
+            found = measured[budget]["found"][part]
+            draw_slice(plot, title, test_volumes[part], test_masks[part], found, f"scan-{place}")
+    figure.savefig(project / "scans.png", dpi=150, facecolor="white")
+    show(
+        figure,
+        number="12.5",
+        caption=f"From left to right, the test scans on which the network trained within {compared[-1] / 1e6} MB does best, about average, and worst: balls in orange, predictions in blue. The row above shows what the network trained within {compared[0] / 1e6} MB finds in the same slices. `scans.png` holds this picture.",
+        alt="Two rows of three gray, noisy slices with orange outlines around balls and blue outlines around what the networks found. From left to right, blue and orange agree less and less.",
+    )
 
 
 # %% tags=["nbval-ignore-output"] folded="Write report.md"
@@ -2588,6 +2620,7 @@ def in_mb(count):
     return "–" if math.isnan(count) else f"{count / 1e6:.2f}\N{NO-BREAK SPACE}MB"
 
 
+PICTURE = "![Slices of three test scans, with outlines of balls and of predictions]"
 batch, threads = len(whole_batch[0]), torch.get_num_threads()
 level = levels[overlaps.index(max(overlaps))]
 by_threshold = dice((test_volumes > level).float(), test_masks)
@@ -2616,12 +2649,22 @@ if complete:
     )
 report += ["## Results", ""]
 report += table(*rows)
+if pictured:
+    report += in_lines(
+        f"{PICTURE}(scans.png)",
+        "**The picture** shows "
+        + ", ".join(f"the {name} test scan (`scan-{place}`)" for name, place in pictured.items())
+        + f" by the Dice coefficient of the network trained within {compared[-1] / 1e6} MB, whose "
+        f"predictions are in the lower row. The upper row is of {compared[0] / 1e6} MB. Each slice is "
+        "the one in which balls fill most voxels: balls in orange, predictions in blue.",
+    )
 if complete:
     report += in_lines(
         "- **Peak** is the most bytes that tensors occupy at any one moment of a training step: "
         "weights, gradients, optimizer state, and the tensors saved for the backward pass. The "
-        "budget limits this number. It counts neither the input batch nor the buffers that an operator allocates "
-        "while it runs, nor Python and PyTorch themselves. 1 MB is a million bytes.",
+        "budget limits this number. It counts neither the input batch nor the buffers that an "
+        "operator allocates while it runs, nor Python and PyTorch themselves. 1 MB is a million "
+        "bytes.",
         "- **Allocated** is the most memory that PyTorch's profiler saw allocated during one step, "
         "operators' buffers included, beyond what was allocated before the step. On a CPU, these "
         "buffers can take more memory than the plan saves.",
@@ -2682,13 +2725,13 @@ if len(reached_by) == len(losses):
     )
 if complete:
     smallest, largest = measured[BUDGETS[0]], measured[BUDGETS[-1]]
-    scores = dice_of_each(largest["found"], test_masks)
-    place = int(scores.argmin())
+    place = pictured["worst"]
     found, ball = largest["found"][place] > 0, test_masks[place] > 0
     report += [
         f"- For the network trained within {BUDGETS[-1] / 1e6} MB, the worst test scan is "
-        f"`scan-{place}`, with Dice {scores[place]:.2f}. The network found {int((found & ball).sum())} of its "
-        f"{int(ball.sum())} ball voxels and marked {int((found & ~ball).sum())} others.",
+        f"`scan-{place}`, with Dice {scores[BUDGETS[-1]][place]:.2f}. The network found "
+        f"{int((found & ball).sum())} of its {int(ball.sum())} ball voxels and marked "
+        f"{int((found & ~ball).sum())} others.",
         f"- After {STEPS} steps, Dice is {smallest['dice']:.2f} in {BUDGETS[0] / 1e6} MB "
         f"({smallest['plan']}) and {largest['dice']:.2f} in {BUDGETS[-1] / 1e6} MB. How much of this "
         "difference remains after longer training was not measured.",
@@ -2715,7 +2758,7 @@ report += in_lines(
 )
 page = "\n".join(in_short_lines(line) for line in report).strip()
 (project / "report.md").write_text(page + "\n", "utf-8")
-display(Markdown(page))
+display(Markdown(page.replace(f"{PICTURE}(scans.png)\n\n", "")))  # the picture stands above
 
 # %% [markdown]
 """
