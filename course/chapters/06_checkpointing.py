@@ -1981,7 +1981,7 @@ A network with BatchNorm can use checkpointing if the second run does not change
 
 `checkpoint_once(block, x) -> Tensor`
 
-- **In** `block`: a module. At any depth, it may contain dropout, InstanceNorms with running statistics, and BatchNorms with any momentum (including None), all in one, two or three dimensions. The block and each layer may be in training or evaluation mode, the same in both passes. `x`: a tensor, with or without `requires_grad`.
+- **In** `block`: a module. At any depth, it may contain dropout, InstanceNorms with running statistics, and BatchNorms with any momentum (including None), each 1d, 2d or 3d. Block and layers may each be in training or evaluation mode, the same in both passes. `x`: a tensor, with or without `requires_grad`.
 - **Out**: `block(x)`, computed once. In the backward pass, the block runs once more, and the gradients are those of a step without checkpointing. After the backward pass, all running statistics and counters, which are buffers of these norms, have the values that such a step would leave, even if the block is used several times, on different data, before the backward pass.
 - The layers' modes and settings stay as they were, and so does `x`, including its `requires_grad`. The next step must be correct, too.
 - **Limits**: `torch.utils.checkpoint` is allowed.
