@@ -324,6 +324,38 @@ def test_modes_and_settings_are_told() -> None:
     assert after["modes"] == {"": True, "0": True, "1": False}
 
 
+def test_a_layer_can_train_in_a_network_that_does_not() -> None:
+    state = {
+        f"{place}.{name}": value
+        for place in range(2)
+        for name, value in torch.nn.BatchNorm1d(5).state_dict().items()
+    }
+    got = probes.forward_and_backward(
+        plain,
+        [["BatchNorm1d", 5], ["BatchNorm1d", 5]],
+        X,
+        state=state,
+        grad_output=torch.ones(ROWS, COLUMNS),
+        training=False,
+        in_training=("1",),
+    )
+    assert got["modes"] == {"": False, "0": False, "1": True}
+    assert got["state"]["0.num_batches_tracked"] == 0
+    assert got["state"]["1.num_batches_tracked"] == 1
+
+
+def test_runs_are_counted_in_both_passes() -> None:
+    def thrice(made: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        made(x)
+        return wrapped(made, x)
+
+    for function, expected in ((plain, 1), (wrapped, 2), (wrapped_reentrant, 2), (thrice, 3)):
+        got = probes.forward_and_backward(function, LAYERS, X, state=STATE, grad_output=SLOPES)
+        assert got["runs"] == expected
+    got = probes.forward_and_backward(wrapped, LAYERS, X, state=STATE, grad_output=SLOPES, uses=2)
+    assert got["runs"] == 4
+
+
 def test_a_network_can_be_more_than_layers_of_torch_in_a_row() -> None:
     def look(made: torch.nn.Module, *inputs: torch.Tensor) -> torch.Tensor:
         kinds.append([type(part) for part in made.modules()])

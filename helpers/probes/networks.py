@@ -137,11 +137,18 @@ def _no_trace_left(made: torch.nn.Module, args: Sequence[Any]) -> Iterator[None]
             raise FoundFaultError(f"{name}.grad is a tensor after the call, but was None before")
 
 
-def set_modes(network: torch.nn.Module, training: bool, in_eval: Sequence[str] = ()) -> None:
-    """Set the network's mode, and that of the layers named in ``in_eval`` to evaluation."""
+def set_modes(
+    network: torch.nn.Module,
+    training: bool,
+    in_eval: Sequence[str] = (),
+    in_training: Sequence[str] = (),
+) -> None:
+    """Set the network's mode, and those of the layers named in ``in_eval`` and ``in_training``."""
     network.train(training)
     for name in in_eval:
         network.get_submodule(name).eval()
+    for name in in_training:
+        network.get_submodule(name).train()
 
 
 def one_step(

@@ -95,6 +95,7 @@ def forward_and_backward(
     as_leaves: bool = False,
     training: bool = True,
     in_eval: Sequence[str] = (),
+    in_training: Sequence[str] = (),
     frozen: Sequence[str] = (),
     as_function: bool = False,
     steps: int = 1,
@@ -123,6 +124,7 @@ def forward_and_backward(
             results, as what a block gets mostly is.
         training: the network's mode.
         in_eval: names of its layers that are in evaluation mode all the same.
+        in_training: names of its layers that are in training mode all the same.
         frozen: names of parameters that require no gradient.
         as_function: whether ``function`` takes a function that closes over the network instead.
         steps: how often this is done; gradients add up.
@@ -136,17 +138,18 @@ def forward_and_backward(
 
     Returns:
         ``{"output", "gradients", "parameters", "state", "drawn", "others", "modes",
-        "settings"}``: the last output, the gradients with respect to the inputs of
+        "settings", "runs"}``: the last output, the gradients with respect to the inputs of
         ``with_respect_to`` and to the (first) network's parameters, by name, its state dict
         afterwards, and random numbers drawn after each forward and each backward pass; for each
         other input, by its place, whether it requires a gradient afterwards, and its ``.grad``;
-        for each module of the network, by name, its mode and what it says of its settings.
+        for each module of the network, by name, its mode and what it says of its settings;
+        and how often its dials have computed, the most of each.
 
     Raises:
         RuntimeError: the output requires no gradient.
     """
     made = _build(layers)
-    set_modes(made, training, in_eval)
+    set_modes(made, training, in_eval, in_training)
     made.load_state_dict(state)
     for name in frozen:
         made.get_parameter(name).requires_grad_(False)
@@ -189,6 +192,7 @@ def forward_and_backward(
         "others": left,
         "modes": {name: part.training for name, part in made.named_modules()},
         "settings": {name: part.extra_repr() for name, part in made.named_modules()},
+        "runs": max((part.runs for part in made.modules() if isinstance(part, _Dial)), default=0),
     }
 
 
@@ -285,8 +289,10 @@ class _Dial(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.position = torch.tensor(1.0)
+        self.runs = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.runs += 1
         return x.sin().square() * self.position
 
 

@@ -694,3 +694,182 @@ def checkpoint_once(block, x):
         use_reentrant=False,
         context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
     )
+
+
+# %% wrong: no InstanceNorm tracks statistics in the second run, in evaluation mode neither
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if type(part).__name__.startswith("InstanceNorm")]
+
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        for norm in norms:
+            norm.track_running_stats = False
+        try:
+            yield
+        finally:
+            for norm in norms:
+                norm.track_running_stats = True
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% wrong: leaves every InstanceNorm in training mode after the second run
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+            for part in block.modules():
+                if "InstanceNorm" in type(part).__name__:
+                    part.train()
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), leaving_no_trace()),
+    )
+
+
+# %% wrong: looks for norms down to the children's children, and no deeper
+def checkpoint_once(block, x):
+    parts = [block, *block.children()]
+    parts += [inner for part in block.children() for inner in part.children()]
+    norms = [part for part in parts if hasattr(part, "running_mean")]
+
+    @contextlib.contextmanager
+    def careful():
+        kept = [[buffer.clone() for buffer in norm.buffers()] for norm in norms]
+        try:
+            yield
+        finally:
+            for norm, values in zip(norms, kept, strict=True):
+                for buffer, value in zip(norm.buffers(), values, strict=True):
+                    buffer.copy_(value)
+
+    return checkpoint(
+        block, x, use_reentrant=False, context_fn=lambda: (contextlib.nullcontext(), careful())
+    )
+
+
+# %% wrong: a list of kinds of norms by hand, without InstanceNorm2d
+KINDS = tuple(
+    getattr(torch.nn, name)
+    for name in ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm3d")
+)
+
+
+def checkpoint_once(block, x):
+    norms = [part for part in block.modules() if isinstance(part, KINDS)]
+
+    @contextlib.contextmanager
+    def without_writing():
+        kept = [{name: value.clone() for name, value in norm.named_buffers()} for norm in norms]
+        try:
+            yield
+        finally:
+            for norm, state in zip(norms, kept, strict=True):
+                norm.load_state_dict(state, strict=False)
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), without_writing()),
+    )
+
+
+# %% wrong: a list of kinds of norms by hand, without BatchNorm3d
+def is_norm(part):
+    flat = isinstance(part, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d)
+    return flat or isinstance(part, torch.nn.modules.instancenorm._InstanceNorm)
+
+
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def without_writing():
+        norms = filter(is_norm, block.modules())
+        kept = [(buffer, buffer.clone()) for norm in norms for buffer in norm.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in kept:
+                buffer.copy_(value)
+
+    return checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (contextlib.nullcontext(), without_writing()),
+    )
+
+
+# %% wrong: a run of its own for the statistics, which draws and computes a third time
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    output = checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        context_fn=lambda: (leaving_no_trace(), leaving_no_trace()),
+    )
+    with torch.no_grad():
+        block(x)
+    return output
+
+
+# %% wrong: puts nothing back where the block is in evaluation mode, also if a norm inside trains
+def checkpoint_once(block, x):
+    @contextlib.contextmanager
+    def leaving_no_trace():
+        before = [buffer.clone() for buffer in block.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in zip(block.buffers(), before, strict=True):
+                buffer.copy_(value)
+
+    def contexts():
+        second = leaving_no_trace() if block.training else contextlib.nullcontext()
+        return contextlib.nullcontext(), second
+
+    return checkpoint(block, x, use_reentrant=False, context_fn=contexts)
+
+
+# %% right: copies of the norms' own buffers, of all kinds of norms, in the state of the first run
+def checkpoint_once(block, x):
+    kinds = torch.nn.modules.batchnorm._NormBase
+    first = True
+
+    def run(x):
+        nonlocal first
+        norms = [] if first else [part for part in block.modules() if isinstance(part, kinds)]
+        kept = [(buffer, buffer.clone()) for norm in norms for buffer in norm.buffers()]
+        first = False
+        try:
+            return block(x)
+        finally:
+            for buffer, value in kept:
+                buffer.copy_(value)
+
+    return checkpoint(run, x, use_reentrant=False)

@@ -496,3 +496,22 @@ def predict_saved(layers, rows, width):
         if name != "Identity":
             is_saved = not sizes and name != "Shift" and (name not in ("GELU", "SiLU") or not on)
     return 4 * rows * total
+
+
+# %% wrong: the gradient stops at the second of two frozen layers in a row
+def predict_saved(layers, rows, width):
+    widths, kept, on, before = [width], set(), False, ""
+    for name, *sizes in layers:
+        if name == "Frozen" and before == "Frozen":
+            on = False
+        before = name
+        if name == "Identity":
+            continue
+        here = len(widths) - 1
+        widths.append(sizes[1] if sizes else widths[-1])
+        if name == "Linear" or (on and name in ("GELU", "SiLU")):
+            kept.add(here)
+            on = True
+        elif on and name in ("ReLU", "Sigmoid", "Tanh"):
+            kept.add(here + 1)
+    return 4 * rows * sum(widths[place] for place in kept)
