@@ -52,6 +52,7 @@ def test_a_warning_in_the_place_of_an_error_shows() -> None:
     with pytest.warns(UserWarning, match="put_ does not have"):
         seen = probes.deterministic_results(only_warns, before=True, **COMPUTED)
     assert not required(seen)
+    assert seen["required"] is True
     assert not torch.is_deterministic_algorithms_warn_only_enabled()
 
 

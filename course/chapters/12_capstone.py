@@ -2652,11 +2652,12 @@ report += table(*rows)
 if pictured:
     report += in_lines(
         f"{PICTURE}(scans.png)",
-        "**The picture** shows "
-        + ", ".join(f"the {name} test scan (`scan-{place}`)" for name, place in pictured.items())
-        + f" by the Dice coefficient of the network trained within {compared[-1] / 1e6} MB, whose "
-        f"predictions are in the lower row. The upper row is of {compared[0] / 1e6} MB. Each slice is "
-        "the one in which balls fill most voxels: balls in orange, predictions in blue.",
+        f"**The picture** shows the best (`scan-{pictured['best']}`), the median "
+        f"(`scan-{pictured['median']}`) and the worst (`scan-{pictured['worst']}`) of the test scans, "
+        f"by the Dice coefficient of the network trained within {compared[-1] / 1e6} MB. Its "
+        f"predictions are in the lower row; those above are of the network trained within "
+        f"{compared[0] / 1e6} MB. Each slice is the one in which balls fill the most voxels: balls in "
+        "orange, predictions in blue.",
     )
 if complete:
     report += in_lines(

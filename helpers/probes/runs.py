@@ -63,7 +63,8 @@ def deterministic_results(
 
     Returns:
         ``{"put": tensor}`` or ``{"error": class of an exception, by its name}``: torch has no
-        deterministic algorithm for it; ``"longer"``, the numbers and what is behind them; and
+        deterministic algorithm for it; ``"longer"``, the numbers and what is behind them;
+        ``"required"``, whether torch says that they are, be it with a warning alone; and
         ``"callable"``, whether the function that requires them is still one.
     """
     with _flags_kept():
@@ -113,12 +114,13 @@ def backend_flags(
 
 
 def _compute(numbers: torch.Tensor, places: torch.Tensor, size: int) -> dict[str, Any]:
-    longer = numbers.clone().resize_(size)
+    seen: dict[str, Any] = {"required": torch.are_deterministic_algorithms_enabled()}
+    seen["longer"] = numbers.clone().resize_(size)
     try:
         put = torch.zeros(size, dtype=numbers.dtype).put_(places, numbers)
     except RuntimeError as error:
-        return {"longer": longer, "error": type(error).__name__}
-    return {"longer": longer, "put": put}
+        return {**seen, "error": type(error).__name__}
+    return {**seen, "put": put}
 
 
 @contextlib.contextmanager

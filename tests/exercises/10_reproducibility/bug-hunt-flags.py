@@ -200,3 +200,17 @@ def set_reproducible(on):
 def set_reproducible(on):
     torch.backends.cudnn.set_flags(_enabled=True, _benchmark=not on, _deterministic=on)
     torch.use_deterministic_algorithms(on)
+
+
+# %% wrong: off, deterministic algorithms stay on and only warn
+def set_reproducible(on):
+    torch.backends.cudnn.benchmark = not on
+    torch.backends.cudnn.deterministic = on
+    torch.use_deterministic_algorithms(True, warn_only=not on)
+
+
+# %% wrong: off is the level at which torch warns, not the one at which it says nothing
+def set_reproducible(on):
+    torch.set_deterministic_debug_mode(2 if on else 1)
+    torch.backends.cudnn.deterministic = on
+    torch.backends.cudnn.benchmark = not on

@@ -301,3 +301,14 @@ def save_safely(write, path):
         unfinished = os.path.join(folder, "b.tmp")
     write(unfinished)
     os.replace(unfinished, path)
+
+
+# %% wrong: removes a file that may not be there yet, which hides the error
+def save_safely(write, path):
+    fresh = path + ".fresh"
+    try:
+        write(fresh)
+    except BaseException:
+        os.remove(fresh)
+        raise
+    os.replace(fresh, path)
