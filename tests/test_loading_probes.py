@@ -49,8 +49,23 @@ def test_a_folder_shows_what_was_read_when() -> None:
     lazy = probes.folder_items(Lazy, files, "*.png", [0, 1], replaced=later)
     assert lazy["items"] == [{"item": [3]}, {"item": [1, 2]}]
     assert lazy["again"] == [{"item": [6]}, {"item": [5]}]
+    assert (lazy["opened"], lazy["kept"]) == ([], False)
     eager = probes.folder_items(Eager, files, "*.png", [0, 1], replaced=later)
     assert eager["again"] == eager["items"] == lazy["items"]
+    assert eager["opened"] == ["a.png", "b.png"]
+
+
+def test_a_picture_that_is_kept_shows() -> None:
+    class Keeping(Lazy):
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+            picture = torch.tensor(super().__getitem__(index))
+            self.kept = [*getattr(self, "kept", []), picture] if is_kept else []
+            return picture, 0
+
+    files = [("a.png", content(3)), ("b.png", content(1, 2))]
+    for is_kept in (False, True):
+        seen = probes.folder_items(Keeping, files, "*.png", [0, 1], replaced=files)
+        assert seen["kept"] is is_kept
 
 
 def names_above(error: type[Exception]) -> list[str]:

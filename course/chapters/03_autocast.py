@@ -1876,7 +1876,7 @@ A training loop calls its loss inside a region, so the loss function itself must
 
 With `a = b = torch.eye(2)` and the temperature 1.0, `matching_loss(a, b, 1.0)` returns `0.3133` (rounded).
 
-<!-- hint: Which operation of the three lines has the policy "lower"? What keeps autocast from casting its arguments, and what must be true of the arguments then? -->
+<!-- hint: Which operation of `plain_loss` has the policy "lower"? What keeps autocast from casting its arguments, and what must be true of the arguments then? -->
 <!-- hint: Enter a disabled region inside the function, and cast every tensor from outside up before you compute anything with it. The norm belongs inside as well: in float16 the square of 300 is inf. -->
 <!-- hint: In a block of `torch.autocast(..., enabled=False)` for the type of `a`'s device, pass `a.float()` and `b.float()` to `functional.normalize(..., dim=1)`, and the product of the results, divided by the temperature, to `functional.cross_entropy` with the classes 0, 1, 2, ... -->
 """

@@ -394,6 +394,10 @@ with check.property("the names decide the order, not when the files were created
     asked_for(turned, "*.png", names, [4, 0, 8, 3, 3])
 with check.property("every access reads the picture from its file, and no other file is read"):
     names = drawn_names(4)
+    # At places 1 and 2, neither an order by label nor the opposite one has the same names.
+    labels = sorted(int(name[5]) for name in names)
+    turned = zip(names, (2, 0, 3, 1), strict=True)
+    names = [f"{name[:5]}{labels[place]}.png" for name, place in turned]
     old, new = [drawn_file(name) for name in names], [drawn_file(name) for name in names]
     contents = [[(name, content) for name, content, _ in files] for files in (old, new)]
     contents[0][3] = (names[3], torch.zeros(7, dtype=torch.uint8))
@@ -409,6 +413,9 @@ with check.property("every access reads the picture from its file, and no other 
         is_pair_of(first, old[index], f"dataset[{index}]")
         what = f"dataset[{index}] after its file was replaced by another picture"
         is_pair_of(again, new[index], what)
+    told = f"making the dataset opened {got['opened']}, which nobody had asked for yet"
+    check.true(not got["opened"], told)
+    check.true(not got["kept"], "the dataset keeps a picture that it has read")
 with check.property("an index past the end raises an IndexError; files in subfolders do not count"):
     names = drawn_names(3)
     asked_for([*names, "below/0000-1.png"], "*.png", names, [2, 3])
@@ -1696,7 +1703,7 @@ The class `ResumableLoader(count, batch_size, seed, fetch)`
 - **In** `count`: the number of samples. `seed`: a nonnegative int below 2³². `fetch(batches)` takes an iterable of index lists, may read ahead, and returns an iterable of their batches (of any kind), in order.
 - **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices, shuffled, in batches of `batch_size` (the last may be smaller), and yields what comes. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
 - `loader.state_dict()`, before, inside or after a loop, or after `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
-- `loader.load_state_dict(state)`, in any process: a new loader's next `for` fetches and yields only the rest of that epoch; if nothing is left, it may begin the next.
+- `loader.load_state_dict(state)`, in any process, leaves `state` unchanged; a new loader's next `for` fetches and yields only the rest of that epoch; if nothing is left, it may begin the next.
 - **Limits**: a loop calls `fetch` once and passes each batch on as it comes. After a `break`, the next `for` may do anything.
 
 `ResumableLoader(10, 4, 0, fetch)` has three batches; stopped in the second, it resumes with the last 2 samples.

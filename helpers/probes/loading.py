@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import contextlib
+import gc
 import itertools
 import json
+import os
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -40,17 +45,47 @@ def folder_items(
 
     Returns:
         ``{"length": int, "items": [...]}`` and, with ``replaced``, ``"again"``: for each index
-        ``{"item": what came}`` or ``{"errors": the names of an exception's class and its bases}``.
+        ``{"item": what came}`` or ``{"errors": the names of an exception's class and its bases}``;
+        besides, ``"opened"``, the names of the files that were opened as the dataset was made, and
+        ``"kept"``, whether a picture is still there when nobody else has it any more.
     """
     with tempfile.TemporaryDirectory(prefix="pictures-90-") as folder:
         _write(folder, files)
-        with contextlib.chdir("."):  # back to here, wherever it goes
+        with contextlib.chdir("."), _opened() as opened:  # back to here, wherever it goes
             dataset = dataset_class(folder, pattern)
         seen = {"length": len(dataset), "items": [_item(dataset, index) for index in indices]}
         if replaced is not None:
             _write(folder, replaced)
             seen["again"] = [_item(dataset, index) for index in indices]
+            names = {name for name, _ in files}
+            seen |= {"opened": sorted(names & opened), "kept": _is_kept(dataset, indices[0])}
         return seen
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[set[str]]:
+    """Give the names of the files that Python's ``open`` opens meanwhile, whoever calls it."""
+    names: set[str] = set()
+
+    def note(file: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(file, str | os.PathLike):
+            names.add(Path(file).name)
+        return original(file, *args, **kwargs)
+
+    original = builtins.open
+    with mock.patch("builtins.open", note), mock.patch("io.open", note):
+        yield names
+
+
+def _is_kept(dataset: Any, index: int) -> bool:
+    item = _item(dataset, index).get("item")
+    picture = item[0] if isinstance(item, tuple | list) and item else None
+    if not isinstance(picture, torch.Tensor):
+        return False
+    there = weakref.ref(picture)
+    del item, picture
+    gc.collect()
+    return there() is not None
 
 
 def _write(folder: str, files: list[tuple[str, torch.Tensor]]) -> None:

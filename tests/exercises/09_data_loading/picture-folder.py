@@ -446,3 +446,48 @@ class PictureFolder(Dataset):
     def __getitem__(self, index):
         path = self.paths[index]
         return read_png(path), str(label_in(path.name))
+
+
+# %% wrong: reads every file in advance, to leave out those that are empty
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = [p for p in sorted(Path(folder).glob(pattern)) if len(p.read_bytes()) > 0]
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: keeps each picture that it has read, though it reads it again
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.names = sorted(path.name for path in Path(folder).glob(pattern))
+        self.folder, self.kept = Path(folder), []
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        name = self.names[index]
+        picture = read_png(self.folder / name)
+        self.kept.append(picture)
+        return picture, label_in(name)
+
+
+# %% right: looks at the sizes of the files, and opens none
+class PictureFolder(Dataset):
+    """The order depends on the names alone."""
+
+    def __init__(self, folder, pattern="*.png"):
+        found = [path for path in Path(folder).glob(pattern) if path.stat().st_size >= 0]
+        found.sort(key=lambda path: path.name)
+        self.found = tuple(found)
+
+    def __len__(self):
+        return len(self.found)
+
+    def __getitem__(self, index):
+        return read_png(self.found[index]), label_in(self.found[index].name)
