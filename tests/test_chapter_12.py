@@ -195,6 +195,16 @@ def test_the_chapter_hands_over_no_leftovers_and_its_readme_names_each_file(proj
     assert len(list((project / "test-scans").glob("*_mask.npy"))) == 32
 
 
+def test_dice_is_the_share_that_two_masks_have_in_common() -> None:
+    masks = torch.zeros(3, 1, 2, 2, 2)
+    masks[1, 0, 0] = masks[2, 0, 0, 0] = 1
+    found = torch.zeros(3, 1, 2, 2, 2)
+    found[2, 0, 0, 0, 0] = 1
+    each = [defined()["dice"](found[n : n + 1], masks[n : n + 1]) for n in range(3)]
+    assert each == pytest.approx([1, 0, 2 / 3])  # two empty masks are equal
+    assert defined()["dice"](found, masks) == pytest.approx(5 / 9)
+
+
 @pytest.fixture
 def script(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     """The script as a module, in an empty folder."""
@@ -221,6 +231,8 @@ def refusal(
     def started(*options: object) -> str:
         given = {"--budget": 900_000, "--scans": project / "scans"}
         given |= dict(zip(options[::2], options[1::2], strict=True))
+        if "--test" in given:
+            del given["--budget"]
         told = [str(part) for pair in given.items() for part in pair if part is not None]
         monkeypatch.setattr(sys, "argv", ["train.py", *told])
         before = sorted(tmp_path.rglob("*"))
@@ -311,6 +323,7 @@ def test_the_script_checks_the_scan_to_predict_and_its_options_before_it_trains(
     scan = project / "scans" / "scan-3.npy"
     assert "scan-3_found.npy exists" in refusal("--predict", scan)
     assert "--steps is 0" in refusal("--steps", 0)
+    assert "--budget is -5" in refusal("--budget", -5)
     assert "--seed is -1" in refusal("--seed", -1)
     assert "--seed is 4294967296" in refusal("--seed", 2**32)
     assert "there is no folder away" in refusal("--checkpoint", "away/run.pt")
@@ -436,9 +449,15 @@ def test_a_checkpoint_is_tested_on_scans_and_masks_and_read_once(
         expected.append(2 * (found * mask).sum() / max(found.sum() + mask.sum(), 1))
         assert f"scan-{place}.npy: Dice {expected[-1]:.4f}\n" in printed
     assert f"mean Dice of 2 scans: {sum(expected) / 2:.4f}\n" in printed
+    printed, error = run("--predict", "new/scan-1.npy")
+    assert (printed, error) == ("mask saved as scan-1_found.npy\n", "")
+    saved = np.load("scan-1_found.npy")
+    assert (saved.dtype, bool((saved == found).all())) == (np.float32, True)
+    _, error = run("--predict", "new/scan-1.npy")
+    assert "scan-1_found.npy exists" in error
     _, error = run("--budget", 8_000_000, "--steps", 3, "--resume")
     assert not error
-    assert len(reads) == 2
+    assert len(reads) == 4
     np.save("new/scan-1_mask.npy", np.zeros((1, 8, 8, 8), np.float32))
     _, error = run("--test", "new")
     assert "scan-1_mask.npy has shape (1, 8, 8, 8), but its scan (1, 12, 12, 12)" in error
@@ -452,7 +471,8 @@ def test_the_options_are_explained_and_contradictory_ones_refused(
     script: object, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    for options, status in (("--help", 0), ("", 2), ("--test new --resume", 2)):
+    contradictory = ("", "--test new --resume", "--test new --budget 9", "--predict a.npy --resume")
+    for options, status in (("--help", 0), *((options, 2) for options in contradictory)):
         monkeypatch.setattr(sys, "argv", ["train.py", *options.split()])
         with pytest.raises(SystemExit) as end:
             script.main()
