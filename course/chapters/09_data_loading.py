@@ -1702,7 +1702,7 @@ The class `ResumableLoader(count, batch_size, seed, fetch)`
 
 - **In** `count`: the number of samples. `seed`: a nonnegative int below 2³². `fetch(batches)` takes an iterable of index lists, may read ahead, and returns an iterable of their batches (of any kind), in order.
 - **Out** `for batch in loader` runs one epoch: it hands `fetch` all indices, shuffled, in batches of `batch_size` (the last may be smaller), and yields what comes. The next `for` runs the next epoch. Each (seed, epoch) pair has its own order: epoch 1 of seed 5 is not epoch 0 of seed 6.
-- `loader.state_dict()`, before, inside or after a loop, or after `break`: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
+- `loader.state_dict()`, at any time, also inside a loop: a new, JSON-ready dict of a few numbers. The batch in the loop's body counts as done.
 - `loader.load_state_dict(state)`, in any process, leaves `state` unchanged; a new loader's next `for` fetches and yields only the rest of that epoch; if nothing is left, it may begin the next.
 - **Limits**: a loop calls `fetch` once and passes each batch on as it comes. After a `break`, the next `for` may do anything.
 
