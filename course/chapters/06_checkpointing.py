@@ -1724,7 +1724,7 @@ check.score()
 ## What recomputation costs
 
 The forward pass of a linear layer takes one matrix product. The backward pass takes two, one each for the gradients with respect to the input and the weight. So a step takes three products per layer, or four if the layer runs twice:
-a third more. With frozen weights, recomputation raises two products to three: 50% more.
+a third more. With frozen weights, a step takes two products per layer, and recomputation makes it three: 50% more.
 """
 
 
@@ -2535,7 +2535,7 @@ If parameters, gradients and Adam's state dominate, reducing activations helps l
 
 ## Bug hunt: the half-trained network
 
-Each residual block multiplies its result by its own share and adds the product to its input. The author added checkpointing to use less memory. The first step's loss agrees with that of the old code to the last digit, and no warning appears. Yet training is worse:
+Each residual block scales its result by a factor of its own, its *share*, and adds the product to its input. The author added checkpointing to use less memory. The first step's loss agrees with that of the old code to the last digit, and no warning appears. Yet training is worse:
 """
 
 

@@ -2624,8 +2624,8 @@ if complete:
     show(
         figure,
         number="12.5",
-        caption=f"From left to right, the test scans on which the network trained within {compared[-1] / 1e6} MB does best, about average, and worst: balls in orange, predictions in blue. The row above shows what the network trained within {compared[0] / 1e6} MB finds in the same slices. `scans.png` holds this picture.",
-        alt="Two rows of three gray, noisy slices with orange outlines around balls and blue outlines around what the networks found. From left to right, blue and orange agree less and less.",
+        caption=f"From left to right, the best, the median and the worst test scan of the network trained within {compared[-1] / 1e6} MB: balls in orange, predictions in blue. The row above shows what the network trained within {compared[0] / 1e6} MB finds in the same slices. `scans.png` holds this picture.",
+        alt="Two rows of three gray, noisy slices with orange outlines around balls and blue outlines around what the networks found.",
     )
 
 

@@ -11,7 +11,7 @@ from helpers.plain import one_line
 from helpers.report.result import Result, count_points
 
 SIGNS = {"passed": "✓", "failed": "✗", "not tried": "–", "waiting": "?"}
-FOLLOWS = "fails in the same way"
+FOLLOWS = "fails with a similar message"
 FAILS_TOO = "fails, too"
 # Failures that are told with their problem; a screen has no room for more.
 MOST_FAILURES = 4
@@ -108,7 +108,8 @@ def tell_rows(
 def arrange(told: Iterable[Told]) -> Order:
     """Return the properties in the order in which they are told.
 
-    One that fails in the same way as one before is marked: it is the same mistake, most likely.
+    One that fails with the message of one before, but for its numbers, is marked: it may be the
+    same mistake.
     """
     by_outcome: dict[str, list[Told]] = {outcome: [] for outcome in SIGNS}
     kinds = set()
@@ -149,7 +150,8 @@ def more_fail(order: Order) -> str:
     same = sum(each.follows for each in order.more)
     others = len(order.more) - same
     parts = [f"{others} more fail"] if others else []
-    parts += [f"{same} more {'fails' if same == 1 else 'fail'} in the same way"] if same else []
+    fail = "fails" if same == 1 else "fail"
+    parts += [f"{same} more {fail} with a similar message"] if same else []
     return ", ".join(parts)
 
 
