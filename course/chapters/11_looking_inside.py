@@ -156,7 +156,7 @@ PyTorch keeps the memory of deleted tensors, because [freeing memory through the
 show_drawing(
     "11/request",
     number="11.2",
-    caption="Tensors of up to 1 MiB come from a pool with segments of 2 MiB, larger ones from a second pool. A new segment there has 20 MiB or, for tensors of 10 MiB or more, the tensor's size rounded up to a multiple of 2 MiB. Only a segment without tensors can go back to the driver.",
+    caption="Tensors of up to 1 MiB come from a pool with segments of 2 MiB, larger ones from a second pool. A new segment there is 20 MiB or, for a tensor of 10 MiB or more, the tensor's size rounded up to a multiple of 2 MiB. Only a segment without tensors can go back to the driver.",
     alt="A flow chart. A request, rounded up to a multiple of 512 bytes, gets the smallest free block of its pool that is large enough; the rest is split off. "
     "Otherwise a new segment comes from the driver, if necessary after wholly free segments are returned. Without room, the program is out of memory.",
 )

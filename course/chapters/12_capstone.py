@@ -2736,7 +2736,7 @@ if complete:
         f"- **Dice** is the mean over the {len(test_volumes)} test scans after {STEPS} steps with "
         f"seed 0. With seeds 0, 1 and 2, it ranges from {min(first):.2f} to {max(first):.2f} in "
         f"{BUDGETS[0] / 1e6} MB, and from {min(last):.2f} to {max(last):.2f} in "
-        f"{BUDGETS[-1] / 1e6} MB; the other budgets were tried with one seed. The threshold in the first row was chosen on the validation scans.",
+        f"{BUDGETS[-1] / 1e6} MB; the two budgets between were tried with one seed. The threshold in the first row was chosen on the validation scans.",
     )
 if tensors:
     outcome = "are equal to" if same else "are not all equal to"
