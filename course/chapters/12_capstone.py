@@ -2,7 +2,7 @@
 """
 # 12 · Capstone: a 3-D U-Net within a fixed budget
 
-A training step on four scans needs 7 MB, but the budget is 0.9 MB, so the scans are cut into patches, and a few patches are processed at a time. Every step fits and no error is raised, yet the network marks rods and background as balls.
+A training step on four scans needs 7 MB, but the budget is 0.9 MB, so the scans are cut into patches, and two patches are processed at a time. Every step fits and no error is raised, yet the network marks rods and background as balls.
 
 **中文**: 本章是综合项目：在固定的显存（字节）预算内训练三维 U-Net。用到小块与批量的取舍、实例归一化、混合精度、梯度累积、激活检查点、梯度裁剪、tar 分片读取，以及可随时中断并逐位恢复的训练。
 """
@@ -422,7 +422,7 @@ check.score()
 """
 <details><summary>The cause (open this once you have found it)</summary>
 
-`scan-1.npy` and `scan-10.npy` first differ at `.` and `0`, and the dot sorts before the digits. `scan-1_mask.npy` and `scan-10_mask.npy` first differ at `_` and `0`, and the underscore sorts *after* the digits. So the volumes come as 1, 10, 2 and the masks as 10, 1, 2. And `zip` stops at the shorter list, so one missing mask shifts every later pair (`strict=True` would raise an error).
+`scan-1.npy` and `scan-10.npy` first differ at `.` and `0`, and the dot sorts before the digits. `scan-1_mask.npy` and `scan-10_mask.npy` first differ at `_` and `0`, and the underscore sorts *after* the digits. So the volumes come as 1, 10, 2 and the masks as 10, 1, 2. And one missing mask shifts every later pair, unnoticed, because `zip` stops at the shorter list (`strict=True` would raise an error).
 </details>
 
 ## From pairs to shards
@@ -2107,7 +2107,7 @@ def read_array(file, is_mask=False):
     stop_if(dtype != np.float32, f"{file} holds {dtype}, not float32: convert it with astype")
     wrong = ~np.isfinite(array)
     if wrong.any():
-        stop(f"{file} holds {array[wrong][0]}: replace it by a finite number")
+        stop(f"{file} holds {array[wrong][0]}: replace it with a finite number")
     wrong = (array != 0) & (array != 1)
     if is_mask and wrong.any():
         stop(f"the mask {file} holds {array[wrong][0]:g}: write 1 for what is to be found, else 0")
@@ -2602,7 +2602,7 @@ else:
 """
 ## The report
 
-The next cells write a short report with a picture for other people: the task, what the project achieves and costs, what each lever contributes, where the network fails, and what the course supplied. `README.md`, written along with `train.py`, says how to run the script and what each file is.
+The next cells write a short report, with a picture, for other people: the task, what the project achieves and costs, what each lever contributes, where the network fails, and what the course supplied. `README.md`, written along with `train.py`, says how to run the script and what each file is.
 """
 
 # %% tags=["nbval-ignore-output"] folded="Figure 12.5: the best, a median and the worst test scan"
@@ -2624,7 +2624,7 @@ if complete:
     show(
         figure,
         number="12.5",
-        caption=f"From left to right, the best, the median and the worst test scan of the network trained within {compared[-1] / 1e6} MB: balls in orange, predictions in blue. The row above shows what the network trained within {compared[0] / 1e6} MB finds in the same slices. `scans.png` holds this picture.",
+        caption=f"From left to right, the best, the median and the worst test scan of the network trained within {compared[-1] / 1e6} MB: balls in orange, predictions in blue. The lower row shows this network's predictions, the upper row what the network trained within {compared[0] / 1e6} MB finds in the same slices. `scans.png` holds this picture.",
         alt="Two rows of three gray, noisy slices with orange outlines around balls and blue outlines around what the networks found.",
     )
 
@@ -2715,7 +2715,7 @@ if pictured:
         f"**The picture** shows the best (`scan-{pictured['best']}`), the median "
         f"(`scan-{pictured['median']}`) and the worst (`scan-{pictured['worst']}`) of the test scans, "
         f"by the Dice coefficient of the network trained within {compared[-1] / 1e6} MB. Its "
-        f"predictions are in the lower row; those above are of the network trained within "
+        f"predictions are in the lower row; those above come from the network trained within "
         f"{compared[0] / 1e6} MB. Each slice is the one in which balls fill the most voxels: balls in "
         "orange, predictions in blue.",
     )
@@ -2792,7 +2792,7 @@ if complete:
     report += [
         f"- For the network trained within {BUDGETS[-1] / 1e6} MB, the worst test scan is "
         f"`test-scans/scan-{place}.npy`, with Dice {scores[BUDGETS[-1]][place]:.2f}. The network found "
-        f"{int((found & ball).sum())} of its {int(ball.sum())} ball voxels and marked "
+        f"{int((found & ball).sum())} of the scan's {int(ball.sum())} ball voxels and marked "
         f"{int((found & ~ball).sum())} others.",
         f"- After {STEPS} steps, Dice is {smallest['dice']:.2f} in {BUDGETS[0] / 1e6} MB "
         f"({smallest['plan']}) and {largest['dice']:.2f} in {BUDGETS[-1] / 1e6} MB. How much of this "
