@@ -88,3 +88,10 @@ def test_it_stands_in_the_difference_and_in_the_kind_of_the_problem() -> None:
     for sentence in (difference.sentence, of_two.sentence):
         kind = kind_of_problem(f"the gradient by x: {sentence}")
         assert kind == "the gradient by x: each is N times what was expected"
+
+
+def test_values_that_are_each_a_little_off_have_no_factor_in_common() -> None:
+    expected = torch.tensor([0.00168896, -0.0021, 0.0009, 0.0031])
+    off = expected * torch.tensor([0.9960, 0.9945, 0.9937, 0.9951])
+    assert pattern_of(off, expected) == ""
+    assert pattern_of(0.995 * expected, expected) == "each is 0.995 times what was expected"
