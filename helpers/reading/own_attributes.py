@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from helpers.reading.doubts import dotted
 from helpers.reading.nodes import walk
-from helpers.reading.scopes import find_made, names_bound
+from helpers.reading.scopes import find_made, times_bound
 from helpers.reading.selves import find_selves
 from helpers.reading.words import words
 
@@ -22,7 +22,7 @@ def find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
     """
     selves = find_selves(trees).objects
     classes = [n for tree in trees for n in walk(tree) if isinstance(n, ast.ClassDef)]
-    bound = Counter(name for tree in trees for n in walk(tree) for name in names_bound(n))
+    bound = times_bound(trees)
     trusted = {node.name for node in classes if bound[node.name] == 1 and _has_own_bases(node)}
     methods = {node.name: _methods(node) for node in classes}
     on_classes = _find_on_classes(trees, trusted)
@@ -40,7 +40,7 @@ def find_own_attributes(trees: Sequence[ast.Module]) -> set[int]:
         found.update(id(a) for a in of_self if a.attr in own)
         found.update(id(a) for a in by_name if a.attr in defined)
         if {a.attr for a in by_name} <= {"apply"}:
-            found.update(_find_on_contexts(node))
+            found.update(_find_on_contexts(node, attributes))
         if _makes_own_objects(node):
             found.update(id(a) for a in on_objects[node.name] if a.attr in own | _fields(node))
     return found
@@ -73,11 +73,10 @@ def _methods(node: ast.ClassDef) -> set[str]:
     }
 
 
-def _find_on_contexts(node: ast.ClassDef) -> Iterator[int]:
+def _find_on_contexts(node: ast.ClassDef, attributes: Sequence[ast.Attribute]) -> Iterator[int]:
     """Return what an autograd function keeps on its context, ``ctx``: what it assigns there."""
     if any(dotted(base).rpartition(".")[2] == "Function" for base in node.bases):
-        parts = [n for n in walk(node) if isinstance(n, ast.Attribute)]
-        on_context = [a for a in parts if isinstance(a.value, ast.Name) and a.value.id == "ctx"]
+        on_context = [a for a in attributes if dotted(a.value) == "ctx"]
         kept = {a.attr for a in on_context if isinstance(a.ctx, ast.Store)}
         yield from (id(a) for a in on_context if a.attr in kept)
 

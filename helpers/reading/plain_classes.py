@@ -8,12 +8,12 @@ not plain; where none is, it is.
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from helpers.reading.doubts import quoted
 from helpers.reading.names import Names, chain_of
 from helpers.reading.nodes import walk
+from helpers.reading.scopes import times_bound
 from helpers.reading.selves import Selves, classes_looked_at, is_asked_class
 from helpers.reading.words import words
 
@@ -91,16 +91,7 @@ class ClassChanges:
 
 def _bound_once(trees: Sequence[ast.Module]) -> set[str]:
     """Return the functions and classes at the cells' tops whose names stand for nothing else."""
-    bound: Counter[str] = Counter()
-    for tree in trees:
-        for node in walk(tree):
-            match node:
-                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
-                    bound[name] += 1
-                case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.MatchAs(name=str(name)):
-                    bound[name] += 1
-                case ast.alias():
-                    bound[node.asname or node.name] += 1
+    bound = times_bound(trees)
     tops = (part for tree in trees for part in tree.body)
     names = {part.name for part in tops if isinstance(part, ast.FunctionDef | ast.ClassDef)}
     return {name for name in names if bound[name] == 1}

@@ -37,6 +37,11 @@ def names_bound(node: ast.AST) -> Iterator[str]:
             yield node.asname or node.name.split(".")[0]
 
 
+def times_bound(trees: Iterable[ast.AST]) -> Counter[str]:
+    """Return how often each name is bound in all of the trees, in whatever scope."""
+    return Counter(name for tree in trees for node in walk(tree) for name in names_bound(node))
+
+
 def stored_names(node: ast.AST) -> Iterator[str]:
     """Return the names that are assigned to below a node."""
     for part in walk(node):
