@@ -82,6 +82,10 @@ PLAIN = [
     "for name, bits in [('float16', 16), ('float32', 32)]: print(getattr(torch, name), bits)",
     "for name in {'relu': 1, 'gelu': 2}: plt.plot(x, getattr(F, name)(x))",
     "for name in ['weight', 'bias']: print(getattr(layer, name).shape)",
+    "class A:\n    PARTS = ('model', 'scaler')\n"
+    "    def state(self): return {n: getattr(self, n).state_dict() for n in self.PARTS}",
+    "print(layer._get_name(), module.inner._get_name())",
+    "import os\nfolder = os.path.dirname(path) or os.curdir",
     # a local variable, whatever else has its name
     "def f(layer):\n    for name in ('weight', 'bias'): getattr(layer, name).zero_()\n"
     "name = input",
@@ -399,6 +403,39 @@ NOT_PLAIN = {
     "setattr of a special name of a backend": "setattr(torch.backends.cudnn, '__class__', f)",
     "setattr of a computed name of a backend": "setattr(torch.backends.cudnn, name, f)",
     "getattr of a name of a module": "for name in ('float16', 'ops'): getattr(torch, name)",
+    "getattr of a special name that stands in a class": (
+        "class A:\n    PARTS = ('__globals__',)\n"
+        "    def f(self, x): return [getattr(x, n) for n in self.PARTS]"
+    ),
+    **{
+        f"getattr of what stands in a class, {how}": (
+            f"class A{base}:\n    PARTS = ('model',)\n"
+            f"    def f(self, x): return [getattr(x, n) for n in self.PARTS]\n{more}"
+        )
+        for how, base, more in (
+            ("set at an object", "", "a = A()\na.PARTS = x"),
+            ("set at an object by its name", "", "setattr(a, 'PARTS', x)"),
+            ("set by a computed name", "", "    def g(self): setattr(self, f'P{x}', x)"),
+            ("set in its dict", "", "    def g(self, **more): self.__dict__.update(more)"),
+            ("set in its variables", "", "    def g(self, **more): vars(self).update(more)"),
+            ("set by a copy", "", "    def __getstate__(self): return x"),
+            ("set by what reads options", "", "import argparse\np.parse_args(namespace=a)"),
+            ("bound again below", "", "class B(A):\n    PARTS = x"),
+            ("bound in an Enum", "(Enum)", "from enum import Enum"),
+            ("of another object", "", "A.f(x, x)"),
+            ("in a class that a decorator changes", "", "@change\nclass B:\n    PARTS = ('a',)"),
+        )
+    },
+    "getattr of what stands in a class that a decorator changes": (
+        "@change\nclass A:\n    PARTS = ('model',)\n"
+        "    def f(self, x): return [getattr(x, n) for n in self.PARTS]"
+    ),
+    "getattr of a list in a class": (
+        "class A:\n    PARTS = ['model']\n"
+        "    def f(self, x): return [getattr(x, n) for n in self.PARTS]"
+    ),
+    "a layer's method that tells its name, kept": "f = layer._get_name",
+    "a layer's method that tells its name, replaced": "layer._get_name = f",
     "getattr of a special name in a loop": "for name in ['__globals__']: getattr(f, name)",
     "getattr of names in a list that grows":
         "names = ['float16']\nnames.append(x)\nfor name in names: getattr(torch, name)",

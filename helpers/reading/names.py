@@ -141,7 +141,7 @@ class Names:
 
     @functools.cached_property
     def _texts(self) -> Texts:
-        return Texts(self._trees)
+        return Texts(self._trees, self.selves)
 
     def is_assigned(self, name: str) -> bool:
         """Return whether a value is assigned to a name anywhere."""

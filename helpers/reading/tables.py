@@ -66,13 +66,13 @@ PARTS = {
         setitem sub truediv truth xor
     """),
     "os": words("""
-        O_CREAT O_DIRECTORY O_EXCL O_RDONLY O_TRUNC O_WRONLY PathLike close cpu_count environ fdopen
-        fspath fsync getcwd getenv getpid linesep listdir makedirs mkdir open path remove rename
-        replace rmdir scandir sep stat unlink urandom utime walk write _exit abort
+        O_CREAT O_DIRECTORY O_EXCL O_RDONLY O_TRUNC O_WRONLY PathLike close cpu_count curdir environ
+        fdopen fspath fsync getcwd getenv getpid linesep listdir makedirs mkdir open pardir path
+        remove rename replace rmdir scandir sep stat unlink urandom utime walk write _exit abort
     """),
     "os.path": words("""
-        abspath basename commonprefix dirname exists expanduser getmtime getsize isabs isdir isfile
-        islink join normpath realpath relpath sep split splitext
+        abspath basename commonprefix curdir dirname exists expanduser getmtime getsize isabs isdir
+        isfile islink join normpath realpath relpath sep split splitext
     """),
     "pathlib": words("Path PosixPath PurePath PurePosixPath"),
     "pickle": words("HIGHEST_PROTOCOL PicklingError dump dumps"),
