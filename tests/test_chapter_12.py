@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
+import io
 import itertools
 import linecache
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from unittest import mock
@@ -18,7 +20,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from course_files import cells_before, define, source
+from course_files import cells_before, define, find_cell, source
 
 from helpers import peak_bytes
 
@@ -169,21 +171,62 @@ def assert_equal(state: object, expected: object) -> None:
         assert state == expected
 
 
+def written_project(folder: Path, answers: Mapping[str, str]) -> tuple[Path, str]:
+    """Return the folder that the chapter writes, from these answers, and what it prints."""
+    (writing,) = (c.source for c in source("12-capstone").cells if "def cell_of" in c.source)
+    namespace: dict = {"__name__": "__main__"}
+    printed = io.StringIO()
+    for number, code in enumerate([*cells_before("12-capstone", "", answers), writing]):
+        name = f"<chapter 12, cell {number} of {len(answers)}>"
+        linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, name, "exec"), namespace)
+    shutil.copytree(namespace["project"], folder)
+    return folder, printed.getvalue()
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the chapter writes, with eight scans."""
-    (writing,) = (c.source for c in source("12-capstone").cells if "def cell_of" in c.source)
-    namespace: dict = {"__name__": "__main__"}
-    for number, code in enumerate([*cells_before("12-capstone", "", {}), writing]):
-        name = f"<chapter 12, cell {number}>"
-        linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
-        exec(compile(code, name, "exec"), namespace)
-    folder = tmp_path_factory.mktemp("artifact") / "segmenter"
-    shutil.copytree(namespace["project"], folder)
+    folder, _ = written_project(tmp_path_factory.mktemp("artifact") / "segmenter", {})
     for path in (folder / "scans").iterdir():
         if path.name.split(".")[0].split("_")[0] not in {f"scan-{place}" for place in range(8)}:
             path.unlink()
     return folder
+
+
+def test_answers_as_people_write_them_go_into_the_script_whole_and_without_trials(
+    tmp_path: Path,
+) -> None:
+    answers = {
+        name: find_cell(source("12-capstone"), name).source
+        for name in ("bug-hunt-pairs", "join-patches")
+    }
+    answers["bug-hunt-pairs"] += (
+        "\n\nENDING = '.npy'  # a setting\n\n\n"
+        "def is_array(name):\n    pair = name\n    return pair.endswith(ENDING)\n\n\n"
+        "pairs = pair_files(['a.npy', 'a_mask.npy'])\n"
+        "for pair in pairs:\n    print('a trial', pair)\nassert pairs\n"
+    )
+    function = "def join_patches("
+    answers["join-patches"] = answers["join-patches"].replace(
+        function, f"@torch.no_grad()\n{function}"
+    )
+    folder, printed = written_project(tmp_path / "segmenter", answers)
+    script = (folder / "train.py").read_text()
+    assert f"@torch.no_grad()\n{function}" in script
+    assert "ENDING = '.npy'  # a setting" in script
+    assert "a trial" in printed
+    assert "a trial" not in script
+    assert "assert pairs" not in script
+    assert "does not define: none" in printed
+    done = subprocess.run(
+        [sys.executable, "train.py", "--test", "test-scans"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr[:9]) == ("", "train.py:")  # there is no checkpoint
 
 
 def test_the_chapter_hands_over_no_leftovers_and_its_readme_names_each_file(project: Path) -> None:

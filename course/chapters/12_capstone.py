@@ -19,6 +19,7 @@ import math
 import os
 import platform
 import subprocess
+import symtable
 import sys
 import tarfile
 import tempfile
@@ -1761,15 +1762,15 @@ try:
         passes, taken = noted_step(budget)
         runs = len(passes) * (2 if passes[0][2] else 1)
         measured[budget] = {"plan": told_of(passes), "runs": runs, **taken}
-        fits = taken["peak"] <= budget
-        print(f"{budget / 1e6} MB: {told_of(passes)}; fits: {fits}; forward passes: {runs}")
+        told = f"fits: {taken['peak'] <= budget}; forward passes: {runs}"
+        print(f"{budget / 1e6} MB: {told_of(passes)}; {told}")
 except NotImplementedError:
     print("dice_loss, add_gradients or Segmenter is not written yet")
 
 # %% tags=["nbval-ignore-output"] folded="Predicted and measured bytes"
-for budget, run in measured.items():
-    told = f"{run['predicted'] - MARGIN:,} bytes predicted without the margin"
-    print(f"{budget / 1e6} MB: {told}, {run['peak']:,} measured")
+for budget, taken in measured.items():
+    told = f"{taken['predicted'] - MARGIN:,} bytes predicted without the margin"
+    print(f"{budget / 1e6} MB: {told}, {taken['peak']:,} measured")
 
 # %% folded="How the plan for 1.7 MB does in 8 MB"
 small, large = (measured.get(budget, {}) for budget in (1.7e6, 8e6))
@@ -1788,8 +1789,8 @@ predict(
 
 # %%
 print("made for" + "".join(f"{f'at {b / 1e6} MB':>14}" for b in BUDGETS))
-for made_for, run in measured.items():
-    fates = ("too large" if run["peak"] > b else "fits" for b in BUDGETS)
+for made_for, taken in measured.items():
+    fates = ("too large" if taken["peak"] > b else "fits" for b in BUDGETS)
     print(f"{made_for / 1e6} MB  " + "".join(f"{fate:>14}" for fate in fates))
 
 # %% [markdown]
@@ -1824,10 +1825,10 @@ except NotImplementedError:
     print("ShardLoader is not written yet")
 complete = len(networks) == len(BUDGETS)
 for budget in networks if complete else ():
-    run = measured[budget]
-    run["ratio"] = run["seconds"] / measured[BUDGETS[-1]]["seconds"]
-    told = f"{budget / 1e6} MB: peak {run['peak'] / 1e6:.2f} MB, Dice {run['dice']:.2f}"
-    print(f"{told}, {run['ratio']:.1f} times as long as in 8 MB")
+    taken = measured[budget]
+    taken["ratio"] = taken["seconds"] / measured[BUDGETS[-1]]["seconds"]
+    told = f"{budget / 1e6} MB: peak {taken['peak'] / 1e6:.2f} MB, Dice {taken['dice']:.2f}"
+    print(f"{told}, {taken['ratio']:.1f} times as long as in 8 MB")
 
 # %% tags=["nbval-ignore-output"] folded="Measure: other seeds in the smallest and the largest budget"
 seeds_of = {}
@@ -1996,17 +1997,17 @@ def predict_whole(volume):
 ways = {"the whole scan at once": predict_whole}
 for name, step in (("patches of 16³, no overlap", 16), ("patches of 16³, 50% overlap", 8)):
     ways[name] = lambda volume, step=step: join_patches(predictor, volume, 16, step)
-joined = {}
+of_ways = {}
 try:
     for name, way in ways.items():
         found = torch.cat([way(volume[None]) for volume in scan_volumes])
         one = scan_volumes[:1].clone()
         peak = peak_bytes(partial(way, one), except_for=[one])
-        joined[name] = {"dice": dice((found > 0).float(), scan_masks), "peak": peak}
+        of_ways[name] = {"dice": dice((found > 0).float(), scan_masks), "peak": peak}
 except NotImplementedError:
     print("join_patches is not written yet")
 
-gains = [joined[name]["dice"] for name in ways if name in joined]
+gains = [of_ways[name]["dice"] for name in ways if name in of_ways]
 change = "it rises by more than 0.03"
 if len(gains) == 3 and gains[2] - gains[1] <= 0.03:
     falls = gains[1] - gains[2] > 0.03
@@ -2022,7 +2023,7 @@ predict(
 )
 
 # %% tags=["nbval-ignore-output"]
-for name, seen in joined.items():
+for name, seen in of_ways.items():
     print(f"{name:<27} {seen['peak'] / 1e6:4.1f} MB  Dice {seen['dice']:.2f}")
 shares = [100 * part.mean().item() for part in (masks, scan_masks)]
 print(f"voxels in balls: {shares[0]:.1f}% in training, {shares[1]:.1f}% here")
@@ -2121,7 +2122,8 @@ def find_pairs(folder):
     try:
         pairs = pair_files(names)
     except ValueError as error:
-        stop(f"{folder}: {error}; add the missing file, or remove the other one")
+        problem = str(error) or "a scan or a mask is missing"
+        stop(f"{folder}: {problem}; add the missing file, or remove the other one")
     stop_if(not pairs, f"{folder} holds no pair NAME.npy and NAME_mask.npy: name another folder")
     return pairs
 
@@ -2410,19 +2412,58 @@ def main():
 
 
 # %% folded="Write train.py"
-def cell_of(thing):
-    """Return the text of the cell that a function or a class was written in.
+def bound_by(node):
+    """Return the names that a piece of code binds, wherever in it."""
+    names = set()
+    for part in ast.walk(node):
+        match part:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.ExceptHandler(name=str(name)):
+                names.add(name)
+            case ast.alias(name=name, asname=other):
+                names.add(other or name)
+    return names
 
-    Lone expressions are left out: they are trials, and nobody needs them in a script.
-    """
+
+def globals_of(statements):
+    """Return the global names that statements use."""
+    tables = [symtable.symtable(ast.unparse(ast.Module(statements, [])), "", "exec")]
+    names = set()
+    while tables:
+        table = tables.pop()
+        is_top = table.get_type() == "module"
+        names |= {s.get_name() for s in table.get_symbols() if is_top or s.is_global()}
+        tables += table.get_children()
+    return names
+
+
+def without_trials(code):
+    """Return code without the statements that none of its functions and classes needs."""
+    statements = ast.parse(code).body
+    lasting = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    kept = [part for part in statements if isinstance(part, lasting)]
+    while more := [
+        part
+        for part in statements
+        if part not in kept and not isinstance(part, ast.Expr) and bound_by(part) & globals_of(kept)
+    ]:
+        kept += more
+    trials = [part for part in statements if part not in kept]
+    left_out = {at for part in trials for at in range(part.lineno - 1, part.end_lineno)}
+    return "".join(line for at, line in enumerate(code.splitlines(True)) if at not in left_out)
+
+
+def cell_of(thing):
+    """Return the code of the cell that a function or a class was written in."""
     parts = [thing, *vars(thing).values()] if isinstance(thing, type) else [thing]
-    code = next(part.__code__ for part in parts if hasattr(part, "__code__"))
+    inner = map(inspect.unwrap, filter(callable, parts))  # a decorator's function is elsewhere
+    code = next(part.__code__ for part in inner if hasattr(part, "__code__"))
     lines = linecache.getlines(code.co_filename)
-    alone = [part for part in ast.parse("".join(lines)).body if isinstance(part, ast.Expr)]
-    left_out = {at for part in alone for at in range(part.lineno - 1, part.end_lineno)}
     marks = ("# @title", "# Your code here", "### BEGIN", "### END")
-    kept = [line for at, line in enumerate(lines) if at not in left_out]
-    return "".join(line for line in kept if not line.strip().startswith(marks))
+    return "".join(line for line in lines if not line.strip().startswith(marks))
 
 
 def used(imports, code):
@@ -2478,7 +2519,7 @@ PARTS += (
     train,
 )
 cells = list(dict.fromkeys(cell_of(part).strip() for part in PARTS))
-code = "\n\n\n".join([*cells, TAIL])
+code = without_trials("\n\n\n".join(cells)) + f"\n\n\n{TAIL}"
 (project / "train.py").write_text(f"{HEAD}\n\n{used(IMPORTS, code)}\n\n\n{code}", "utf-8")
 meter = inspect.getmodule(peak_bytes)
 (project / "peak_memory.py").write_text(METER_HEAD + inspect.getsource(meter), "utf-8")
@@ -2490,9 +2531,9 @@ README = f"""# A 3-D U-Net trained within a memory budget
 `train.py` trains a small 3-D U-Net to segment balls in synthetic scans, within a memory budget that
 you choose. It measures how many bytes a training step needs and then plans the step: whole volumes
 or patches, float32 or bfloat16, with or without activation checkpointing, and how many samples at
-a time. An interrupted run can be resumed bit for bit: all tensors and numbers in its checkpoints are those of an
-uninterrupted run. `report.md` presents the results. This is the capstone project of the course
-Bits & Gradients.
+a time. An interrupted run can be resumed bit for bit: all tensors and numbers in its checkpoints
+are those of an uninterrupted run. `report.md` presents the results. This is the capstone project of
+the course Bits & Gradients.
 
 ## Run it
 
@@ -2525,17 +2566,11 @@ in float32. A mask is 1 where a voxel belongs to a ball, else 0.
 """
 (project / "README.md").write_text(README, "utf-8")
 
-used_names, known = set(), set(dir(builtins))
-for part in ast.walk(ast.parse((project / "train.py").read_text("utf-8"))):
-    match part:
-        case ast.Name(id=name, ctx=ast.Load()):
-            used_names.add(name)
-        case ast.Name(id=name) | ast.arg(arg=name) | ast.ExceptHandler(name=name):
-            known.add(name)
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            known.add(name)
-        case ast.alias(name=name, asname=other):
-            known.add(other or name)
+tree = ast.parse((project / "train.py").read_text("utf-8"))
+known = set(dir(builtins)) | bound_by(tree)
+used_names = {
+    n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+}
 print("names that train.py uses, but does not define:", sorted(used_names - known) or "none")
 
 # %% [markdown]
@@ -2611,11 +2646,13 @@ if complete:
     compared = BUDGETS[0], BUDGETS[-1]
     scores = {budget: dice_of_each(measured[budget]["found"], test_masks) for budget in compared}
     order = scores[compared[-1]].argsort(descending=True).tolist()
+    last_found = measured[compared[-1]]["found"]
     pictured = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
     figure, axes = new_figure(2, 3, height=5.2)
     for row, budget in zip(axes, compared, strict=True):
         for plot, place in zip(row, pictured.values(), strict=True):
-            depth = int(test_masks[place, 0].sum((1, 2)).argmax())
+            wrong = (last_found[place, 0] > 0) != (test_masks[place, 0] > 0)
+            depth = int(wrong.sum((1, 2)).argmax())
             part = place, 0, depth
             title = f"{budget / 1e6} MB: Dice {scores[budget][place]:.2f}"
             found = measured[budget]["found"][part]
@@ -2624,7 +2661,7 @@ if complete:
     show(
         figure,
         number="12.5",
-        caption=f"From left to right, the best, the median and the worst test scan of the network trained within {compared[-1] / 1e6} MB: balls in orange, predictions in blue. The lower row shows this network's predictions, the upper row what the network trained within {compared[0] / 1e6} MB finds in the same slices. `scans.png` holds this picture.",
+        caption=f"From left to right, the best, the median and the worst test scan of the network trained within {compared[-1] / 1e6} MB: balls in orange, predictions in blue. The lower row shows this network's predictions, each in the slice with most of its errors; the upper row shows what the network trained within {compared[0] / 1e6} MB finds in the same slices. `scans.png` holds this picture.",
         alt="Two rows of three gray, noisy slices with orange outlines around balls and blue outlines around what the networks found.",
     )
 
@@ -2686,9 +2723,14 @@ level = levels[overlaps.index(max(overlaps))]
 by_threshold = dice((test_volumes > level).float(), test_masks)
 rows = [("budget", "plan", "peak", "newly allocated", "forward passes", "time", "Dice")]
 rows.append(("none", "threshold on brightness", *4 * "–", f"{by_threshold:.2f}"))
-for budget, run in measured.items() if complete else ():
-    taken = in_mb(run["peak"]), in_mb(run["allocated"]), run["runs"], f"{run['ratio']:.1f} ×"
-    rows.append((f"{budget / 1e6} MB", run["plan"], *taken, f"{run['dice']:.2f}"))
+for budget, taken in measured.items() if complete else ():
+    costs = (
+        in_mb(taken["peak"]),
+        in_mb(taken["allocated"]),
+        taken["runs"],
+        f"{taken['ratio']:.1f} ×",
+    )
+    rows.append((f"{budget / 1e6} MB", taken["plan"], *costs, f"{taken['dice']:.2f}"))
 report = in_lines(
     "# Segmenting balls in synthetic 3-D scans within a memory budget",
     f"**Task.** A scan has {cube(volumes)} voxels and shows balls and equally bright rods, with "
@@ -2716,8 +2758,8 @@ if pictured:
         f"(`scan-{pictured['median']}`) and the worst (`scan-{pictured['worst']}`) of the test scans, "
         f"by the Dice coefficient of the network trained within {compared[-1] / 1e6} MB. Its "
         f"predictions are in the lower row; those above come from the network trained within "
-        f"{compared[0] / 1e6} MB. Each slice is the one in which balls fill the most voxels: balls in "
-        "orange, predictions in blue.",
+        f"{compared[0] / 1e6} MB. Each slice is the one with most of the lower network's "
+        "errors. Balls are outlined in orange, predictions in blue.",
     )
 if complete:
     report += in_lines(
@@ -2756,17 +2798,17 @@ report += in_lines(
     "Peak and time cover the forward and backward passes, but not the optimizer's step; the peak "
     "includes Adam's averages. Time is the shortest of three measurements, relative to the baseline. "
     f"The networks were trained for {STEPS} steps on a weighted cross-entropy, and their Dice is that "
-    "on the validation scans, so compare it only within this table. Checkpointing and accumulation "
+    "on the validation scans, so compare peak and Dice only within this table. Checkpointing and accumulation "
     "leave the gradient unchanged up to rounding, so no networks were trained separately for them; "
     "they share the baseline's Dice. Patches save memory only with accumulation: without it, all "
     f"{len(patch_batch[0])} patches are processed at once, and they are copies, which also count.",
 )
 report += table(*rows)
-if joined:
+if of_ways:
     sides = " × ".join(map(str, scan_volumes.shape[2:]))
     told = (
         f"{seen['dice']:.2f} with {name} (peak {seen['peak'] / 1e6:.2f} MB)"
-        for name, seen in joined.items()
+        for name, seen in of_ways.items()
     )
     known = f"{measured[BUDGETS[-1]]['dice']:.2f}" if complete else "an unknown value"
     report += in_lines(
@@ -2804,8 +2846,8 @@ report += [
     f"{sum(most > budget for budget in BUDGETS)} of the {len(BUDGETS)} budgets: it cannot plan inside "
     "them.",
     "- `train.py` runs on the CPU only.",
-    "- The loss, and the order with bfloat16 before patches, were chosen on the validation scans. The "
-    "course set the learning rate and the number of steps.",
+    "- The order with bfloat16 before patches was chosen on the validation scans. The course set the "
+    "loss, the learning rate and the number of steps.",
     "",
 ]
 report += in_lines(
