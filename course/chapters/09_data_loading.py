@@ -937,7 +937,7 @@ with check.property("a buffer of 1 changes nothing; otherwise, the order depends
         shuffled(samples, 10, seeds[:2], in_turn=True), [first, other], what=what.format(seed)
     )
 with check.property("it reads no further ahead than allowed, even in an endless stream", weight=2):
-    # It ends where only a buffer that has read far too much takes note, or such a one hangs here.
+    # No right buffer comes to the end of it, and one that reads all there is does not hang.
     endless = (check.draw.integer(0, 2**60) for _ in range(2000))
     places = watched(endless, 6, check.draw.integer(0, 2**30), most=100)
     check.equal(len(set(places)), 100, what="different samples among 100 that came out")
@@ -1445,10 +1445,10 @@ def drawn_name():
 
 def is_noisy(got, image, what):
     # Nobody but the student knows the right numbers, so none are shown as expected.
-    kind = type(got).__name__
-    check.true(isinstance(got, torch.Tensor), f"{what}: a {kind} came back, not a tensor")
-    for name in ("dtype", "shape"):
-        came, wanted = (getattr(some, name) for some in (got, image))
+    kind = "None" if got is None else f"a {type(got).__name__}"
+    check.true(isinstance(got, torch.Tensor), f"{what}: {kind} came back, not a tensor")
+    shapes = tuple(got.shape), tuple(image.shape)
+    for name, (came, wanted) in (("dtype", (got.dtype, image.dtype)), ("shape", shapes)):
         told = f"{what}: the {name} of the result is {came}, that of the image {wanted}"
         check.true(came == wanted, told)
     bad = (~got.isfinite()).sum().item()
