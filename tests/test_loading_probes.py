@@ -72,7 +72,7 @@ def names_above(error: type[Exception]) -> list[str]:
     return [kind.__name__ for kind in error.__mro__]
 
 
-def test_a_stubs_error_goes_on_and_a_librarys_does_not() -> None:
+def test_a_stubs_error_goes_on_and_another_where_there_is_a_sample() -> None:
     class Stub(Lazy):
         def __getitem__(self, index: int) -> list[int]:
             raise NotImplementedError("nothing is written here yet")
@@ -84,8 +84,11 @@ def test_a_stubs_error_goes_on_and_a_librarys_does_not() -> None:
     files = [("a.png", content(1))]
     with pytest.raises(NotImplementedError):
         probes.folder_items(Stub, files, "*", [0])
-    abstract = probes.folder_items(Abstract, files, "*", [0])
-    assert abstract["items"] == [{"errors": names_above(NotImplementedError)}]
+    for index, later in ((1, None), (0, files)):  # behind the last sample, or the file may be bad
+        abstract = probes.folder_items(Abstract, files, "*", [index], replaced=later)
+        assert abstract["items"] == [{"errors": names_above(NotImplementedError)}]
+    with pytest.raises(NotImplementedError, match="subclasses say how"):
+        probes.folder_items(Abstract, files, "*", [0])
 
 
 def in_pairs(samples: Iterator, size: int, seed: int) -> Iterable:

@@ -45,15 +45,22 @@ def folder_items(
 
     Returns:
         ``{"length": int, "items": [...]}`` and, with ``replaced``, ``"again"``: for each index
-        ``{"item": what came}`` or ``{"errors": the names of an exception's class and its bases}``;
-        besides, ``"opened"``, the names of the files that were opened as the dataset was made, and
-        ``"kept"``, whether a picture is still there when nobody else has it any more.
+        ``{"item": what came}`` or ``{"errors": the names of an exception's class and its bases}``.
+        Without ``replaced``, an exception goes on if the dataset's length is above the index. With
+        it, there are also ``"opened"``, the names of the files that were opened as the dataset was
+        made, and ``"kept"``, whether a picture is still there when nobody else has it any more.
     """
     with tempfile.TemporaryDirectory(prefix="pictures-90-") as folder:
         _write(folder, files)
         with contextlib.chdir("."), _opened() as opened:  # back to here, wherever it goes
             dataset = dataset_class(folder, pattern)
-        seen = {"length": len(dataset), "items": [_item(dataset, index) for index in indices]}
+        length = len(dataset)
+        first = length if replaced is None else 0  # whose error is kept
+        items = [
+            _item(dataset, index) if index >= first else {"item": dataset[index]}
+            for index in indices
+        ]
+        seen = {"length": length, "items": items}
         if replaced is not None:
             _write(folder, replaced)
             seen["again"] = [_item(dataset, index) for index in indices]

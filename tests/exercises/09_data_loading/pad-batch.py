@@ -204,3 +204,13 @@ def pad_batch(samples):
         padded[i, : s.shape[0]] = s.numpy()
         mask[i, : s.shape[0]] = True
     return torch.from_numpy(padded), torch.from_numpy(mask)
+
+
+# %% wrong: fills up with -999 where that is a number of the dtype, and takes every -999 for filler
+def pad_batch(samples):
+    filler = -999 if samples[0].dtype.itemsize > 1 else -128
+    padded = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True, padding_value=filler)
+    mask = torch.ones(padded.shape[:2], dtype=torch.bool)
+    if padded.shape[2]:
+        mask = (padded != filler).any(dim=-1)
+    return padded.masked_fill(~mask[..., None], 0), mask

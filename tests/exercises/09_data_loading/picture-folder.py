@@ -491,3 +491,60 @@ class PictureFolder(Dataset):
 
     def __getitem__(self, index):
         return read_png(self.found[index]), label_in(self.found[index].name)
+
+
+# %% wrong: not sorted, as some file systems list a folder: by a hash of the names
+import hashlib
+
+
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        listed = Path(folder).glob(pattern)
+        self.paths = sorted(listed, key=lambda p: hashlib.md5(p.name.encode()).digest())
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)
+
+
+# %% wrong: the label is the sixth character of the name
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), int(path.name[5])
+
+
+# %% wrong: each access reads every picture, and gives one of them
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        self.paths = sorted(Path(folder).glob(pattern))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        pictures = [read_png(path) for path in self.paths]
+        return pictures[index], label_in(self.paths[index].name)
+
+
+# %% wrong: one picture for each label, which is all that a dict of them keeps
+class PictureFolder(Dataset):
+    def __init__(self, folder, pattern="*.png"):
+        by_label = {label_in(path.name): path for path in Path(folder).glob(pattern)}
+        self.paths = sorted(by_label.values())
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        path = self.paths[index]
+        return read_png(path), label_in(path.name)

@@ -419,3 +419,10 @@ def shuffle_buffer(samples, size, seed):
         yield heapq.heapreplace(heap, (rng.random(), n, sample))[2]
     while heap:
         yield heapq.heappop(heap)[2]
+
+
+# %% wrong: makes a list of the whole stream, which may have no end
+def shuffle_buffer(samples, size, seed):
+    every = list(samples)
+    random.Random(seed).shuffle(every)
+    yield from every
