@@ -336,7 +336,7 @@ def _tell_of(
     call: Call, result: report.Result, place: tuple[tuple[int, ...], tuple[int, ...]] | None
 ) -> None:
     # Only now: describing takes longer than most calls.
-    named = [*name_arguments(call.function, call.args), *call.kwargs.items()]
+    named = name_arguments(call.function, call.args, call.kwargs)
     entries = entries_at(place, named) if place else []
     result.fed = [*entries, *((name, describe(value)) for name, value in named)]
     if call.has_returned and not result.came_back:
@@ -350,18 +350,27 @@ def _describe_safely(value: Any) -> str:
         return f"(a {type(value).__name__} that cannot be shown: {type(error).__name__})"
 
 
-def name_arguments(function: Callable, args: list) -> list[tuple[str, Any]]:
+def name_arguments(function: Callable, args: list, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return the arguments that are data, each by the name that it has where it ends up."""
+    by_name = list(kwargs.items())
     if not (args and callable(args[0])) or is_lent(args[0]):
-        return _pair(_positional_names(function), args)
+        return _pair(_positional_names(function), args) + by_name
     # A probe: it gets the student's function first, then what it makes arguments of by itself,
     # and last what it hands on.
     students, *given = args
     own = _positional_names(function)[1:]
     if not own:
-        return name_arguments(students, given)
+        return name_arguments(students, given, {}) + _only_fed(function, by_name)
     kept, handed_on = given[: len(own)], given[len(own) :]
-    return _pair(own, kept) + _pair(_positional_names(students)[1:], handed_on)
+    names = _positional_names(students)[1:]
+    kept = _only_fed(function, _pair(own, kept))
+    return kept + _pair(names, handed_on) + _only_fed(function, by_name)
+
+
+def _only_fed(probe: Callable, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return what a student is shown of a probe's own arguments: see ``helpers.probes.feeding``."""
+    fed = getattr(probe, "fed_names", None)
+    return [(name, value) for name, value in named if fed is None or name in fed]
 
 
 def _pair(names: list[str], values: list) -> list[tuple[str, Any]]:

@@ -134,7 +134,7 @@ class Case:
         function, args, kwargs = self._call.function, self._call.args, self._call.kwargs
         if self._call.lends():
             function, args, kwargs = rebuild_call(self._recording, self._failure)
-        named = [*name_arguments(function, args), *kwargs.items()]
+        named = name_arguments(function, args, kwargs)
         return Inputs({name: _copied(value) for name, value in named})
 
     @property

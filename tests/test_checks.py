@@ -614,6 +614,19 @@ def test_what_was_fed_in_goes_by_the_names_it_has_where_it_ends_up() -> None:
     assert "steps = [('state',)]" in told
 
 
+def test_of_what_a_marked_probe_gets_only_what_is_fed_in_is_told() -> None:
+    def fails(write: Callable, path: str) -> None:
+        raise OSError
+
+    given = {"numbers": torch.ones(1), "places": torch.tensor([0]), "size": 3, "before": False}
+    told = report_of(probes.deterministic_results, lambda size: None, True, **given)
+    assert re.search(r"^ +fed in +size = True$", told, re.MULTILINE)
+    told = report_of(probes.writes, fails, len, print, 1, path="a.txt")
+    assert re.search(r"^ +fed in +path = 'a.txt'$", told, re.MULTILINE)
+    told = report_of(probes.seeded_rounds, torch.manual_seed, [3, 4], 2, 7)
+    assert re.search(r"^ +fed in +seeds = \[3, 4\]$", told, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("got", "expected", "told"),
     [

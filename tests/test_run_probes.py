@@ -260,3 +260,22 @@ def test_what_else_a_function_raises_is_its_own_affair() -> None:
 
     with pytest.raises(KeyError):
         probes.writes(fails, (disk := Disk("written")).begin, disk.go_on, 1)
+
+
+@pytest.mark.parametrize("probe", [probes.writes, probes.writes_watched])
+def test_a_relative_path_is_in_the_current_folder(probe: Callable) -> None:
+    before, given = os.getcwd(), []
+
+    def noting(write: Callable, path: str) -> None:
+        given.append((path, os.getcwd()))
+        aside(write, path)
+
+    for path, is_relative in (("a.txt", True), (".../runs.v2/b", False)):
+        disk = Disk("written")
+        (seen,) = probe(noting, disk.begin, disk.go_on, 1, path=path)
+        assert seen["after"] == "1: whole"
+        told, folder = given.pop()
+        assert seen["path"] == os.path.join(folder, told)
+        assert (told == path, folder == before) == (is_relative, not is_relative)
+        assert seen["path"].endswith(path.removeprefix("..."))
+    assert os.getcwd() == before

@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 import torch
 
+from helpers.probes.feeding import feeds
 from helpers.probes.forgetting import forgotten
 from helpers.probes.states import as_safe_bytes, find_others, from_bytes
 from helpers.probes.testimony import testimony
@@ -102,6 +103,7 @@ def seeded_draws(function: Callable[[int], Any], seeds: list[int]) -> list[dict[
     return seen
 
 
+@feeds("seeds")
 def seeded_rounds(
     function: Callable[[int], Any], seeds: list[int], rounds: int, salt: int
 ) -> dict[str, Any]:

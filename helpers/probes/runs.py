@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from helpers.lending import KilledError
+from helpers.probes.feeding import feeds
 from helpers.probes.forgetting import forgotten
 from helpers.probes.states import as_safe_bytes, from_bytes
 from helpers.probes.testimony import testimony
@@ -42,6 +43,7 @@ _OTHER_FLAGS = (
 )
 
 
+@feeds()
 def deterministic_results(
     function: Callable,
     *args: Any,
@@ -75,6 +77,7 @@ def deterministic_results(
 
 
 @testimony
+@feeds()
 def backend_flags(
     function: Callable,
     *args: Any,
@@ -221,13 +224,13 @@ def trained_part(
         return {"trace": trace, "state": written}
 
 
+@feeds("path")
 def writes(
     function: Callable[[Callable[[Any], None], str], Any],
     begin: Callable[[str], str],
     go_on: Callable[[], str | bool | None],
     times: int,
-    name: str = "run.pt",
-    relative: bool = False,
+    path: str = ".../run.pt",
 ) -> list[dict[str, Any]]:
     """Call ``function(write, path)`` some times, always with the same path.
 
@@ -239,28 +242,28 @@ def writes(
         go_on: returns the second half; None if the process is killed there, and False if somebody
             interrupts it. What it raises, ``write`` raises.
         times: how many calls are made.
-        name: of the file, in a folder that is made for it; it may begin with folders in there.
-        relative: whether the path is just this name, and the folder the current one.
+        path: of the file, in a folder that is made for it: ``.../`` stands for that folder; without
+            it, the path is relative and that folder the current one.
 
     Returns:
         for each call ``{"path", "after", "raised", "said", "returned"}``: the path, what it holds
         after the call (None: there is no such file), the name of the class of the exception that
         came out, "" if none did, what it said, and the name of the class of what was returned.
     """
-    place = _Place(name, relative)
+    place = _Place.of(path)
     told = _written(function, begin, go_on, times, place, contextlib.nullcontext)
     names = ("path", "after", "raised", "said", "returned")
     return [{name: one[name] for name in names} for one in told]
 
 
 @testimony
+@feeds("path")
 def writes_watched(
     function: Callable[[Callable[[Any], None], str], Any],
     begin: Callable[[str], str],
     go_on: Callable[[], str | bool | None],
     times: int,
-    name: str = "run.pt",
-    relative: bool = False,
+    path: str = ".../run.pt",
 ) -> list[dict[str, Any]]:
     """Do what ``writes`` does, and look at the path meanwhile.
 
@@ -271,7 +274,7 @@ def writes_watched(
         renaming, linking and opening of a file and each start of a program; and ``"moved"``,
         whether the path is the very file that was written, where one was written to the end.
     """
-    place = _Place(name, relative)
+    place = _Place.of(path)
     return _written(function, begin, go_on, times, place, _looking_whenever_files_move)
 
 
@@ -281,6 +284,12 @@ class _Place:
 
     name: str
     relative: bool
+
+    @classmethod
+    def of(cls, path: str) -> _Place:
+        """Return the place that ``path`` stands for, as ``writes`` has it."""
+        name = path.removeprefix(".../")
+        return cls(name, relative=name == path)
 
     @contextlib.contextmanager
     def make(self) -> Iterator[tuple[Path, str]]:

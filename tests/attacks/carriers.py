@@ -367,7 +367,7 @@ def group_norm(x, groups, weight, bias, eps=1e-5):
     return made(parts).reshape(x.shape) * weight.reshape(per_channel) + bias.reshape(per_channel)
 
 
-# %% attack: flags of torch alone, set by __init_subclass__ exercise="bug-hunt-flags" expect="partly" points=2.18
+# %% attack: flags of torch alone, set by __init_subclass__ exercise="bug-hunt-flags" expect="partly" points=2.55
 class Flags:
     def __init_subclass__(cls, on=True):
         torch.use_deterministic_algorithms(on)

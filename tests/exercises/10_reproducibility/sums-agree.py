@@ -266,3 +266,9 @@ def sums_agree(first, second, x):
     k, u = x.numel() - 1, torch.finfo(x.dtype).eps / 2
     size = torch.sum(x.abs(), dtype=torch.float64).item()
     return abs(first - second) <= 2 * k * u / (1 - k * u) * size
+
+
+# %% wrong: adds the absolute values in the dtype of x
+def sums_agree(first, second, x):
+    k, u = max(x.numel() - 1, 0), torch.finfo(x.dtype).eps / 2
+    return abs(first - second) <= 2 * k * u / (1 - k * u) * x.abs().sum().item()
