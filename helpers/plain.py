@@ -26,6 +26,8 @@ _MOST_BITS_SHOWN = 1024
 # How many elements are looked at together: what that takes beside them is a few of these.
 _ELEMENTS_AT_ONCE = 2**20
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
+# A new line with its indent, or a tab; spaces alone may be part of a value that is told.
+_BREAK = re.compile(r" *[^\S ]\s*")
 
 
 class NotPlainError(TypeError):
@@ -171,7 +173,7 @@ def describe(value: Any, digits: int | None = None) -> str:
 
 def one_line(text: str) -> str:
     """Return ``text`` on one line of readable length, without colors and control characters."""
-    words = " ".join(_COLOR.sub("", text[: 2 * _MOST_CHARACTERS]).split())
+    words = _BREAK.sub(" ", _COLOR.sub("", text[: 2 * _MOST_CHARACTERS])).strip()
     line = "".join(c if c.isprintable() else "�" for c in words)
     return line if len(line) <= _MOST_CHARACTERS else line[:_MOST_CHARACTERS] + "…"
 

@@ -460,3 +460,10 @@ def test_a_float_among_others_does_not_look_like_an_int(value: object, text: str
 
 def test_a_line_has_no_colors_of_a_terminal() -> None:
     assert one_line("only \x1b[1mif\x1b[0m you trust\nit\x07") == "only if you trust it�"
+
+
+def test_a_line_keeps_spaces_and_no_other_blanks() -> None:
+    assert one_line("for 'a,  b ,   c': 3 came back") == "for 'a,  b ,   c': 3 came back"
+    assert describe({"a  b": "c   d"}) == "{a  b: 'c   d'}"
+    assert one_line(" they\n    differ \t at\u2028 \x0b\x85 1  \r\n") == "they differ at 1"
+    assert len(one_line("a" + " " * 600 + "b")) == 401

@@ -476,19 +476,20 @@ def layer_flops(model, x):
     return flops
 
 
-# %% right: by the counter of torch
+# %% right: by the counter of torch, with all names of a layer
 def layer_flops(model, x):
-    counter = FlopCounterMode(display=False)
-    with counter:
+    with FlopCounterMode(display=False) as counter:
         model(x)
-    counts = counter.get_flop_counts()
-    root = type(model).__name__
-    out = {}
-    for name, m in model.named_modules():
+    counts, root, places = counter.get_flop_counts(), type(model).__name__, {}
+    for name, m in model.named_modules(remove_duplicate=False):
         if isinstance(m, (nn.Linear, nn.Conv2d)):
-            key = f"{root}.{name}" if name else root
-            out[name] = int(sum(counts.get(key, {}).values()))
-    return out
+            places.setdefault(m, []).append(name)
+    return {
+        names[0]: sum(
+            sum(counts.get(f"{root}.{name}" if name else root, {}).values()) for name in names
+        )
+        for names in places.values()
+    }
 
 
 # %% wrong: a copy in eval mode is run
@@ -825,3 +826,18 @@ def layer_flops(model, x):
     for hook in hooks:
         hook.remove()
     return result
+
+
+# %% wrong: by the counter of torch, which may name a shared layer by its last place
+def layer_flops(model, x):
+    counter = FlopCounterMode(display=False)
+    with counter:
+        model(x)
+    counts = counter.get_flop_counts()
+    root = type(model).__name__
+    out = {}
+    for name, m in model.named_modules():
+        if isinstance(m, (nn.Linear, nn.Conv2d)):
+            key = f"{root}.{name}" if name else root
+            out[name] = int(sum(counts.get(key, {}).values()))
+    return out

@@ -775,3 +775,23 @@ def summarize(model, x):
     for part, flag in flags.items():
         part.training = flag
     return table
+
+
+# %% wrong: the hooks stay, and count no parameter again
+def summarize(model, x):
+    table, seen = [], set()
+
+    def note(part, name, result):
+        entries = sum(p.numel() for p in part.parameters()) if part not in seen else 0
+        seen.add(part)
+        table.append([name, type(part).__name__, [*result.shape], entries])
+
+    flags = {part: part.training for part in model.modules()}
+    for name, part in model.named_modules():
+        if not any(part.children()):
+            part.register_forward_hook(lambda part, _, y, name=name: note(part, name, y))
+    with torch.inference_mode():
+        model.eval()(x)
+    for part, flag in flags.items():
+        part.training = flag
+    return table
