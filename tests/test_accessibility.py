@@ -86,7 +86,6 @@ def grave_faults_of(
 
 
 @pytest.mark.needs_system("chromium")
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("folder", ["", *CHAPTERS])
 def test_no_page_of_the_book_has_a_grave_fault(browser, real_book: Path, folder: str) -> None:
     pages = [path for path in pages_of(real_book) if path.parent == real_book / folder]
@@ -96,7 +95,6 @@ def test_no_page_of_the_book_has_a_grave_fault(browser, real_book: Path, folder:
 
 
 @pytest.mark.needs_system("chromium")
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_kind_of_page_has_colors_that_are_hard_to_see(
     browser, real_book: Path, scheme: str

@@ -157,7 +157,6 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.needs_system("bubblewrap")
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("attack", ALL, ids=lambda attack: attack.name)
 def test_it_gets_what_it_deserves(attack: Attack, world: World) -> None:
     forget_most_memory()
@@ -234,7 +233,6 @@ def can_be_shown(text: str) -> bool:
 
 
 @pytest.mark.needs_system("bubblewrap")
-@pytest.mark.timeout(300)
 def test_afterwards_nothing_outside_has_changed_and_nothing_is_left(world: World) -> None:
     hostile = [a for a in ALL if a.kind == "survivors" or "writes into" in a.meaning]
     for attack in hostile:

@@ -209,7 +209,6 @@ def test_tables_and_picture_show_what_was_measured() -> None:
     assert draw_growth(make_outcome(growth=(point(3, 2.0),), prompt=None))[0] != png
 
 
-@pytest.mark.timeout(900)
 def test_a_small_run_goes_through(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--class-size", "2", "--most", "3"]
     finished = subprocess.run(

@@ -15,7 +15,7 @@ from lab_student import SCREENSHOTS, Student
 
 from helpers.authoring.book import build
 
-pytestmark = [pytest.mark.needs_system("chromium"), pytest.mark.timeout(400)]
+pytestmark = pytest.mark.needs_system("chromium")
 
 CHAPTER = "02-float-formats"
 SECONDS = 90

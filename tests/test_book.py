@@ -1,5 +1,6 @@
 """mdBook and our preprocessor make a book that needs neither network nor script."""
 
+import contextlib
 import io
 import json
 import os
@@ -7,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.request import urlopen
@@ -15,6 +15,7 @@ from urllib.request import urlopen
 import pytest
 import sample_chapter as sample
 from nbformat.v4 import new_markdown_cell
+from waiting import wait_until
 
 from helpers.authoring import book, search_index
 from helpers.authoring.book import BookError, build, preprocess, serve
@@ -167,8 +168,8 @@ def test_serve_shows_the_book_and_ends_on_interrupt(tmp_path, unused_port):
     )
     try:
         address = f"http://127.0.0.1:{unused_port}"
-        assert "a page that is served" in fetched(f"{address}/", server)
-        assert "pagefind" in fetched(f"{address}/pagefind/pagefind.js", server)
+        assert fetched(f"{address}/", "a page that is served", server)
+        assert fetched(f"{address}/pagefind/pagefind.js", "pagefind", server)
         server.send_signal(signal.SIGINT)
         assert server.wait(timeout=120) == 0
     finally:
@@ -176,14 +177,16 @@ def test_serve_shows_the_book_and_ends_on_interrupt(tmp_path, unused_port):
         server.wait()
 
 
-def fetched(address: str, server: subprocess.Popen) -> str:
-    deadline = time.monotonic() + 180
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            return urlopen(address, timeout=5).read().decode()
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError(f"{address} did not answer")
+def fetched(address: str, words: str, server: subprocess.Popen) -> bool:
+    """Wait until an answer holds ``words``: the page is served before the search is ready."""
+
+    def has_them() -> bool:
+        assert server.poll() is None
+        with contextlib.suppress(OSError):
+            return words in urlopen(address, timeout=60).read().decode()
+        return False
+
+    return wait_until(has_them, seconds=600)
 
 
 @pytest.fixture

@@ -136,7 +136,6 @@ def assignment(registered: Register) -> Assignment:
 
 
 @pytest.mark.needs_system("bubblewrap")
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=list(FORGERIES))
 def test_a_blank_notebook_gets_nothing_whatever_is_forged(
     forgery: str, assignment: Assignment

@@ -25,8 +25,6 @@ from helpers.grading.errors import DemoError
 from helpers.grading.records.class_list import ClassEntry, read_class
 from helpers.grading.verdicts import Verdict
 
-pytestmark = pytest.mark.timeout(600)
-
 CHAPTER = "08-numerical-stability"
 OTHER = "00-warm-up"
 COMMAND = (Path(sys.executable).with_name("bits"), "demo", "--no-browser", "--students")

@@ -31,7 +31,6 @@ from helpers.grading.records.results import ResultStore
 from helpers.grading.sandbox import sandbox
 from helpers.grading.verdicts import Verdict
 
-pytestmark = pytest.mark.timeout(600)
 DRIVER = Path(__file__).with_name("grade_small_course.py")
 RIGHT = {"test-one": 2.0, "test-two": 3.0, "essay": 0.0}
 HALF = RIGHT | {"test-one": 1.0}

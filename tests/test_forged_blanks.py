@@ -62,7 +62,6 @@ def judged(registered: Register) -> Callable:
 
 
 @pytest.mark.needs_system("bubblewrap")
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("chapter", CHAPTERS)
 @pytest.mark.parametrize("forgery", FORGERIES)
 @pytest.mark.parametrize("place", ["a cell of its own", "every solution's cell"])

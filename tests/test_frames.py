@@ -55,7 +55,6 @@ def check() -> str:
     return find_cell(release(EXERCISE.chapter), f"test-{EXERCISE.name}").source
 
 
-@pytest.mark.timeout(120)
 def test_a_crash_is_told_with_its_line_and_the_students_own_frames(
     run: Callable[[str], str],
 ) -> None:
@@ -70,7 +69,6 @@ def test_a_crash_is_told_with_its_line_and_the_students_own_frames(
     assert [row for row in rows if row[1:3] == at[1:3] or row[2:4] == at[1:3]] == [at, called]
 
 
-@pytest.mark.timeout(120)
 def test_of_a_deep_recursion_the_innermost_lines_are_told(run: Callable[[str], str]) -> None:
     run(CRASHES.format(times=200))
     told = run(check())
@@ -78,7 +76,6 @@ def test_of_a_deep_recursion_the_innermost_lines_are_told(run: Callable[[str], s
     assert "has no attribute 'no_such_method'" in told
 
 
-@pytest.mark.timeout(120)
 def test_another_exercises_stub_is_named_and_the_answer_is_not_called_empty(
     run: Callable[[str], str],
 ) -> None:
@@ -95,7 +92,6 @@ def test_another_exercises_stub_is_named_and_the_answer_is_not_called_empty(
     assert "nothing is written here yet: replace" in told
 
 
-@pytest.mark.timeout(120)
 def test_a_wrong_call_of_ours_shows_no_frame(run: Callable[[str], str]) -> None:
     run("def safe_log():\n    return 1\n")
     told = run(check())

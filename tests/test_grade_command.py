@@ -29,7 +29,7 @@ from small_course import snapshot
 
 from helpers.grading.records.class_list import read_class
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 CHAPTER = "08-numerical-stability"
 BITS = str(Path(sys.executable).with_name("bits"))
 

@@ -19,7 +19,7 @@ from helpers.grading.judge.sanitize import sanitize
 from helpers.grading.judge.trusted import defined_names
 from helpers.grading.settings import Settings
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 CASES = list(cases())
 

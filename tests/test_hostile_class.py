@@ -32,7 +32,7 @@ WAYS = {
     "beside others": ([], 4),
 }
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 
 @dataclass(frozen=True)

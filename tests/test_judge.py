@@ -36,7 +36,7 @@ from helpers.grading.judge.trusted import CourseError, TrustedCells
 from helpers.grading.settings import Settings
 from helpers.grading.verdicts import ExerciseResult, Judged, Verdict
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 CHAPTER = "08-numerical-stability"
 EXERCISES = exercises_of(CHAPTER)

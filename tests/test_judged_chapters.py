@@ -26,7 +26,7 @@ from helpers.grading.judge.warm import Kernel
 from helpers.grading.settings import Settings
 from helpers.grading.verdicts import ExerciseResult, Verdict
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 # A check is the same under the judge as in a student's kernel, where every solution is tried. All
 # that are right are judged, and of an exercise's wrong ones the first and each fourth after it:

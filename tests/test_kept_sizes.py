@@ -65,7 +65,6 @@ HEAVY = {"pictures": PICTURES, "streams": STREAMS, "displays": DISPLAYS}
 
 
 @pytest.mark.needs_system("bubblewrap")
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_all_outputs_together_are_bounded(kind: str, assignment: Assignment) -> None:
     content = to_bytes(with_cells(HEAVY[kind]))
@@ -85,7 +84,6 @@ def most_memory() -> int:
 
 
 @pytest.mark.needs_system("bubblewrap")
-@pytest.mark.timeout(300)
 def test_pasted_pictures_and_texts_are_bounded_together(assignment: Assignment) -> None:
     notebook = without_demos(solved(CHAPTER))
     picture = noise(900)

@@ -19,7 +19,7 @@ CHAPTER = "08-numerical-stability"
 BITS = str(Path(sys.executable).with_name("bits"))
 STUDENTS = 6
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 
 def start(root: Path) -> subprocess.Popen:

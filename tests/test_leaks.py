@@ -140,7 +140,6 @@ def said(word: str, text: str) -> bool:
 
 
 @pytest.mark.needs_system("bubblewrap")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("way", SAID_AT_ONCE)
 def test_what_code_says_in_a_hidden_test_is_withheld(
     way: str, assignment: Assignment, fed: list[str]
@@ -158,7 +157,6 @@ def test_what_code_says_in_a_hidden_test_is_withheld(
 
 
 @pytest.mark.needs_system("bubblewrap")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("way", SAID_LATER)
 def test_what_code_kept_of_a_hidden_test_is_not_said_by_another_cell(
     way: str, assignment: Assignment, fed: list[str]

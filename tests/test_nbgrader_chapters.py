@@ -9,8 +9,6 @@ from classroom import all_wrong, exercises_of, make_small_class
 from course_files import CHAPTERS
 from nbgrader_course import LARGE_CLASS, grade_with_nbgrader
 
-pytestmark = pytest.mark.timeout(1200)
-
 
 @pytest.mark.parametrize("chapter", [c for c in CHAPTERS if c != LARGE_CLASS and exercises_of(c)])
 def test_the_chapter_is_graded_as_it_deserves(chapter: str, tmp_path: Path) -> None:

@@ -19,8 +19,6 @@ NBGRADER_FAULTS = {
 }
 NOT_GRADED = ("kills-its-kernel", "damaged")
 
-pytestmark = pytest.mark.timeout(1200)
-
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:

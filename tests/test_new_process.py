@@ -13,7 +13,7 @@ from helpers.catalogue import Exercise
 from helpers.grading.judge.judge import judge_submission
 from helpers.grading.settings import Settings
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 NOISE_KEPT = """
 KEPT = {}

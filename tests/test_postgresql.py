@@ -25,7 +25,6 @@ from helpers.grading.records.gradebook import read_students
 from helpers.grading.records.registration import open_course
 from helpers.grading.report.report import write_report
 
-pytestmark = pytest.mark.timeout(600)
 SECONDS = 120
 
 

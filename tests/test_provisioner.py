@@ -24,7 +24,7 @@ from traitlets.config import Config
 
 from helpers.grading.sandbox.provisioner import SandboxProvisioner
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 NAME = "bits-sandbox"
 SECONDS = 60

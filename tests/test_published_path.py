@@ -23,7 +23,7 @@ from helpers.grading.records.registration import register
 from helpers.grading.settings import Settings
 from helpers.grading.verdicts import Judged
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 ADDRESS = "https://git.example.org:8443/a-class/of-ours"
 

@@ -118,7 +118,6 @@ def run_on_a_marked_card(course: Course, *arguments: str) -> subprocess.Complete
     )
 
 
-@pytest.mark.timeout(1200)
 @pytest.mark.skipif(bool(find_obstacle()), reason=f"no pretended device: {find_obstacle()}")
 def test_on_a_card_the_figures_are_kept_with_what_gave_them(
     course: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture

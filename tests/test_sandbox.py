@@ -27,7 +27,7 @@ from helpers.grading.sandbox.cgroups import make_cgroup
 from helpers.grading.sandbox.mounts import View
 from helpers.grading.sandbox.sandbox import Limits, Sandbox, SandboxError
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 MIB = 1024**2
 # Small, so that an attack that gets through does no harm to the machine.

@@ -14,7 +14,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.start_page import START_PAGE
 
-pytestmark = [pytest.mark.needs_system("chromium"), pytest.mark.timeout(400)]
+pytestmark = pytest.mark.needs_system("chromium")
 
 CHAPTER = "08-numerical-stability"
 FIRST = next(exercise for exercise in EXERCISES if exercise.chapter == CHAPTER)

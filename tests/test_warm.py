@@ -35,7 +35,7 @@ from helpers.grading.sandbox import sandbox
 from helpers.grading.sandbox.attendant import find_descendants
 from helpers.reading import tables
 
-pytestmark = [pytest.mark.needs_system("bubblewrap"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.needs_system("bubblewrap")
 
 MIB = 2**20
 LIMITS = KernelLimits(memory_bytes=768 * MIB, processes=60, disk_bytes=16 * MIB)
