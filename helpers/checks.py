@@ -30,6 +30,7 @@ from helpers.comparison import compare
 from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
 from helpers.lending import Lent, Stream, is_lent
+from helpers.old_answer import find_old_answer
 from helpers.plain import describe, kind_of, plain_copy
 from helpers.points import Points
 from helpers.process_state import course_defaults
@@ -93,7 +94,7 @@ class Check:
         self.exercise = find_exercise(exercise)
         self.draw = Draw(seed)
         self._process = process or OwnProcess(self.exercise)
-        self._publish = publish or _show_and_record
+        self._publish = publish
         self._tries_hidden = tries_hidden
         self._results: list[report.Result] = []
         self._current: report.Result | None = None
@@ -103,7 +104,8 @@ class Check:
         # The shape of what came back, and the index at which it differs from what was expected.
         self._place: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         here, cell = process is None, sys._getframe(1)
-        self._names = SharedNames(cell.f_globals if here else {})
+        self._namespace = cell.f_globals if here else {}
+        self._names = SharedNames(self._namespace)
         if tape is None:
             tape = Recording(self.exercise, self.draw, cell) if here else NoTape()
         self._tape = tape
@@ -280,8 +282,19 @@ class Check:
         points, _ = report.count_points(self.exercise, self._results)
         self._tape.finish()
         self._names.give_back(but=self)
-        self._publish(self.exercise, self._results, points)
+        publish = self._publish or self._show_and_record
+        publish(self.exercise, self._results, points)
         return Points(points)
+
+    def _show_and_record(
+        self, exercise: Exercise, results: list[report.Result], points: float
+    ) -> None:
+        note = find_old_answer(exercise.defines, self._namespace)
+        report.show(exercise, results, points, note)
+        # Whoever runs all cells has not begun with the exercises that stand there empty.
+        if not any(result.not_written for result in results):
+            progress_store.record(exercise, sum(report.count_points(exercise, results)))
+            start_page.refresh_start_page()
 
     def _wait_if_doubtful(self, result: report.Result) -> None:
         doubt = next(iter(self._process.read().doubts), self._hidden_loop)
@@ -302,14 +315,6 @@ class Check:
 
     def _is_hidden(self) -> bool:
         return bool(self.exercise.hidden) and len(self._results) >= self.exercise.visible
-
-
-def _show_and_record(exercise: Exercise, results: list[report.Result], points: float) -> None:
-    report.show(exercise, results, points)
-    # Whoever runs all cells has not begun with the exercises that stand there empty.
-    if not any(result.not_written for result in results):
-        progress_store.record(exercise, sum(report.count_points(exercise, results)))
-        start_page.refresh_start_page()
 
 
 def _unwritten_other(exercise: Exercise, answer: Answer) -> str:

@@ -45,7 +45,7 @@ def find_places(error: BaseException) -> list[Place]:
 
     Frames of libraries and modules are left out, and of a long recursion all but the innermost.
     """
-    numbers = _numbers_of_cells()
+    numbers = numbers_of_cells()
     places: list[Place] = []
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
@@ -70,7 +70,7 @@ def make_frame(place: Place, label: str, code: str) -> Frame | None:
     return Frame(label, number, place.function, one_line(lines[number - 1]))
 
 
-def _numbers_of_cells() -> dict[str, int]:
+def numbers_of_cells() -> dict[str, int]:
     """Return the number of each cell by the name of the file that Python takes it for."""
     interactive_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = interactive_shell() if interactive_shell else None

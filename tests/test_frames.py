@@ -99,6 +99,21 @@ def test_a_wrong_call_of_ours_shows_no_frame(run: Callable[[str], str]) -> None:
     assert "line " not in told
 
 
+def test_an_answer_that_is_older_than_its_last_cell_is_told(run: Callable[[str], str]) -> None:
+    right = "def safe_log(x):\n    return x.clamp(min=1e-30).log()\n"
+    run(f"import functools\n{right}")
+    assert "Note:" not in run(check())
+    run(f"import no_such_module\n{right}    # a second try")
+    told = run(check())
+    assert "defines safe_log, but the safe_log that is checked here is still that of cell" in told
+    run(f"@functools.lru_cache\n{right}safe_log(1)  # an error below the answer")
+    assert "Note:" not in run(check())
+    run("safe_log = functools.partial(safe_log)")
+    assert "Note:" not in run(check())
+    run("class Log:\n    def __call__(self, x):\n        return x.log()\n\nsafe_log = Log()")
+    assert "Note:" not in run(check())
+
+
 def test_a_process_can_point_at_a_line_and_put_in_no_words() -> None:
     places = [
         [0, 1, "f"],

@@ -15,10 +15,12 @@ from helpers.report.text import as_text
 __all__ = ["Result", "as_html", "as_text", "count_points", "show"]
 
 
-def show(exercise: Exercise, results: list[Result], points: float) -> None:
-    """Show the report: text everywhere, HTML where there is a display for it."""
+def show(exercise: Exercise, results: list[Result], points: float, note: str = "") -> None:
+    """Show the report: text everywhere, HTML where there is a display for it. A ``note`` stands
+    above the properties.
+    """
     display.show(
-        as_text(exercise, results, points),
-        as_html(exercise, results, points),
-        terminal=as_text(exercise, results, points, colored=True),
+        as_text(exercise, results, points, note),
+        as_html(exercise, results, points, note),
+        terminal=as_text(exercise, results, points, note, colored=True),
     )

@@ -42,14 +42,17 @@ _HINT_MARKS = (
 )
 
 
-def as_html(exercise: Exercise, results: Sequence[Result], points: float) -> str:
+def as_html(exercise: Exercise, results: Sequence[Result], points: float, note: str = "") -> str:
     """Return the report as HTML."""
     outcome = "passed" if points >= exercise.points else "failed"
     order = told.arrange(map(told.tell, results))
     title, score = told.heading(exercise, results, points)
     sign = _span("sign", _color(outcome), told.SIGNS[outcome])
     head = f"<b>{sign} {html.escape(title)}</b> <b>{html.escape(score)}</b>"
-    content = [_div("head", head), *_properties(order), *_closing(exercise, results, order)]
+    above = [_div("head", head)]
+    if note:
+        above.append(_div("property", f"<b>Note:</b> {html.escape(note)}"))
+    content = [*above, *_properties(order), *_closing(exercise, results, order)]
     border = f"{_color(outcome, 'border-left-color')};border-left-width:4px"
     return _div("bits-report", "".join(content), border)
 

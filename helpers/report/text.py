@@ -17,10 +17,16 @@ _RED, _PLAIN = "\x1b[1;31m", "\x1b[0m"
 
 
 def as_text(
-    exercise: Exercise, results: Sequence[Result], points: float, *, colored: bool = False
+    exercise: Exercise,
+    results: Sequence[Result],
+    points: float,
+    note: str = "",
+    *,
+    colored: bool = False,
 ) -> str:
     """Return the report as lines of text; ``colored`` for a terminal, with the problem in red."""
-    return "\n".join(_lines(exercise, results, points, colored))
+    head, *lines = _lines(exercise, results, points, colored)
+    return "\n".join([head, *([f"  Note: {note}"] if note else []), *lines])
 
 
 def _lines(
