@@ -1523,10 +1523,10 @@ def agrees(seen, weights, batches, what, bfloat16=False, small=0.0):
     """
     expected, found, _ = trained(weights, batches, bfloat16)
     if not bfloat16:
-        # Named first: these differences look like rounding.
-        rounded, *_ = trained(weights, batches, bfloat16=True)
-        far, near = ((in_one(seen["weights"]) - in_one(run)).norm() for run in (expected, rounded))
-        check.true(not near < far / 4, f"{what}: the weights are those of steps in bfloat16")
+        # In float32, steps are off by less than 1e-6; in bfloat16, by 1e-4 or more.
+        far = (in_one(seen["weights"]) - in_one(expected)).norm().item()
+        told = f"{what}: the weights are off by {far:.2g} in all, too much for rounding in float32"
+        check.true(not 3e-5 < far < 1e-3, told + ", about as much as in bfloat16")
     error = 3e-4 if bfloat16 else 2e-5
     for name, value in expected.items():
         check.close(seen["weights"][name], value, rtol=1e-3, atol=error, what=f"{what}: {name}")
@@ -1554,7 +1554,7 @@ def takes_gradients(data, batches, weights, what):
         was, before, moved = now, moved, (was - now) / 0.05
         told = f"{what}: step {number}, on a batch whose gradient has norm {norm:.4g}: "
         told += "the norm of the gradient that the optimizer got"
-        check.close((moved - 0.9 * before).norm().item(), min(norm, 1.0), rtol=1e-2, what=told)
+        check.close((moved - 0.9 * before).norm().item(), min(norm, 1.0), rtol=0.1, what=told)
 
 
 def readable_state(seen):
