@@ -1526,7 +1526,7 @@ def agrees(seen, weights, batches, what, bfloat16=False, small=0.0):
         # In float32, steps are off by less than 1e-6; in bfloat16, by 1e-4 or more.
         far = (in_one(seen["weights"]) - in_one(expected)).norm().item()
         told = f"{what}: the weights are off by {far:.2g} in all, too much for rounding in float32"
-        check.true(not 3e-5 < far < 1e-3, told + ", about as much as in bfloat16")
+        check.true(not 3e-5 < far < 2e-3, told + ", about as much as in bfloat16")
     error = 3e-4 if bfloat16 else 2e-5
     for name, value in expected.items():
         check.close(seen["weights"][name], value, rtol=1e-3, atol=error, what=f"{what}: {name}")
