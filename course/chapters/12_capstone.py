@@ -511,12 +511,12 @@ A run that is killed mid-epoch must neither repeat nor skip a sample. Write the 
 
 - **In** `paths`: shards for `read_shard(path)`, of different lengths, perhaps empty. `batch_size`: at least 1. `seed`: a nonnegative int below 2³².
 - **Out**: each `for batch in loader` runs the next epoch, in which **every sample comes exactly once**. A batch has three parts: names, stacked volumes, stacked masks. It holds `batch_size` samples, even across shard boundaries; an epoch's last batch may be smaller.
-- **Order**: random, at least for the shards; it depends on `seed` and epoch, never on the process. In the first ten epochs, pairs (seed, epoch) share an order only by chance: epoch 1 of seed 5 does not repeat epoch 0 of seed 6. (torch's CPU generator keeps only 32 bits of a seed.)
+- **Order**: random, at least for the shards; it depends on `seed` and epoch, never on the process. In the first ten epochs, pairs (seed, epoch) share an order only by chance: epoch 1 of seed 5 does not repeat epoch 0 of seed 6.
 - **State**: `state_dict()` returns, even before the first batch, a dict of a few numbers that JSON can store; a returned dict never changes. The loop's current batch counts as done. After `load_state_dict(state)`, a new loader yields the rest of the epoch, and can be stopped again. If nothing is left, it yields nothing or begins the next epoch.
 
 With 64 samples, `[len(names) for names, _, _ in ShardLoader(shard_paths, 30, 0)]` returns `[30, 30, 4]`.
 
-<!-- hint: If you had an epoch's batches in a list, how would you skip those that are done? Which two numbers say where you are? `np.random.default_rng([seed, epoch])` makes a generator from two numbers. -->
+<!-- hint: If you had an epoch's batches in a list, how would you skip those that are done? Which two numbers say where you are? `np.random.default_rng([seed, epoch])` makes a generator from two numbers; torch's on the CPU keeps only 32 bits of its seed. -->
 <!-- hint: Write one generator over the samples of all shards in this epoch's order. Collect samples in a list: `batch_size` of them make a batch, and those left at the end make the last one. -->
 <!-- hint: Count the batches as they fill, and drop as many as `self.done` says at the start. For each of the others, add 1 to `self.done`, then yield. After the last, add 1 to the epoch and reset `self.done` to 0. -->
 """
