@@ -659,3 +659,51 @@ class ShardLoader:
 
     def load_state_dict(self, state):
         self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: the number of batches that are done is not reset when an epoch ends
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths, self.batch_size, self.seed = paths, batch_size, seed
+        self.epoch = self.done = 0
+
+    def __iter__(self):
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(len(self.paths))
+        samples = [sample for place in order for sample in read_shard(self.paths[place])]
+        for start in range(self.done * self.batch_size, len(samples), self.batch_size):
+            names, volumes, masks = zip(*samples[start : start + self.batch_size], strict=True)
+            self.done += 1
+            yield list(names), torch.stack(volumes), torch.stack(masks)
+        self.epoch += 1
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+# %% wrong: torch's generator gets a seed of more than 32 bits, of which it keeps only the low ones
+class ShardLoader:
+    def __init__(self, paths, batch_size, seed):
+        self.paths, self.batch_size, self.seed = paths, batch_size, seed
+        self.epoch = self.done = 0
+
+    def __iter__(self):
+        generator = torch.Generator().manual_seed(self.seed * 2**20 + self.epoch)
+        samples = [
+            sample
+            for place in torch.randperm(len(self.paths), generator=generator).tolist()
+            for sample in read_shard(self.paths[place])
+        ]
+        for start in range(self.done * self.batch_size, len(samples), self.batch_size):
+            names, volumes, masks = zip(*samples[start : start + self.batch_size], strict=True)
+            self.done += 1
+            yield list(names), torch.stack(volumes), torch.stack(masks)
+        self.epoch, self.done = self.epoch + 1, 0
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
