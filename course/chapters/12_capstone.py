@@ -975,8 +975,8 @@ These bytes are those of live tensors, including the ones saved for backward. **
 
 
 # %% tags=["nbval-ignore-output"] folded="Measure: what a pass allocates, buffers included"
-def allocated_by(function):
-    """Return the most bytes that a function allocates at one moment, operators' buffers included."""
+def profiled(function):
+    """Return what PyTorch's profiler records while a function runs."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)  # PyTorch's profiler logs its own start and end there
@@ -989,8 +989,12 @@ def allocated_by(function):
         os.close(nowhere)
     with tempfile.TemporaryDirectory() as folder:
         seen.export_chrome_trace(f"{folder}/trace.json")
-        events = json.loads(Path(folder, "trace.json").read_text())["traceEvents"]
-    events = [event for event in events if event["name"] == "[memory]"]
+        return json.loads(Path(folder, "trace.json").read_text())["traceEvents"]
+
+
+def allocated_by(function):
+    """Return the most bytes that a function allocates at one moment, operators' buffers included."""
+    events = [event for event in profiled(function) if event["name"] == "[memory]"]
     events.sort(key=lambda event: event["ts"])
     totals = [event["args"]["Total Allocated"] for event in events]
     return max(totals) - totals[0] + events[0]["args"]["Bytes"]
@@ -1000,15 +1004,27 @@ def plain_pass(count):
     weighted_loss(network(loader_batch[:count]), loader_batch[:count]).backward()
 
 
+def convolutions_of(function):
+    """Return how often a function calls each operator that computes convolutions."""
+    names = [event["name"].removeprefix("aten::") for event in profiled(function)]
+    return {name: names.count(name) for name in CONVOLUTIONS if name in names}
+
+
+CONVOLUTIONS = ("slow_conv3d", "mkldnn_convolution")  # the second is oneDNN's
+convolutions = {}
 if device == "cpu":
     for count, peak in needed.items():
         most = allocated_by(partial(plain_pass, count)) / 1e6
+        convolutions[count] = convolutions_of(partial(plain_pass, count))
         print(f"volumes at once: {count}  counted: {peak:.1f} MB  allocated: {most:.1f} MB")
+        print(
+            "   convolutions:", ", ".join(f"{n} {name}" for name, n in convolutions[count].items())
+        )
     network.zero_grad()
 
 # %% [markdown]
 """
-So a budget in this chapter limits the tensors of a step, not the memory of the process. (On a GPU, `torch.cuda.max_memory_allocated` counts tensors and buffers.)
+A convolution of one float32 volume may run in another operator than one of several, with larger buffers, and slower. So a budget in this chapter limits the tensors of a step, not the memory of the process. (On a GPU, `torch.cuda.max_memory_allocated` counts tensors and buffers.)
 """
 
 # %% [markdown]
@@ -2749,6 +2765,18 @@ def told_of_buffers():
     )
 
 
+def told_of_convolutions():
+    """Return a sentence on the operators, where passes over one volume and over a batch differ."""
+    one, several = convolutions.get(1), convolutions.get(batch)
+    if not one or not several or one == several:
+        return ""
+    told = [" and ".join(f"{n} × `{name}`" for name, n in some.items()) for some in (one, several)]
+    return (
+        " Passes are not equally fast: PyTorch computes the convolutions of one float32 volume by "
+        f"{told[0]}, those of {batch} volumes by {told[1]}."
+    )
+
+
 PICTURE = "![Slices of three test scans, with outlines of balls and of predictions]"
 batch, threads = len(whole_batch[0]), torch.get_num_threads()
 level = levels[overlaps.index(max(overlaps))]
@@ -2806,7 +2834,8 @@ if complete:
         "- **Forward passes** are those of one step, including recomputation. **Time** is the mean "
         f"time of a step, loading included, relative to the last row's "
         f"{1000 * measured[BUDGETS[-1]]['seconds']:.0f} ms. It was measured on {machine()} with "
-        f"{threads} thread{'s' * (threads > 1)} and PyTorch {torch.__version__}.",
+        f"{threads} thread{'s' * (threads > 1)} and PyTorch {torch.__version__}."
+        f"{told_of_convolutions()}",
         f"- **Dice** is the mean over the {len(test_volumes)} test scans after {STEPS} steps with "
         f"seed 0. With seeds 0, 1 and 2, it ranges from {min(first):.2f} to {max(first):.2f} in "
         f"{BUDGETS[0] / 1e6} MB, and from {min(last):.2f} to {max(last):.2f} in "
