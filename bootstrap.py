@@ -54,10 +54,14 @@ TORCHS_OWN = ("torch", "filelock", "fsspec", "mpmath", "networkx", "sympy")
 # Whose packages are at their lower bounds for LOWEST.
 USED_BY_THE_COURSE = ("lab", "instructor", "cluster", "postgresql")
 
-# The programs that a package of tests/apt.txt is wanted for; any one of them will do.
+# The programs that a package of tests/apt.txt is wanted for, its own first; any one of them will
+# do. A whole browser that shows nothing takes three times the headless shell's processor time.
 PROGRAMS = {
     "bubblewrap": ("bwrap",),
-    "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+    "chromium-headless-shell": (
+        *("chromium-headless-shell", "chromium", "chromium-browser"),
+        *("google-chrome", "google-chrome-stable"),
+    ),
     "hunspell": ("hunspell",),
 }
 
@@ -252,10 +256,13 @@ def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def has_package(package: str) -> bool:
-    """Return whether a package of tests/apt.txt, or a program that serves for it, is there."""
+def has_package(package: str, *, itself: bool = False) -> bool:
+    """Return whether a package of tests/apt.txt is there, or, unless it is wanted ``itself``,
+    another program that serves for it.
+    """
     if package in PROGRAMS:
-        return any(shutil.which(program) for program in PROGRAMS[package])
+        programs = PROGRAMS[package][:1] if itself else PROGRAMS[package]
+        return any(shutil.which(program) for program in programs)
     if shutil.which("dpkg-query") is None:
         return True  # nothing to ask, and nothing that a test could miss by name
     query = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
@@ -287,13 +294,13 @@ def apt_install(package: str, *, update: bool) -> bool:
 
 def install_system_packages(root: Path) -> None:
     """Install what tests/apt.txt names and this machine lacks; if it cannot, say so and go on."""
-    missing = [package for package in read_system_packages(root) if not has_package(package)]
-    if not missing:
-        return
-    if is_debian() and is_root():
+    packages = read_system_packages(root)
+    missing = [package for package in packages if not has_package(package, itself=True)]
+    if missing and is_debian() and is_root():
         say(f"Installing system packages that the tests need: {', '.join(missing)}.")
         # One by one: a package that cannot be had must not keep the others away.
         missing = [p for i, p in enumerate(missing) if not apt_install(p, update=i == 0)]
+    missing = [package for package in missing if not has_package(package)]
     if missing:
         say(
             f"Not on this machine: {', '.join(missing)}. Tests that need them are skipped and "

@@ -20,6 +20,7 @@ def browser() -> Iterator[object]:
     # Chromium's own sandbox does not start for root.
     arguments = [*_QUIET, "--no-sandbox"] if os.geteuid() == 0 else list(_QUIET)
     with playwright.sync_playwright() as engine:
-        program = engine.chromium.launch(executable_path=find_program("chromium"), args=arguments)
+        path = find_program("chromium-headless-shell")
+        program = engine.chromium.launch(executable_path=path, args=arguments)
         yield program
         program.close()

@@ -1,7 +1,7 @@
 """A pytest plugin: tests that need a system package, and a last word on those not run.
 
-``@pytest.mark.needs_system("chromium")`` names a package of apt.txt beside this file. Where
-it is missing the test is skipped, and the skip is printed after everything else, where nobody can
+``@pytest.mark.needs_system("bubblewrap")`` names a package of apt.txt beside this file. Where it
+is missing the test is skipped, and the skip is printed after everything else, where nobody can
 miss it.
 """
 

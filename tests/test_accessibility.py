@@ -54,7 +54,7 @@ def open_page(browser) -> Iterator[Callable]:
         page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_a_fault_on_a_page_is_found(open_page) -> None:
     page = open_page()
     page.set_content(
@@ -85,7 +85,7 @@ def grave_faults_of(
     return {name: found for name, found in faults.items() if found}
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("folder", ["", *CHAPTERS])
 def test_no_page_of_the_book_has_a_grave_fault(browser, real_book: Path, folder: str) -> None:
     pages = [path for path in pages_of(real_book) if path.parent == real_book / folder]
@@ -94,7 +94,7 @@ def test_no_page_of_the_book_has_a_grave_fault(browser, real_book: Path, folder:
     assert grave_faults_of(browser, real_book, pages, "light", rules=but_colors) == {}
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_kind_of_page_has_colors_that_are_hard_to_see(
     browser, real_book: Path, scheme: str
@@ -104,7 +104,7 @@ def test_no_kind_of_page_has_colors_that_are_hard_to_see(
     assert grave_faults_of(browser, real_book, pages, scheme, runOnly=OF_COLORS) == {}
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_sidebar_opens_and_closes_by_keyboard(open_page, real_book: Path) -> None:
     page = open_page()
     page.goto((real_book / "index.html").as_uri())
@@ -116,7 +116,7 @@ def test_the_sidebar_opens_and_closes_by_keyboard(open_page, real_book: Path) ->
     assert button.get_attribute("aria-expanded") == before
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_code_scrolls_by_keyboard_where_it_is_too_wide(open_page, real_book: Path) -> None:
     page = open_page(390)
     page.goto((real_book / LOOKED_AT_WHOLE).as_uri())

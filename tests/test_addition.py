@@ -96,7 +96,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_page_computes_draws_and_says_the_same(page, format: str) -> None:
     pairs = draw_pairs(format, 200, seed=1)
@@ -151,7 +151,7 @@ def addition(page):
     return page
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_a_tie_and_its_neighbors_are_made_and_added_again(addition) -> None:
     said = addition.get_by_role("status")
     assert "halfway between 0.125 and 0.1251220703125" in said.inner_text()
@@ -168,7 +168,7 @@ def test_a_tie_and_its_neighbors_are_made_and_added_again(addition) -> None:
     assert "which is stored exactly" in said.inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_b_is_moved_by_keyboard_until_it_falls_off(addition) -> None:
     slider = addition.get_by_label("Places between a and b")
     slider.focus()
@@ -189,7 +189,7 @@ def test_b_is_moved_by_keyboard_until_it_falls_off(addition) -> None:
     assert addition.get_by_role("status").inner_text().startswith('"a tenth" is not a number')
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_it_fits_a_phone_whatever_is_added(addition, width: int) -> None:
     addition.set_viewport_size({"width": width, "height": 800})

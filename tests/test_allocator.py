@@ -225,7 +225,7 @@ def in_python(trace: list, capacity: int) -> dict:
     return flattened(vars(found) | {"card": {"segments": segments}})
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_page_computes_and_says_the_same(page) -> None:
     assert page.evaluate("explorer.EXAMPLES") == EXAMPLES
     draw = torch.Generator().manual_seed(torch.seed() % 2**63)
@@ -261,7 +261,7 @@ def card(page):
     return page
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_events_are_replayed_by_keyboard_and_touch(card) -> None:
     said = card.get_by_role("status")
     assert "allocate i, 16 MiB: out of memory." in said.inner_text()
@@ -282,7 +282,7 @@ def test_events_are_replayed_by_keyboard_and_touch(card) -> None:
     assert "allocate d, 26 MiB: in a new segment of 26 MiB." in said.inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_reader_allocates_and_frees(card) -> None:
     said = card.get_by_role("status")
     card.get_by_role("button", name="free h, 8 MiB").click()

@@ -96,7 +96,7 @@ def bits_of(values: torch.Tensor) -> torch.Tensor:
     return values.view(integers).long() % 2 ** (8 * values.element_size())
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_pattern_is_decoded_as_torch_reads_it(ask, format):
     expected = all_patterns(format).double()
@@ -104,7 +104,7 @@ def test_every_pattern_is_decoded_as_torch_reads_it(ask, format):
     assert same(got, expected)
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_number_and_what_lies_between_is_rounded_as_torch_does(ask, format):
     numbers = all_patterns(format).double()
@@ -120,7 +120,7 @@ def test_every_number_and_what_lies_between_is_rounded_as_torch_does(ask, format
     assert (encode_all(ask, format, values.double()) == bits_of(expected)).all()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_is_too_large_or_no_number_is_stored_as_torch_does(ask, format):
     largest = torch.finfo(getattr(torch, format)).max
@@ -134,7 +134,7 @@ def test_what_is_too_large_or_no_number_is_stored_as_torch_does(ask, format):
     assert decode_all(ask, format, nan.tolist()).isnan().all()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_float32_is_rounded_and_read_as_torch_does(ask):
     generator = torch.Generator().manual_seed(0)
     patterns = torch.randint(0, 2**32, (20_000,), generator=generator)
@@ -148,7 +148,7 @@ def test_float32_is_rounded_and_read_as_torch_does(ask):
     assert (encode_all(ask, "float32", between) == bits_of(between.float())).all()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("format", FORMATS)
 def test_neighbors_and_steps_are_those_of_the_number_line(ask, format):
     found = ask(
@@ -182,7 +182,7 @@ def test_neighbors_and_steps_are_those_of_the_number_line(ask, format):
         assert 2.0**ulp == steps[step].item()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -256,7 +256,7 @@ def test_a_notebook_without_anywidget_gets_the_picture():
     assert "<script" not in forms["text/html"]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_on_colab_the_output_runs_by_itself(browser):
     # Colab puts an output into a frame of its own, from another origin.
     forms = shown_in_a_notebook(
@@ -287,7 +287,7 @@ def test_a_stored_notebook_keeps_the_picture_and_no_widget_that_is_gone():
     assert draw_static(0.1, "float16") in output.data["text/html"]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("value", [0.1, -3.0, 70000.0, 1e-7, 3.4e38])
 def test_formats_side_by_side_have_what_torch_stores(ask, value):
     rows = ask("value => explorer.compare(value)", value)

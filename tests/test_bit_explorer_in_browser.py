@@ -15,7 +15,7 @@ from lab_student import SCREENSHOTS, Student
 
 from helpers.authoring.book import build
 
-pytestmark = pytest.mark.needs_system("chromium")
+pytestmark = pytest.mark.needs_system("chromium-headless-shell")
 
 CHAPTER = "02-float-formats"
 SECONDS = 90

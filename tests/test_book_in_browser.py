@@ -9,7 +9,7 @@ from real_book import served
 
 from helpers.authoring.book import build
 
-pytestmark = pytest.mark.needs_system("chromium")
+pytestmark = pytest.mark.needs_system("chromium-headless-shell")
 
 LONG = "x" * 200
 FORMULA = r"\sum_i e^{x_i} = e^m \sum_i e^{x_i - m} \quad\text{with}\quad m = \max_i x_i \le 65504"

@@ -327,7 +327,7 @@ def machine(project, tmp_path, monkeypatch):
     script = f'echo "$*" >> {log}\ncase "$*" in *chromium*) exit 100;; esac\nexit 0\n'
     fake_command(tmp_path / "commands", "apt-get", script)
     monkeypatch.setenv("PATH", f"{tmp_path / 'commands'}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(bootstrap, "has_package", lambda package: False)
+    monkeypatch.setattr(bootstrap, "has_package", lambda package, itself=False: False)
     monkeypatch.setattr(bootstrap, "is_debian", lambda: True)
     monkeypatch.setattr(bootstrap, "is_root", lambda: True)
     log.write_text("")
@@ -341,7 +341,7 @@ def test_root_on_debian_has_each_missing_package_installed_and_is_told(project, 
     assert [line.split()[-1] for line in installs] == bootstrap.read_system_packages(project)
     said = capsys.readouterr().out
     assert "Installing system packages" in said
-    assert re.search(r"Not on this machine: chromium\.", said)
+    assert re.search(r"Not on this machine: chromium-headless-shell\.", said)
 
 
 @pytest.mark.parametrize("lacking", ["is_debian", "is_root"])
@@ -355,16 +355,29 @@ def test_others_are_told_what_is_missing_and_how_to_get_it(
 
 
 def test_nothing_is_said_where_nothing_is_missing(project, machine, capsys, monkeypatch):
-    monkeypatch.setattr(bootstrap, "has_package", lambda package: True)
+    monkeypatch.setattr(bootstrap, "has_package", lambda package, itself=False: True)
     bootstrap.install_system_packages(project)
     assert (machine.read_text(), capsys.readouterr().out) == ("", "")
 
 
 def test_any_program_that_serves_counts_as_the_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert not bootstrap.has_package("chromium")
+    package = "chromium-headless-shell"
+    assert not bootstrap.has_package(package)
     fake_command(tmp_path, "google-chrome", "exit 0\n")
-    assert bootstrap.has_package("chromium")
+    assert bootstrap.has_package(package)
+    assert not bootstrap.has_package(package, itself=True)
+    fake_command(tmp_path, package, "exit 0\n")
+    assert bootstrap.has_package(package, itself=True)
+
+
+def test_where_the_package_itself_cannot_be_had_a_program_that_serves_will_do(
+    project, machine, capsys, monkeypatch
+):
+    monkeypatch.setattr(bootstrap, "has_package", lambda package, itself=False: not itself)
+    bootstrap.install_system_packages(project)
+    assert "chromium-headless-shell" in machine.read_text()
+    assert "Not on this machine" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -520,7 +533,7 @@ def test_make_clean_leaves_work_and_environment(project):
 def test_tests_not_run_are_the_last_thing_on_the_screen(tmp_path):
     (tmp_path / "test_demo.py").write_text(
         "import pytest\n"
-        "@pytest.mark.needs_system('chromium')\n"
+        "@pytest.mark.needs_system('chromium-headless-shell')\n"
         "def test_page(): pass\n"
         "def test_plain(): pass\n"
     )
@@ -533,8 +546,8 @@ def test_tests_not_run_are_the_last_thing_on_the_screen(tmp_path):
     *_, summary, title, test, advice = done.stdout.splitlines()
     assert "1 passed, 1 skipped" in summary
     assert "1 TESTS NOT RUN" in title
-    assert test == "NOT RUN  test_demo.py::test_page  (needs chromium)"
-    assert advice == "To run them, on Debian: sudo apt-get install chromium"
+    assert test == "NOT RUN  test_demo.py::test_page  (needs chromium-headless-shell)"
+    assert advice == "To run them, on Debian: sudo apt-get install chromium-headless-shell"
     fake_command(tmp_path, "chromium", "exit 0\n")
     assert "NOT RUN" not in run_command(command, tmp_path, **nothing).stdout
 

@@ -80,7 +80,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=str)
 def test_the_page_computes_and_says_the_same(page, first: tuple, second: tuple) -> None:
     for one, other in ((first, second), (second, first)):
@@ -116,7 +116,7 @@ def said_by(page) -> str:
     return page.get_by_role("status").inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_sizes_are_changed_by_keyboard(live) -> None:
     field = live.get_by_label("first shape, axis -1")
     field.focus()
@@ -130,7 +130,7 @@ def test_sizes_are_changed_by_keyboard(live) -> None:
     assert live.locator(".bits-repeated").count() == 2
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_what_is_no_size_changes_nothing(live) -> None:
     field = live.get_by_label("second shape, axis -1")
     before = said_by(live)
@@ -141,7 +141,7 @@ def test_what_is_no_size_changes_nothing(live) -> None:
     assert field.input_value() == "4"
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_axes_come_and_go_by_touch(live) -> None:
     more = live.get_by_role("button", name="second shape: one axis more")
     for _ in range(3):
@@ -157,7 +157,7 @@ def test_axes_come_and_go_by_touch(live) -> None:
     assert live.locator("svg .bits-stored").count() == 2 * 3 * 4 + 1 + 2, "two parts of bars"
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_an_example_is_chosen(live) -> None:
     live.get_by_label("Example:").select_option(label="images and a mean without its axes")
     assert "(16, 3, 32, 32) and (3,) do not fit." in said_by(live)

@@ -433,7 +433,7 @@ def open_page(browser, index: Path):
         context.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_is_no_wider_than_the_screen_and_has_no_grave_fault(
@@ -444,7 +444,7 @@ def test_it_is_no_wider_than_the_screen_and_has_no_grave_fault(
     assert grave_faults(page) == []
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_table_is_sorted_by_keyboard_and_what_is_empty_stays_last(open_page: Callable) -> None:
     page = open_page(1280, "light")
     heading = page.get_by_role("columnheader", name="points of 34")
@@ -464,7 +464,7 @@ def test_the_table_is_sorted_by_keyboard_and_what_is_empty_stays_last(open_page:
     assert page.eval_on_selector_all("tbody tr", points) == before
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_printed_no_column_is_cut_off(open_page: Callable) -> None:
     page = open_page(1040, "light")  # the longer side of a sheet, within its margins
     page.emulate_media(media="print")

@@ -462,7 +462,7 @@ def test_pages_lie_in_their_folder_under_names_of_their_own(hostile) -> None:
     assert strays == []
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_nothing_in_a_page_runs_or_asks_the_network(hostile, browser) -> None:
     course, _ = hostile
     folder = course / "reports" / CHAPTER
@@ -487,7 +487,7 @@ def test_nothing_in_a_page_runs_or_asks_the_network(hostile, browser) -> None:
     assert [url for url in asked if not url.startswith("data:")] == [f.as_uri() for f in pages]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_can_be_read_on_a_phone_and_in_the_dark(reported: Path, browser, scheme: str) -> None:
     folder = reported / "reports" / CHAPTER

@@ -367,7 +367,7 @@ def page_of_texts(request: pytest.FixtureRequest, browser, tmp_path: Path) -> It
     context.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_in_a_browser_every_link_leads_to_the_web_or_nowhere(page_of_texts) -> None:
     seen = page_of_texts.evaluate(LOOK)
     here = page_of_texts.url

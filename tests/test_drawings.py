@@ -126,7 +126,7 @@ MEASURE = """() => {
 }"""
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("name", NAMES)
 def test_on_a_phone_every_word_can_be_read(browser, name: str) -> None:
     page = browser.new_page(viewport={"width": PHONE, "height": 800})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from real_book import pages_of, sample_of
 
-pytestmark = pytest.mark.needs_system("chromium")
+pytestmark = pytest.mark.needs_system("chromium-headless-shell")
 
 SCREENS = [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")]
 # On these all pages are looked at, on the others a sample. So every page is seen at each width and

@@ -109,7 +109,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("lower", ["bfloat16", "float16"])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_the_page_computes_and_says_the_same(page, device: str, lower: str) -> None:
@@ -136,7 +136,7 @@ def marks_of(page) -> list[str]:
     return page.locator(".bits-cell text").all_text_contents()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("marks", SOME_MARKS, ids=" ".join)
 def test_the_still_picture_is_the_live_one(page, marks: tuple[str, ...]) -> None:
     set_up(page, *marks)
@@ -146,7 +146,7 @@ def test_the_still_picture_is_the_live_one(page, marks: tuple[str, ...]) -> None
         assert sorted(re.findall(pattern, live)) == sorted(re.findall(pattern, still))
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_regions_are_drawn_by_keyboard(page) -> None:
     set_up(page, *["none"] * 6)
     cell = page.get_by_role("button", name="linear, operation 4")
@@ -163,7 +163,7 @@ def test_regions_are_drawn_by_keyboard(page) -> None:
     assert "no region, 0 casts" in page.get_by_role("status").inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_regions_are_drawn_by_mouse_and_by_touch(page) -> None:
     set_up(page, *["none"] * 6)
 
@@ -194,7 +194,7 @@ def test_regions_are_drawn_by_mouse_and_by_touch(page) -> None:
     assert marks_of(page) == ["autocast", "disabled", "none", "none", "none", "none"]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_policies_and_dtypes_are_switched(page) -> None:
     set_up(page, *["region"] * 6)
     said = page.get_by_role("status")

@@ -77,7 +77,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("scale", [0, 7, 16, 20, 32])
 @pytest.mark.parametrize("interval", INTERVALS)
 def test_the_page_computes_and_says_the_same(page, scale: int, interval: int) -> None:
@@ -93,7 +93,7 @@ def test_the_page_computes_and_says_the_same(page, scale: int, interval: int) ->
     assert page.evaluate("k => explorer.sortGradients(k)", scale) == sort_gradients(scale)
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_steps_and_scale_by_mouse_touch_and_keyboard(page) -> None:
     state = {"scale": 16, "interval": 4, "events": ""}
     still = stage.set_up("scaler", state, "a picture")

@@ -90,7 +90,7 @@ def test_what_a_step_of_a_few_layers_saves() -> None:
     assert (least_peak(equal), follow(equal, root_rule(equal)).peak) == (6, 7)
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("starts", [[0], [0, 4, 8], [0, 5, 9], [0, 1], list(range(12))])
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_page_computes_and_says_the_same(page, name: str, starts: list[int]) -> None:
@@ -124,7 +124,7 @@ def starts_of(page) -> list[int]:
     return [0, *(int(cut.get_attribute("data-start")) for cut in checked.all())]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_checkpoints_are_set_by_keyboard(segments) -> None:
     cut = segments.get_by_role("checkbox", name="checkpoint before layer 5", exact=True)
     cut.focus()
@@ -138,7 +138,7 @@ def test_checkpoints_are_set_by_keyboard(segments) -> None:
     assert "segments begin at layers 1, 4 and 9" in segments.get_by_role("status").inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_checkpoints_are_set_by_mouse_and_by_touch(segments) -> None:
     dot = segments.locator('.bits-cut[data-start="6"] circle')
     dot.click()
@@ -150,7 +150,7 @@ def test_checkpoints_are_set_by_mouse_and_by_touch(segments) -> None:
     assert segments.locator(".bits-twice").count() == 4
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_chain_budget_and_rule_are_chosen(segments) -> None:
     said = segments.get_by_role("status")
     segments.get_by_role("button", name="Best for this budget").click()

@@ -106,7 +106,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("seed", [0, 1, 7, 203, 2**31 + 5])
 def test_the_page_draws_pythons_random_numbers(page, seed: int) -> None:
     sizes = [1, 2, 3, 5, 8, 1000, 2**31] * 200
@@ -123,7 +123,7 @@ def test_the_page_draws_pythons_random_numbers(page, seed: int) -> None:
     assert page.evaluate(code, [seed, sizes]) == [expected, items]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @settings(max_examples=40, deadline=None)
 @given(SETTINGS, st.integers(0, 12))
 def test_the_page_computes_and_says_the_same(page, given_settings: tuple, step: int) -> None:
@@ -155,7 +155,7 @@ def shards(page):
     return page
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_batches_come_by_keyboard_and_what_comes_twice_is_marked(shards) -> None:
     button = shards.get_by_role("button", name="Next batch")
     said = shards.get_by_role("status")
@@ -172,7 +172,7 @@ def test_batches_come_by_keyboard_and_what_comes_twice_is_marked(shards) -> None
     assert button.is_disabled()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_rule_workers_and_buffer_are_chosen_by_mouse_and_touch(shards) -> None:
     said = shards.get_by_role("status")
     assert "24 different samples, each 2 times" in said.inner_text()

@@ -14,7 +14,7 @@ from helpers import new_figure, plotting
 from helpers.drawings.inline import _read_svg
 from helpers.figures import frame
 
-pytestmark = pytest.mark.needs_system("chromium")
+pytestmark = pytest.mark.needs_system("chromium-headless-shell")
 
 ALT = "A line that rises from one to three as time goes on."
 DRAWN = "Two processes, each with three micro-batches."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytestmark = pytest.mark.needs_system("chromium")
+pytestmark = pytest.mark.needs_system("chromium-headless-shell")
 
 # What is typed, and a chapter, or a page for looking up, that has to be among the results.
 TOPICS = {

@@ -110,7 +110,7 @@ def address(request: pytest.FixtureRequest, real_book: Path) -> str:
     return (real_book / f"{request.param}.html").as_uri()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_explorer_is_alive(browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 800})
     page.goto(address)
@@ -124,7 +124,7 @@ def test_the_explorer_is_alive(browser, address: str) -> None:
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_without_scripts_the_bits_stand_there(browser, address: str) -> None:
     page = browser.new_page(java_script_enabled=False)
     page.goto(address)

@@ -140,7 +140,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @settings(max_examples=60, deadline=None)
 @given(
     draw_plans(),
@@ -191,7 +191,7 @@ def explorable(page, monkeypatch: pytest.MonkeyPatch):
     return page
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_levers_are_switched_by_mouse_touch_and_keyboard(explorable) -> None:
     said = explorable.get_by_role("status")
     assert "Yours: plain (4 MB, time × 1, Dice 0.70); it exceeds" in said.inner_text()
@@ -210,7 +210,7 @@ def test_levers_are_switched_by_mouse_touch_and_keyboard(explorable) -> None:
     assert "because the plan before it was not measured" in said.inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_budget_moves_by_mouse_touch_and_keyboard(explorable) -> None:
     said, slider = explorable.get_by_role("status"), explorable.get_by_role("slider")
     dimmed = explorable.locator("circle.bits-plan.bits-dimmed")
@@ -233,7 +233,7 @@ def test_the_budget_moves_by_mouse_touch_and_keyboard(explorable) -> None:
     assert explorable.locator(".bits-winner:not(.bits-hidden)").count() == 1  # the legend's
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_a_touched_dot_is_the_readers_plan(explorable) -> None:
     said = explorable.get_by_role("status")
     explorable.locator("circle.bits-plan").nth(3).tap()
@@ -244,7 +244,7 @@ def test_a_touched_dot_is_the_readers_plan(explorable) -> None:
     assert not explorable.get_by_role("switch", name="checkpointing").is_checked()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_on_a_phone_nothing_is_wider_than_the_page(browser, explorable) -> None:
     explorable.set_viewport_size({"width": 390, "height": 800})
     wide = explorable.evaluate("document.documentElement.scrollWidth")

@@ -235,7 +235,7 @@ def test_the_note_of_a_server_that_was_killed_stops_nobody(work, tmp_path, monke
     assert find_running(work) is None
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_student_sees_the_chapters_and_nothing_of_course_administration(work, tmp_path, page):
     errors, requests = [], []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -256,7 +256,7 @@ def test_student_sees_the_chapters_and_nothing_of_course_administration(work, tm
     assert strangers == []
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_instructor_reaches_the_formgrader_from_the_menu(course, tmp_path, page):
     pytest.importorskip("nbgrader")
     with running("serve_staff", course, tmp_path / "home") as address:

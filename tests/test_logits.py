@@ -135,7 +135,7 @@ def computed(page, name: str, format: str, logits: list[int]) -> Way:
     return Way(**{names.get(key, key): value for key, value in found.items()})
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("logits", CASES, ids=str)
 def test_the_page_computes_and_says_the_same(page, format: str, logits: list[int]) -> None:
@@ -172,7 +172,7 @@ def said_by(page) -> str:
     return page.get_by_role("status").inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_logits_are_moved_by_keyboard(live) -> None:
     first = live.get_by_role("slider", name="logit a")
     first.focus()
@@ -194,7 +194,7 @@ def middle_of(page, number: int) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_logits_are_moved_by_mouse_and_by_touch(live) -> None:
     unit = (middle_of(live, 0)[0] - middle_of(live, 2)[0]) / 3
     x, y = middle_of(live, 0)
@@ -220,7 +220,7 @@ def test_logits_are_moved_by_mouse_and_by_touch(live) -> None:
     assert logits_of(live) == [32, 11, 89]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_formats_and_shifts_are_chosen(live) -> None:
     table = live.get_by_role("table", name="Shifted by the largest")
     assert "exp overflows for a, b and c" in said_by(live)

@@ -89,7 +89,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("state", SOME)
 def test_the_page_computes_and_says_the_same(page, state: dict) -> None:
     got = page.evaluate("state => explorer.normalizeAll(state)", state)
@@ -102,7 +102,7 @@ def test_the_page_computes_and_says_the_same(page, state: dict) -> None:
     assert page.evaluate("state => explorer.describe(state)", state) == describe(state)
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_numbers_have_room_in_an_entry(page) -> None:
     for number, text in (
         (-0.001, "0.00"),
@@ -129,7 +129,7 @@ def count(page, kind: str) -> int:
     return page.locator(f'[role="radiogroup"] .bits-{kind}:visible').count()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_norm_batch_and_groups_are_chosen(tensor) -> None:
     assert (count(tensor, "entry"), count(tensor, "shares")) == (72, 12)
     assert tensor.get_by_label("Groups").is_disabled()
@@ -150,7 +150,7 @@ def test_norm_batch_and_groups_are_chosen(tensor) -> None:
     )
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_an_entry_is_chosen_and_changed_by_keyboard(tensor) -> None:
     tensor.get_by_role("radio", checked=True).focus()
     for key in ("ArrowRight", "ArrowDown", "PageDown", "ArrowRight"):
@@ -174,7 +174,7 @@ def test_an_entry_is_chosen_and_changed_by_keyboard(tensor) -> None:
     assert "of all 4 examples" in said.inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_an_entry_is_chosen_by_mouse_and_by_touch(tensor) -> None:
     said = tensor.get_by_role("status")
     tensor.get_by_role("radio", name="example 3, channel 4, position 0").click()
@@ -183,7 +183,7 @@ def test_an_entry_is_chosen_by_mouse_and_by_touch(tensor) -> None:
     assert "The chosen entry, 9, becomes" in said.inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_on_a_phone_nothing_is_cut_off(tensor) -> None:
     tensor.set_viewport_size({"width": 350, "height": 900})
     wide = tensor.evaluate("document.documentElement.scrollWidth")

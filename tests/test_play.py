@@ -76,7 +76,7 @@ def book(outputs: list, tmp_path: Path) -> Path:
 DARK_FORM = "picture => picture.style.getPropertyValue('--bits-dark-picture').slice(4, -1)"
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_in_the_dark_the_slider_changes_the_dark_picture(browser, book: Path) -> None:
     page = browser.new_page(color_scheme="dark")
     page.goto(book.as_uri())
@@ -90,7 +90,7 @@ def test_in_the_dark_the_slider_changes_the_dark_picture(browser, book: Path) ->
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_slider_changes_the_picture_without_a_kernel(browser, book: Path) -> None:
     page = browser.new_page()
     page.goto(book.as_uri())
@@ -110,7 +110,7 @@ def test_the_slider_changes_the_picture_without_a_kernel(browser, book: Path) ->
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_without_scripts_the_picture_stands_alone(browser, book: Path) -> None:
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(book.as_uri())

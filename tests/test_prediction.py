@@ -100,7 +100,7 @@ def open_prediction(browser, tmp_path):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_a_choice_is_made_before_the_truth_shows_and_stays(open_prediction) -> None:
     page = open_prediction("prediction", CHOICE)
     assert "The last one weighs more" not in page.inner_text("main")
@@ -124,7 +124,7 @@ def test_a_choice_is_made_before_the_truth_shows_and_stays(open_prediction) -> N
     assert "Nothing has been predicted in this chapter yet." in page.inner_text("main")
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_a_number_is_predicted_on_an_axis(open_prediction) -> None:
     page = open_prediction("prediction", NUMBER)
     axis = page.get_by_role("slider")
@@ -141,13 +141,13 @@ def test_a_number_is_predicted_on_an_axis(open_prediction) -> None:
     )
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_an_axis_starts_from_its_middle(open_prediction) -> None:
     page = open_prediction("prediction", {**NUMBER, "truth": 0.5, "between": [0, 1]})
     assert page.get_by_role("slider").input_value() == "0.5"
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_what_gives_it_away_shows_afterwards_and_nobody_has_to_predict(open_prediction) -> None:
     behind = "<p>It is 70.3.</p><pre>70.3</pre><h2>The next section</h2><p>goes on</p>"
     page = open_prediction("prediction", NUMBER, behind)
@@ -168,7 +168,7 @@ def test_what_gives_it_away_shows_afterwards_and_nobody_has_to_predict(open_pred
     assert "Nothing has been predicted" in page.inner_text("main")
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize(
     "box",
     ['<section class="exercise-card"><h2>A box</h2></section>', "<blockquote>A box</blockquote>"],
@@ -179,7 +179,7 @@ def test_a_box_behind_a_prediction_is_not_covered(open_prediction, box: str) -> 
     assert page.get_by_text("A box").is_visible()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_a_script_that_stands_there_twice_asks_once(open_prediction) -> None:
     page = open_prediction("prediction", CHOICE)
     page.get_by_label("clip").check()
@@ -189,7 +189,7 @@ def test_a_script_that_stands_there_twice_asks_once(open_prediction) -> None:
     assert page.get_by_label("clip").is_checked()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_how_near_it_was_is_told(open_prediction) -> None:
     page = open_prediction("prediction", NUMBER)
     code = stage.read_module("prediction") + "\nwindow.compare = compare;\n"

@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 from real_book import served
 from test_second_edition import SECOND
 
-pytestmark = pytest.mark.needs_system("chromium")
+pytestmark = pytest.mark.needs_system("chromium-headless-shell")
 
 WIDTH, HEIGHT = 1280, 800
 MOST_SCREENS = 4.0

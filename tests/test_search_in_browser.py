@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from test_accessibility import grave_faults
 
-pytestmark = pytest.mark.needs_system("chromium")
+pytestmark = pytest.mark.needs_system("chromium-headless-shell")
 
 SCREENS = [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")]
 

@@ -131,7 +131,7 @@ def page(browser) -> Iterator[Page]:
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -155,7 +155,7 @@ def test_an_old_address_leads_to_the_section(
     assert page.url != f"{root}/{old}", "the way back is not a trap"
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_an_old_anchor_typed_on_the_open_page_is_led_on(page: Page, served_book: str) -> None:
     page.goto(f"{served_book}/07-broadcasting.html#sections")
     assert page.url.endswith("07-broadcasting.html#sections")
@@ -163,7 +163,7 @@ def test_an_old_anchor_typed_on_the_open_page_is_led_on(page: Page, served_book:
     page.wait_for_url("**/07-broadcasting/the-rule.html")
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_sidebar_shows_the_sections_of_the_open_chapter(page: Page, served_book: str) -> None:
     page.goto(f"{served_book}/07-broadcasting/guards.html")
     sidebar = page.get_by_role("navigation", name="Table of contents")
@@ -186,7 +186,7 @@ def predict_something(page: Page) -> int:
     return asked.count()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_predictions_of_several_pages_are_told_on_the_last(page: Page, real_book: Path) -> None:
     pages = [real_book / link for link in sections_of(real_book, "05-accumulation")]
     pages = [real_book / "05-accumulation.html", *pages]
@@ -207,7 +207,7 @@ def test_predictions_of_several_pages_are_told_on_the_last(page: Page, real_book
 # Tables on a phone
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_a_table_on_a_phone_is_a_list_with_labels(browser, real_book: Path) -> None:
     for width, display in ((390, "block"), (1280, "table-row")):
         page = browser.new_page(viewport={"width": width, "height": 844})

@@ -27,7 +27,7 @@ from test_disarmed_texts import DEAD
 from helpers.grading.records.class_list import read_class
 
 pytestmark = [
-    pytest.mark.needs_system("chromium"),
+    pytest.mark.needs_system("chromium-headless-shell"),
     pytest.mark.needs_system("bubblewrap"),
     pytest.mark.timeout(400),
 ]

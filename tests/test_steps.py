@@ -132,7 +132,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_page_computes_and_says_the_same_in_every_order(page) -> None:
     orders = enumerate(itertools.permutations(RIGHT))
     cases = [(list(order), k % (1 + len(GRADIENTS))) for k, order in orders]
@@ -178,7 +178,7 @@ def moved(call: str, place: int) -> list[str]:
     return [*rest[:place], call, *rest[place:]]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_calls_are_moved_by_keyboard(steps) -> None:
     clip = steps.get_by_role("slider", name="place of clip_grad_norm_")
     clip.focus()
@@ -197,7 +197,7 @@ def middle_of(page, place: int) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_calls_are_moved_by_mouse_and_by_touch(steps) -> None:
     steps.mouse.move(*middle_of(steps, 2))
     steps.mouse.down()
@@ -220,7 +220,7 @@ def test_calls_are_moved_by_mouse_and_by_touch(steps) -> None:
     assert order_of(steps) == moved("clip", 3)
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_an_inf_is_dropped_in_and_what_it_does_is_said(steps) -> None:
     steps.get_by_label("An inf comes").select_option("in window 2")
     said = steps.get_by_role("status")

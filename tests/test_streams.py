@@ -161,7 +161,7 @@ def page(browser):
     page.close()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_page_computes_and_says_the_same(page) -> None:
     computed = page.evaluate("states => states.map(explorer.run)", STATES)
     assert computed == [vars(run(state)) for state in STATES]
@@ -169,7 +169,7 @@ def test_the_page_computes_and_says_the_same(page) -> None:
     assert told == [say(state) for state in STATES]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_events_by_mouse_touch_and_keyboard(page) -> None:
     state = {"seed": 0, "extra": "none", "killed": False, "kept": list(OWNERS), "children": "none"}
     still = stage.set_up("streams", state, "a picture")

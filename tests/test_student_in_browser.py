@@ -14,7 +14,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.start_page import START_PAGE
 
-pytestmark = pytest.mark.needs_system("chromium")
+pytestmark = pytest.mark.needs_system("chromium-headless-shell")
 
 CHAPTER = "08-numerical-stability"
 FIRST = next(exercise for exercise in EXERCISES if exercise.chapter == CHAPTER)

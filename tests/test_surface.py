@@ -138,7 +138,7 @@ CASES = [
 ]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("state", CASES)
 def test_the_page_computes_and_says_the_same(page, state: dict) -> None:
     moving = {name: value for name, value in state.items() if name != "steps"}
@@ -149,7 +149,7 @@ def test_the_page_computes_and_says_the_same(page, state: dict) -> None:
     assert page.evaluate("state => explorer.describe(state)", state) == describe(**state)
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize(
     ("start", "to", "moved"),
     [
@@ -176,7 +176,7 @@ def said(page) -> str:
     return page.get_by_role("status").inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_sliders_move_by_keyboard_and_what_follows_is_drawn(surface) -> None:
     assert said(surface) == describe(**START)
     condition = surface.get_by_role("slider", name="condition number")
@@ -199,7 +199,7 @@ def test_sliders_move_by_keyboard_and_what_follows_is_drawn(surface) -> None:
     assert surface.locator(".bits-step").count() == 41
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_an_optimizer_is_chosen_with_a_rate_that_suits_it(surface) -> None:
     surface.get_by_role("combobox", name="optimizer").select_option("Adam")
     assert said(surface) == describe(**{**START, "method": "adam", "rate": 0.1})
@@ -210,7 +210,7 @@ def test_an_optimizer_is_chosen_with_a_rate_that_suits_it(surface) -> None:
     assert said(surface) == describe(**{**START, "method": "adam", "rate": 0.1, "tilt": 0})
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_the_start_is_moved_by_keyboard_by_mouse_and_by_touch(surface) -> None:
     start = surface.get_by_role("slider", name="start")
     start.focus()

@@ -41,7 +41,7 @@ def test_a_row_weighs_what_its_loss_gets_as_gradient(sizes: list[int], rule: str
     assert weigh(sizes, rule) == pytest.approx(weights_by_autograd(sizes, rule), rel=1e-12)
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("sizes", [[100], [25, 25, 25, 25], [32, 32, 32, 4], [1, 59, 7], [3] * 8])
 def test_the_page_computes_and_says_the_same(page, sizes: list[int], rule: str) -> None:
@@ -51,7 +51,7 @@ def test_the_page_computes_and_says_the_same(page, sizes: list[int], rule: str) 
     assert said == _say(sizes, rule)
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_no_row_is_lost_and_no_micro_batch_becomes_empty(page) -> None:
     for place, row, moved in ((0, 1000, [99, 1]), (0, -5, [1, 99]), (0, 41, [41, 59])):
         code = "([place, row]) => explorer.moveCut([50, 50], place, row)"
@@ -80,7 +80,7 @@ def middle_of(page, number: int) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_cuts_are_moved_by_keyboard(window) -> None:
     last = window.get_by_role("slider", name="cut behind micro-batch 3")
     last.focus()
@@ -97,7 +97,7 @@ def test_cuts_are_moved_by_keyboard(window) -> None:
     assert "micro-batches of 32, 32, 35 and 1" in window.get_by_role("status").inner_text()
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_cuts_are_moved_by_mouse_and_by_touch(window) -> None:
     (x, y), width = middle_of(window, 2), window.locator(".bits-window").bounding_box()["width"]
     window.mouse.move(x, y)
@@ -122,7 +122,7 @@ def test_cuts_are_moved_by_mouse_and_by_touch(window) -> None:
     assert sizes_of(window) == [40, 24, 22, 14]
 
 
-@pytest.mark.needs_system("chromium")
+@pytest.mark.needs_system("chromium-headless-shell")
 def test_rules_and_cuts_are_chosen(window) -> None:
     said = window.get_by_role("status")
     assert "a row weighs from 0.781% to 6.25%; in the full batch it weighs 1%" in (
