@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from helpers import explore_surface
@@ -63,6 +63,7 @@ def steps_by_torch(
 
 
 @settings(max_examples=25, deadline=None)
+@example(method="adam", condition=5, rate=0.2, tilt=45, start=(0.1, 0.1))
 @given(
     st.sampled_from(list(METHODS)),
     st.sampled_from(CONDITIONS),
@@ -73,13 +74,18 @@ def steps_by_torch(
 def test_each_step_is_that_of_torchs_optimizer(
     method: str, condition: float, rate: float, tilt: float, start: tuple[float, float]
 ) -> None:
-    if method == "adam":  # which divides a gradient of 0 that rounding has left by its own size
-        assume(min(map(abs, gradient(condition, tilt, start))) > 1e-9)
-    path = torch.tensor(descend(method, condition, rate, tilt, start), dtype=torch.float64)
-    expected = steps_by_torch(method, condition, rate, tilt, start)
-    torch.testing.assert_close(
-        path, torch.tensor(expected, dtype=torch.float64), rtol=1e-6, atol=1e-5
+    path, expected, beside = (
+        torch.tensor(steps, dtype=torch.float64)
+        for steps in (
+            descend(method, condition, rate, tilt, start),
+            steps_by_torch(method, condition, rate, tilt, start),
+            steps_by_torch(method, condition, rate, tilt, (start[0] * (1 + 1e-12), start[1])),
+        )
     )
+    # Adam divides by the size of gradients, which may be what rounding has left of a 0: then two
+    # runs drift apart that begin nearly together.
+    assume(torch.allclose(beside, expected, rtol=1e-7, atol=1e-6))
+    torch.testing.assert_close(path, expected, rtol=1e-6, atol=1e-5)
 
 
 @given(st.sampled_from(CONDITIONS), TILTS, STARTS)
