@@ -59,8 +59,11 @@ USED_BY_THE_COURSE = ("lab", "instructor", "cluster", "postgresql")
 PROGRAMS = {
     "bubblewrap": ("bwrap",),
     "chromium-headless-shell": (
-        *("chromium-headless-shell", "chromium", "chromium-browser"),
-        *("google-chrome", "google-chrome-stable"),
+        "chromium-headless-shell",
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "google-chrome-stable",
     ),
     "hunspell": ("hunspell",),
 }

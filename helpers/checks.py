@@ -104,8 +104,7 @@ class Check:
         # The shape of what came back, and the index at which it differs from what was expected.
         self._place: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         here, cell = process is None, sys._getframe(1)
-        self._namespace = cell.f_globals if here else {}
-        self._names = SharedNames(self._namespace)
+        self._names = SharedNames(cell.f_globals if here else {})
         if tape is None:
             tape = Recording(self.exercise, self.draw, cell) if here else NoTape()
         self._tape = tape
@@ -289,7 +288,7 @@ class Check:
     def _show_and_record(
         self, exercise: Exercise, results: list[report.Result], points: float
     ) -> None:
-        note = find_old_answer(exercise.defines, self._namespace)
+        note = find_old_answer(exercise.defines, self._names.namespace)
         report.show(exercise, results, points, note)
         # Whoever runs all cells has not begun with the exercises that stand there empty.
         if not any(result.not_written for result in results):

@@ -15,16 +15,21 @@ def find_old_answer(names: Iterable[str], namespace: Mapping[str, Any]) -> str:
     """Return a sentence on the first of these names whose last definition was run and is not what
     ``namespace`` has; "" if there is none, or where nobody knows which cells were run.
     """
+    numbers = numbers_of_cells()
+    if not numbers:
+        return ""
     from helpers.reading import history
 
-    numbers, typed = numbers_of_cells(), history.inputs()
+    typed = history.inputs()
     for name in names:
-        made = {numbers.get(code.co_filename, 0) for code in _codes(namespace.get(name))}
-        last = next((n for n in reversed(range(len(typed))) if _defines(typed[n], name)), 0)
-        if made and 0 < max(made) < last:
+        codes = _codes(namespace.get(name))
+        made = max((numbers.get(code.co_filename, 0) for code in codes), default=0)
+        later = range(len(typed) - 1, made, -1) if made else ()
+        last = next((n for n in later if _defines(typed[n], name)), None)
+        if last is not None:
             return (
                 f"cell [{last}] defines {name}, but the {name} that is checked here is still that "
-                f"of cell [{max(made)}]: did cell [{last}] end in an error?"
+                f"of cell [{made}]: did cell [{last}] end in an error?"
             )
     return ""
 

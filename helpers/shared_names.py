@@ -14,11 +14,11 @@ _MISSING = object()
 
 
 class SharedNames:
-    """The names of one namespace, as they were before a test cell bound its own."""
+    """The names of one ``namespace``, as they were before a test cell bound its own."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         """Note what all names in ``namespace`` stand for."""
-        self._namespace = namespace
+        self.namespace = namespace
         self._students = dict(namespace)
         self._tests: dict[str, Any] | None = None  # while the student's code runs
 
@@ -49,12 +49,12 @@ class SharedNames:
     def give_back(self, *, but: Any = None) -> None:
         """Let names have the student's values from now on, but for a name of ``but``."""
         for name, value in self._students.items():
-            if self._namespace.get(name, _MISSING) is not but:
-                self._namespace[name] = value
+            if self.namespace.get(name, _MISSING) is not but:
+                self.namespace[name] = value
         self._students = {}  # nothing is kept alive
 
     def _to_students(self) -> None:
-        now = self._namespace
+        now = self.namespace
         self._tests = {
             name: now[name]
             for name, value in self._students.items()
@@ -64,7 +64,7 @@ class SharedNames:
 
     def _to_tests(self) -> None:
         # What the student's code has bound in the meantime is the student's as well.
-        now = self._namespace
+        now = self.namespace
         self._students = {name: now.get(name, value) for name, value in self._students.items()}
         now.update(self._tests or {})
         self._tests = None

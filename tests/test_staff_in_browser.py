@@ -29,7 +29,6 @@ from helpers.grading.records.class_list import read_class
 pytestmark = [
     pytest.mark.needs_system("chromium-headless-shell"),
     pytest.mark.needs_system("bubblewrap"),
-    pytest.mark.timeout(400),
 ]
 
 CHAPTER = "08-numerical-stability"

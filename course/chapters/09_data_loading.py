@@ -433,9 +433,10 @@ with check.property("every access reads the picture from its file, and no other 
     rounds = zip(indices, got["items"], got["again"], strict=True)
     for index, first, again in rounds:  # in any order: that is tried above
         what = f"dataset[{index}]"
-        # The one that raised an error is left to be the last file.
-        file = old[3] if what in raised else file_of(first, old[:3], what)
-        if what not in raised:
+        if what in raised:
+            file = old[3]  # the one that is left
+        else:
+            file = file_of(first, old[:3], what)
             is_pair_of(first, file, what)
         what += " after its file was replaced by another picture"
         is_pair_of(again, new[names.index(file[0])], what)

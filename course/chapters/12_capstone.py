@@ -992,9 +992,9 @@ def profiled(function):
         return json.loads(Path(folder, "trace.json").read_text())["traceEvents"]
 
 
-def allocated_by(function):
-    """Return the most bytes that a function allocates at one moment, operators' buffers included."""
-    events = [event for event in profiled(function) if event["name"] == "[memory]"]
+def allocated_in(events):
+    """Return the most bytes that were allocated at one moment, operators' buffers included."""
+    events = [event for event in events if event["name"] == "[memory]"]
     events.sort(key=lambda event: event["ts"])
     totals = [event["args"]["Total Allocated"] for event in events]
     return max(totals) - totals[0] + events[0]["args"]["Bytes"]
@@ -1004,9 +1004,9 @@ def plain_pass(count):
     weighted_loss(network(loader_batch[:count]), loader_batch[:count]).backward()
 
 
-def convolutions_of(function):
-    """Return how often a function calls each operator that computes convolutions."""
-    names = [event["name"].removeprefix("aten::") for event in profiled(function)]
+def convolutions_in(events):
+    """Return how often each operator that computes convolutions was called."""
+    names = [event["name"].removeprefix("aten::") for event in events]
     return {name: names.count(name) for name in CONVOLUTIONS if name in names}
 
 
@@ -1014,12 +1014,11 @@ CONVOLUTIONS = ("slow_conv3d", "mkldnn_convolution")  # the second is oneDNN's
 convolutions = {}
 if device == "cpu":
     for count, peak in needed.items():
-        most = allocated_by(partial(plain_pass, count)) / 1e6
-        convolutions[count] = convolutions_of(partial(plain_pass, count))
+        events = profiled(partial(plain_pass, count))
+        most, convolutions[count] = allocated_in(events) / 1e6, convolutions_in(events)
+        called = ", ".join(f"{n} {name}" for name, n in convolutions[count].items())
         print(f"volumes at once: {count}  counted: {peak:.1f} MB  allocated: {most:.1f} MB")
-        print(
-            "   convolutions:", ", ".join(f"{n} {name}" for name, n in convolutions[count].items())
-        )
+        print("   convolutions:", called)
     network.zero_grad()
 
 # %% [markdown]
@@ -1791,7 +1790,8 @@ def noted_step(budget):
     passes = list(noting.noted)
     samples, side, checkpointed, half = passes[0]
     predicted = needs_once()(samples, checkpointed, half, side < 16)
-    allocated = allocated_by(partial(segmenter.step, x, y)) if device == "cpu" else math.nan
+    on_cpu = device == "cpu"
+    allocated = allocated_in(profiled(partial(segmenter.step, x, y))) if on_cpu else math.nan
     return passes, {"peak": peak, "predicted": predicted, "allocated": allocated}
 
 
