@@ -29,8 +29,8 @@ from helpers.catalogue import Exercise, find_chapter, find_exercise
 from helpers.comparison import compare
 from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
+from helpers.later_cells import tell_of_later_cells
 from helpers.lending import Lent, Stream, is_lent
-from helpers.old_answer import find_old_answer
 from helpers.plain import describe, kind_of, plain_copy
 from helpers.points import Points
 from helpers.process_state import course_defaults
@@ -288,7 +288,8 @@ class Check:
     def _show_and_record(
         self, exercise: Exercise, results: list[report.Result], points: float
     ) -> None:
-        note = find_old_answer(exercise.defines, self._names.namespace)
+        passes = points == exercise.points
+        note = tell_of_later_cells(exercise.defines, self._names.namespace, passes=passes)
         report.show(exercise, results, points, note)
         # Whoever runs all cells has not begun with the exercises that stand there empty.
         if not any(result.not_written for result in results):

@@ -114,6 +114,26 @@ def test_an_answer_that_is_older_than_its_last_cell_is_told(run: Callable[[str],
     assert "Note:" not in run(check())
 
 
+def test_a_later_cell_that_takes_a_name_of_the_answers_is_told(run: Callable[[str], str]) -> None:
+    run("def _of_positive(x):\n    return x.log()")
+    answer = "FLOOR = 1e-30\n\ndef safe_log(x):\n    return _of_positive(x.clamp(min=FLOOR))\n"
+    run(answer)
+    run("x = floor = 1")
+    run("import math as _of_positive_numbers\n\ndef FLOORS():\n    FLOOR = 1\n    return FLOOR")
+    assert "Note:" not in run(check())
+    run("for _of_positive in range(3):\n    pass")
+    told = run(check())
+    assert "Note: safe_log uses the _of_positive of cell [" in told
+    assert "has given _of_positive another value: choose another name in your cell" in told
+    run("def _of_positive(x):\n    return x.log()")
+    run(answer)
+    assert "Note:" not in run(check())
+    run("FLOOR = 0.5")
+    assert "Note: safe_log uses the FLOOR of cell [" in run(check())
+    run(answer)
+    assert "Note:" not in run(check())
+
+
 def test_a_process_can_point_at_a_line_and_put_in_no_words() -> None:
     places = [
         [0, 1, "f"],
