@@ -29,7 +29,6 @@ from helpers.catalogue import Exercise, find_chapter, find_exercise
 from helpers.comparison import compare
 from helpers.drawing import Draw
 from helpers.errors import CallNotMadeError
-from helpers.later_cells import tell_of_later_cells
 from helpers.lending import Lent, Stream, is_lent
 from helpers.plain import describe, kind_of, plain_copy
 from helpers.points import Points
@@ -288,6 +287,8 @@ class Check:
     def _show_and_record(
         self, exercise: Exercise, results: list[report.Result], points: float
     ) -> None:
+        from helpers.later_cells import tell_of_later_cells  # reading takes a while to load
+
         passes = points == exercise.points
         note = tell_of_later_cells(exercise.defines, self._names.namespace, passes=passes)
         report.show(exercise, results, points, note)

@@ -5,6 +5,7 @@ answer behind, and a later cell may take a name that the answer uses.
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import symtable
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,8 @@ from types import CodeType
 from typing import Any
 
 from helpers.frames import numbers_of_cells
+from helpers.reading import history
+from helpers.reading.cells import parse
 
 
 def tell_of_later_cells(names: Iterable[str], namespace: Mapping[str, Any], *, passes: bool) -> str:
@@ -22,15 +25,15 @@ def tell_of_later_cells(names: Iterable[str], namespace: Mapping[str, Any], *, p
     numbers = numbers_of_cells()
     if not numbers:
         return ""
-    from helpers.reading import history
-
     typed = history.inputs()
     for name in names:
         codes = list(_codes(namespace.get(name)))
         made = max((numbers.get(code.co_filename, 0) for code in codes), default=0)
-        told = made and _tell_of_old(name, made, typed)
-        if made and not passes:
-            told = told or _tell_of_taken(name, codes, made, typed)
+        if not made:
+            continue
+        told = _tell_of_old(name, made, typed)
+        if not told and not passes:
+            told = _tell_of_taken(name, codes, made, typed)
         if told:
             return told
     return ""
@@ -39,7 +42,7 @@ def tell_of_later_cells(names: Iterable[str], namespace: Mapping[str, Any], *, p
 def _tell_of_old(name: str, made: int, typed: Sequence[str]) -> str:
     """Return a sentence if a cell after ``made`` defines ``name`` as well: it has failed."""
     later = range(len(typed) - 1, made, -1)
-    last = next((n for n in later if _defines(typed[n], name)), None)
+    last = next((n for n in later if name in typed[n] and name in _defined_at_top(typed[n])), None)
     if last is None:
         return ""
     return (
@@ -52,18 +55,17 @@ def _tell_of_taken(name: str, codes: Iterable[CodeType], made: int, typed: Seque
     """Return a sentence if a cell after ``made`` assigns to what ``name`` uses: to a function or
     class of any cell, or to whatever the answer's own cell has given a value.
     """
-    for used in sorted({word for code in codes for word in _names_in(code)} - {name}):
-        last = next((n for n in range(len(typed) - 1, made, -1) if _assigns(typed[n], used)), None)
-        if last is None:
-            continue
-        defined = next((n for n in range(made, 0, -1) if _defines(typed[n], used)), None)
-        if defined is None and _assigns(typed[made], used):
-            defined = made
-        if defined is not None:
-            return (
-                f"{name} uses the {used} of cell [{defined}], but cell [{last}] has given {used} "
-                "another value: choose another name in your cell"
-            )
+    defined = {word: made for word in _assigned_at_top(typed[made])}
+    for number, typed_there in enumerate(typed[: made + 1]):
+        defined |= dict.fromkeys(_defined_at_top(typed_there), number)
+    used = {word for code in codes for word in _globals_of(code)} - {name}
+    for word in sorted(used & defined.keys()):
+        for number in range(len(typed) - 1, made, -1):
+            if word in typed[number] and word in _assigned_at_top(typed[number]):
+                return (
+                    f"{name} uses the {word} of cell [{defined[word]}], but cell [{number}] has "
+                    f"given {word} another value: choose another name in your cell"
+                )
     return ""
 
 
@@ -76,36 +78,31 @@ def _codes(value: Any) -> Iterator[CodeType]:
             yield code
 
 
-def _names_in(code: CodeType) -> Iterator[str]:
-    """Yield the global names that a function uses; attributes, too, which look the same."""
-    yield from code.co_names
+def _globals_of(code: CodeType) -> Iterator[str]:
+    """Yield the global names that a function reads, those in functions inside it included."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _names_in(inner)
+            yield from _globals_of(inner)
 
 
-def _defines(code: str, name: str) -> bool:
-    """Return whether a cell has a function or class of this name at its top."""
-    tree = _read(code, name)
+def _defined_at_top(code: str) -> set[str]:
+    """Return the functions and classes at the top of a cell."""
+    tree = parse(code)
     body = tree.body if tree is not None else ()
-    return any(isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name == name for n in body)
+    return {part.name for part in body if isinstance(part, ast.FunctionDef | ast.ClassDef)}
 
 
-def _assigns(code: str, name: str) -> bool:
-    """Return whether a cell assigns to the name at its top, be it in a loop or in a block."""
-    tree = _read(code, name)
+def _assigned_at_top(code: str) -> set[str]:
+    """Return what a cell assigns to at its top, be it in a loop or in a block."""
+    tree = parse(code)
     if tree is None:
-        return False
-    table = symtable.symtable(ast.unparse(tree), "<cell>", "exec")
-    if name not in table.get_identifiers():
-        return False
-    symbol = table.lookup(name)
-    return symbol.is_assigned() and not symbol.is_namespace() and not symbol.is_imported()
-
-
-def _read(code: str, name: str) -> ast.Module | None:
-    if name not in code:
-        return None
-    from helpers.reading.cells import parse
-
-    return parse(code)
+        return set()
+    symbols = symtable.symtable(ast.unparse(tree), "<cell>", "exec").get_symbols()
+    return {
+        symbol.get_name()
+        for symbol in symbols
+        if symbol.is_assigned() and not symbol.is_namespace() and not symbol.is_imported()
+    }
