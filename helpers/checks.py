@@ -20,7 +20,7 @@ import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from helpers import progress_store, report, start_page
 from helpers.apart import entries_at
@@ -37,9 +37,6 @@ from helpers.random_numbers import globals_kept, seed_globals
 from helpers.shared_names import SharedNames
 from helpers.students_process import OwnProcess, StudentsProcess
 from helpers.tape import Call, NoTape, Recording, Tape
-
-if TYPE_CHECKING:  # code is read where a check asks for it, and seldom before
-    from helpers.reading.doubts import Doubt
 
 
 class _PropertyFailedError(Exception):
@@ -97,7 +94,6 @@ class Check:
         self._tries_hidden = tries_hidden
         self._results: list[report.Result] = []
         self._current: report.Result | None = None
-        self._hidden_loop: Doubt | None = None  # in the current property
         self._last_call: Call | None = None
         self._compared: tuple[Any, Any] | None = None
         # The shape of what came back, and the index at which it differs from what was expected.
@@ -153,7 +149,6 @@ class Check:
                     result.again = f'failing("{self.exercise.name}")'
             self._results.append(result)
             self._current = self._last_call = self._compared = self._place = None
-            self._hidden_loop = None
 
     def call(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the student's ``function``, or a probe with it, and return a plain copy.
@@ -261,7 +256,7 @@ class Check:
             result.right = []  # what is right of a call does not excuse it
             raise _PropertyFailedError(told, told)
         if loops:
-            self._hidden_loop = self._process.read().find_hidden_loop()
+            result.hidden_loop = self._process.read().find_hidden_loop()
 
     def with_seed(self, seed: int, function: Callable, *args: Any) -> Any:
         """Call ``function``, one of the course's own, with all global generators seeded, and leave
@@ -298,7 +293,7 @@ class Check:
             start_page.refresh_start_page()
 
     def _wait_if_doubtful(self, result: report.Result) -> None:
-        doubt = next(iter(self._process.read().doubts), self._hidden_loop)
+        doubt = next(iter(self._process.read().doubts), result.hidden_loop)
         if doubt is not None:
             result.wait(f"{doubt.what} in line {doubt.line} of {doubt.label}")
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from helpers.calling import STUB_MESSAGE
 from helpers.catalogue import Exercise
 from helpers.comparison import Difference
 from helpers.frames import Frame
 from helpers.plain import describe
+
+if TYPE_CHECKING:
+    from helpers.reading.doubts import Doubt
 
 _NOT_WRITTEN = f"{STUB_MESSAGE}: replace the line that raises NotImplementedError"
 
@@ -43,6 +47,8 @@ class Result:
     again: str = ""
     # Whether it holds for plain code alone: a probe was asked, or the code was read.
     rests_on_code: bool = False
+    # Where code that was read for loops may hold one that nobody sees.
+    hidden_loop: Doubt | None = None
     # Whether students may read nothing of what their code said: it was fed a hidden test's input.
     withheld: bool = False
     told: str = ""
