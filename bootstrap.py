@@ -93,8 +93,8 @@ PIP_TROUBLE = (
     ),
     (
         ("Permission denied", "Read-only file system"),
-        "a folder cannot be written to: give yourself the rights to it and run the same command "
-        "again",
+        "a folder cannot be written to: give yourself write permission for it and run the same "
+        "command again",
     ),
 )
 
@@ -206,7 +206,7 @@ def require_extra(root: Path, extra: str) -> None:
         return  # told by fingerprint, or by pip
     if extra not in project.get("optional-dependencies", {extra: []}):
         raise SetupError(
-            f"This is the students' copy of the course, which has no tools for {extra}: use the "
+            f"This is the students' copy of the course, which has no {extra} tools: use the "
             f"repository that it was published from."
         )
 
@@ -582,13 +582,17 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Set up this checkout in .venv.")
     parser.add_argument("extra", choices=EXTRAS, help="whose tools to install")
     parser.add_argument(
-        "--system-packages", action="store_true", help="also those of tests/apt.txt"
+        "--system-packages",
+        action="store_true",
+        help="also install the system packages in tests/apt.txt",
     )
     parser.add_argument("--pip-args", default="", metavar="ARGS", help="passed on to pip install")
     parser.add_argument(
         "--torch", default="", help=f"a version, {NEWEST!r} or {LOWEST!r}; default: the pinned one"
     )
-    parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="default: .venv")
+    parser.add_argument(
+        "--venv", type=Path, default=ROOT / ".venv", help="the virtual environment; default: .venv"
+    )
     return parser.parse_args(argv)
 
 

@@ -137,6 +137,16 @@ def _unknown_names_explained() -> Iterator[None]:
         raise click.ClickException(str(error.args[0])) from error
 
 
+def _whole_name(context: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Return a chapter's whole name for its number; any other name as it is."""
+    from helpers.catalogue import find_chapter
+
+    with contextlib.suppress(KeyError):
+        return find_chapter(name).name
+    return name
+
+
+_assignment = click.argument("assignment", callback=_whole_name)
 _PORT = click.option("--port", type=int, help="The port to use; by default a free one.")
 _PASSES_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
@@ -188,9 +198,10 @@ def publish(destination: Path, address: str | None) -> None:
     """Write the students' copy of the course into the folder DEST.
 
     The copy has the chapters and everything that `make lab` needs, but no solutions, no hidden
-    tests and no grading. Publishing again brings it up to date, and never touches files that were
-    edited or added there. DEST may be a git checkout. On Colab, notebooks install the helpers from
-    URL, which is remembered in DEST; without one, from this repository's own address.
+    tests and no grading. Publishing again brings it up to date and leaves files alone that you
+    added there; if a published file was edited there, the command names it and writes nothing. DEST
+    may be a git checkout. On Colab, notebooks install the helpers from URL, which is remembered in
+    DEST; without one, from this repository's own address.
     """
     from helpers.authoring.publish import publish as publish_course
     from helpers.authoring.publish import summarize
@@ -204,15 +215,23 @@ def publish(destination: Path, address: str | None) -> None:
 @main.command(short_help="Collect submissions for nbgrader.")
 @click.argument("path", type=_FILE)
 @click.option(
-    "--assignment", "-A", required=True, help="The chapter, such as 08-numerical-stability."
+    "--assignment",
+    "-A",
+    required=True,
+    callback=_whole_name,
+    help="The chapter, such as 08 or 08-numerical-stability.",
 )
 @click.option(
     "--roster",
     type=_FILE,
-    help="The class list, a CSV file with student_id, and with name, email or lms_id.",
+    help="The class list: a CSV file with the column student_id and, if there are any, name (or "
+    "first_name and last_name), email and lms_id.",
 )
 @click.option(
-    "--pattern", help="A regex, with (?P<student>...), that finds the student in a file name."
+    "--pattern",
+    help="A regex that is searched for in each file's path inside PATH: (?P<student>...) is the "
+    "student's id; (?P<name>...), the person's name, and (?P<file>...), the notebook's name, are "
+    "optional.",
 )
 @click.option("--student", help="The student, if PATH is the work of only one.")
 def collect(
@@ -221,8 +240,8 @@ def collect(
     """Collect the submissions in PATH: a folder, a zip from Moodle or Canvas, or one notebook.
 
     Each submission is kept unchanged in course/received, with a receipt. The one that counts is
-    copied to course/submitted, where nbgrader looks for it. Collecting the same files again changes
-    nothing.
+    copied to course/submitted, where nbgrader looks for it. Names and email addresses from the
+    roster go into the gradebook where it has none. Collecting the same files again changes nothing.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -236,10 +255,16 @@ def collect(
     )
     for line in summarize(summary):
         click.echo(line)
+    if summary.expected:
+        from helpers.grading.records.enrollment import enroll  # nbgrader takes a while to load
+
+        new = enroll(course, summary.expected)
+        if new:
+            click.echo(f"New in the gradebook: {new} of the {len(summary.expected)} on the roster.")
 
 
 @main.command(short_help="Judge the submissions and write the gradebook.")
-@click.argument("assignment")
+@_assignment
 @click.option("--force", is_flag=True, help="Judge again what has been judged already.")
 @click.option(
     "--jobs",
@@ -252,7 +277,7 @@ def collect(
 @click.option(
     "--without-sandbox",
     is_flag=True,
-    help="Run student code with your own rights on this machine.",
+    help="Run student code without a sandbox, with the rights of the process that judges it.",
 )
 def grade(
     assignment: str,
@@ -265,9 +290,10 @@ def grade(
 ) -> None:
     """Judge the submissions of ASSIGNMENT, and write the points into the gradebook.
 
-    Submissions that have been judged already are skipped, so a run that was stopped is finished by
-    the next one. Scores, extra credit and comments that people entered are kept, even with --force.
-    The exit status is 1 if a submission could not be graded through no fault of the student.
+    ASSIGNMENT is a chapter's number or name, such as 08. Submissions that have been judged
+    already are skipped, so a run that was stopped is finished by the next one. Scores, extra
+    credit and comments that people entered are kept, even with --force. The exit status is 1
+    if, through no fault of the student, a submission could not be graded.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -324,15 +350,17 @@ def _grading_bar() -> Iterator[Callable[[GradingProgress], None]]:
         yield show
 
 
-@main.command(short_help="Judge your own notebook, including the hidden tests.")
+@main.command(short_help="Judge your own notebook, also with the hidden tests.")
 @click.argument("chapter", required=False)
-@click.option("--no-open", is_flag=True, help="Do not open the page.")
-def mark(chapter: str | None, no_open: bool) -> None:
+@click.option("--no-browser", is_flag=True, help="Do not open the page.")
+def mark(chapter: str | None, no_browser: bool) -> None:
     """Judge your own notebook of CHAPTER like a class's notebooks, and open the feedback page.
 
-    CHAPTER is a name or a number, such as 08; by default, the notebook that you saved last. The
-    notebook is taken from work/ or, if there is none, from course/release. It is judged with the
-    hidden tests, in a sandbox if this machine has one. No gradebook is made or changed.
+    CHAPTER is a number or a name, such as 08. Its notebook is taken from work/ or, if there is
+    none, from course/release. Without CHAPTER, the notebook in work/ that you edited and saved
+    last is judged. It is judged with the hidden tests, in a sandbox if this machine has one.
+    Points that would wait for a person in a class count at once. No gradebook is made or
+    changed.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -344,20 +372,24 @@ def mark(chapter: str | None, no_open: bool) -> None:
     with _unknown_names_explained(), _grading_bar() as report:
         outcome = mark_own(_root(), chapter, Path.cwd(), report)
     click.echo("\n".join(summarize(outcome)))
-    if has_display() and not no_open:
+    if has_display() and not no_browser:
         click.launch(str(outcome.page))
 
 
 @main.command(short_help="Show points that wait for your decision, and decide.")
-@click.argument("assignment")
+@_assignment
 @click.option("--list", "action", flag_value="", default=True, help="Show the cases; the default.")
 @click.option("--accept", "action", flag_value="accept", help="Let the waiting points count.")
-@click.option("--refuse", "action", flag_value="refuse", help="Let the waiting points not count.")
+@click.option(
+    "--refuse", "action", flag_value="refuse", help="Do not let the waiting points count."
+)
 @click.option("--reopen", "action", flag_value="reopen", help="Take decisions back.")
 @click.option("--student", "students", multiple=True, help="Only this student; may be repeated.")
 @click.option("--exercise", "exercises", multiple=True, help="Only this exercise, such as softmax.")
 @click.option("--reason", default="", help="Only cases with this reason, such as sys._getframe.")
-@click.option("--all", "everything", is_flag=True, help="Decide about all cases.")
+@click.option(
+    "--all", "everything", is_flag=True, help="With --accept, --refuse or --reopen: all cases."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the cases as one JSON document.")
 def review(
     assignment: str,
@@ -370,9 +402,9 @@ def review(
 ) -> None:
     """Show which points of ASSIGNMENT wait for a person and why, or decide whether they count.
 
-    A decision applies to the code that was reviewed, even if it is graded again, and to no other
-    code. The gradebook, the judged notebooks and the report are updated at once, and nothing is
-    judged again.
+    ASSIGNMENT is a chapter's number or name, such as 08. A decision applies to the code that
+    was reviewed, even if it is graded again, and to no other code. The gradebook, the judged
+    notebooks and the report in course/reports are updated at once, and nothing is judged again.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -410,17 +442,18 @@ def review(
     sys.exit(1 if problem else 0)
 
 
-@main.command(short_help="Write tables, feedback pages and a picture of the class.")
-@click.argument("assignment")
+@main.command(short_help="Write tables, feedback pages and charts of the results.")
+@_assignment
 @click.option("--output", type=_FILE, help="The folder; by default course/reports/ASSIGNMENT.")
 @click.option("--column", help="The assignment's name in your learning management system.")
 @click.option("--open", "opens", is_flag=True, help="Open the report's first page.")
 def report(assignment: str, output: Path | None, column: str | None, opens: bool) -> None:
-    """Write the report on ASSIGNMENT, which has been graded.
+    """Write the report on ASSIGNMENT; grade the submissions that you have collected first.
 
-    The report has a table of everybody's points, tables for Moodle and Canvas to import, a feedback
-    page for each student, and a picture of the class. A new report replaces the old one. For
-    Canvas, --column looks like "Stability (4711)", with the number from Canvas's own export.
+    ASSIGNMENT is a chapter's number or name, such as 08. The report has a table of everybody's
+    points, tables for Moodle and Canvas to import, a feedback page for each student, and charts of
+    the results. A new report replaces the old one. For Canvas, --column looks like "Stability
+    (4711)", with the number from Canvas's own export.
     """
     from helpers.grading.startup import leave_out_address_grammar
 
@@ -440,6 +473,7 @@ def report(assignment: str, output: Path | None, column: str | None, opens: bool
     "-A",
     default="08-numerical-stability",
     show_default=True,
+    callback=_whole_name,
     help="The chapter that the students hand in.",
 )
 @click.option(
@@ -484,7 +518,11 @@ def demo(assignment: str, size: int, output: Path | None, no_browser: bool) -> N
     is_flag=True,
     help="Run even chapters whose text has not changed, and measure everything anew.",
 )
-@click.option("--check", is_flag=True, help="Build nothing; fail if a notebook is out of date.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Build nothing; fail if any chapter's notebook, or another built file, is out of date.",
+)
 def build(chapters: tuple[str, ...], force: bool, check: bool) -> None:
     """Build the notebooks of CHAPTERS (by default all) from their text.
 
@@ -518,7 +556,7 @@ def build(chapters: tuple[str, ...], force: bool, check: bool) -> None:
 @click.argument("chapters", nargs=-1)
 @click.option("--output", type=_FILE, help="The file; by default the one that chapters read.")
 def record(chapters: tuple[str, ...], output: Path | None) -> None:
-    """Run CHAPTERS (by default all) and record what their tagged cells print on a GPU.
+    """Run CHAPTERS (by default all) and record what cells tagged "recorded" print on a GPU.
 
     The figures are stored with the GPU, its driver, torch's version and the date, and chapters
     print them beside the reader's own. If torch finds no GPU, nothing is run or recorded. Build the

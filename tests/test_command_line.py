@@ -14,6 +14,7 @@ from lab_server import copy_course
 
 from helpers import __version__
 from helpers.cli import main
+from helpers.grading.records.gradebook import read_students
 
 CHAPTER = CHAPTERS[0]
 
@@ -53,6 +54,31 @@ def test_collect_takes_in_a_folder_and_changes_nothing_the_second_time(clone: Pa
         "0 collected, 0 replaced by later ones, 1 unchanged"
         in run("collect", "inbox", "-A", CHAPTER)[1]
     )
+
+
+def test_a_roster_fills_the_gradebook(clone: Path) -> None:
+    (clone / "inbox" / "s1").mkdir(parents=True)
+    notebook = COURSE.release(CHAPTER)
+    (clone / "inbox" / "s1" / notebook.name).write_bytes(notebook.read_bytes())
+    (clone / "class.csv").write_text("student_id,last_name\ns1,Doe\ns2,Lee\n", encoding="utf-8")
+    command = ("collect", "inbox", "-A", CHAPTER, "--roster", "class.csv")
+    status, shown = run(*command)
+    assert (status, "New in the gradebook: 2 of the 2 on the roster." in shown) == (0, True)
+    status, shown = run(*command)
+    assert (status, "gradebook" in shown) == (0, False)
+    assert read_students(clone / "course")["s2"]["last_name"] == "Lee"
+
+
+@pytest.mark.parametrize("command", ["grade", "report", "review", "demo", "collect"])
+def test_a_chapters_number_stands_for_its_name(
+    clone: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    given = {}
+    monkeypatch.setattr(main.commands[command], "callback", lambda **options: given.update(options))
+    for name, meant in (("00", CHAPTER), (CHAPTER, CHAPTER), ("week-1", "week-1")):
+        asked = {"demo": ["-A", name], "collect": ["inbox", "-A", name]}.get(command, [name])
+        assert run(command, *asked)[0] == 0
+        assert given["assignment"] == meant
 
 
 @pytest.mark.parametrize(

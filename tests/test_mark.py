@@ -112,7 +112,7 @@ def test_a_chapter_is_chosen_by_its_number_and_the_bar_comes_to_its_end(clone: P
 
 def test_without_a_copy_in_work_the_released_one_is_judged(clone: Path) -> None:
     shutil.rmtree(clone / "work" / CHAPTER)
-    status, shown = run(CHAPTER, "--no-open")
+    status, shown = run(CHAPTER, "--no-browser")
     assert status == 0
     assert str(clone / "course" / "release" / CHAPTER / NOTEBOOK) in " ".join(shown.split())
 
@@ -128,7 +128,7 @@ def test_the_page_is_opened_where_there_is_a_browser(
     run()
     assert opened == []
     monkeypatch.setenv("BROWSER", "true")
-    run("--no-open")
+    run("--no-browser")
     assert opened == []
     run()
     assert opened == [str(page)]

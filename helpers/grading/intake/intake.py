@@ -38,7 +38,7 @@ from helpers.grading.intake.receipts import (
     sha256,
     sole_writer,
 )
-from helpers.grading.intake.roster import Roster, read_roster
+from helpers.grading.intake.roster import Person, Roster, read_roster
 from helpers.grading.intake.students import Students
 from helpers.grading.names import printable
 
@@ -50,9 +50,9 @@ _CAPS = Caps()
 class Summary:
     """What became of everything that one source held.
 
-    ``collected``, ``replaced`` and ``unchanged`` hold students' ids; ``missing`` the roster's ids
-    of those of whom nothing that can be graded has been received yet. The others hold pairs: who
-    or which file, and a sentence.
+    ``collected``, ``replaced`` and ``unchanged`` hold students' ids; ``expected`` the people on the
+    roster, and ``missing`` the ids of those of whom nothing that can be graded has been received
+    yet. The others hold pairs: who or which file, and a sentence.
     """
 
     assignment: str
@@ -63,6 +63,7 @@ class Summary:
     unclear: list[tuple[str, str]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     unknown: list[tuple[str, str]] = field(default_factory=list)
+    expected: list[Person] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
 
@@ -257,7 +258,8 @@ class _Run:
         summary.unchanged = [s for s in files if s in counting and s not in placed]
         summary.unknown = self._students.unknown
         summary.notes += self._students.notes
-        summary.missing = [s for s in self._students.expected if s not in counting]
+        summary.expected = self._students.expected
+        summary.missing = [p.student for p in summary.expected if p.student not in counting]
         return summary
 
     def _receive_from(self, student: str, files: list[_File]) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from helpers.grading.errors import IntakeError
@@ -22,12 +23,22 @@ _OTHER_NAMES = {
 }
 
 
+@dataclass(frozen=True)
+class Person:
+    """One student as the class list has them; a name that is not divided is a last name."""
+
+    student: str
+    first_name: str
+    last_name: str
+    email: str
+
+
 class Roster:
     """The students of a course, and what they are called elsewhere."""
 
     def __init__(self, rows: list[dict[str, str]]) -> None:
         """Take the rows, each with a ``student_id``."""
-        self.students = [row["student_id"] for row in rows]
+        self.people = [_person(row) for row in rows]
         # Each index maps to a set: what two students share tells neither.
         self._by_lms_id: dict[str, set[str]] = defaultdict(set)
         self._by_id: dict[str, set[str]] = defaultdict(set)
@@ -89,6 +100,16 @@ def read_roster(path: Path) -> Roster:
     rows = [row for row in rows if any(row.values())]
     _check_ids(path, rows)
     return Roster(rows)
+
+
+def _person(row: dict[str, str]) -> Person:
+    first, last = row.get("first_name", ""), row.get("last_name", "")
+    return Person(
+        row["student_id"],
+        first,
+        last or ("" if first else row.get("name", "")),
+        row.get("email", ""),
+    )
 
 
 def _columns(titles: Iterable[str | None]) -> list[str]:

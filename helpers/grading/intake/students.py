@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from helpers.grading.intake.origins import Origin
 from helpers.grading.intake.receipts import Receipt
-from helpers.grading.intake.roster import Roster
+from helpers.grading.intake.roster import Person, Roster
 from helpers.grading.names import assign_id, printable, reduce_to_id
 
 
@@ -24,8 +25,8 @@ class Students:
         self._roster = roster
         self._from_roster: dict[str, str] = {}
         self._taken: set[str] = set()
-        for student in roster.students if roster else ():
-            self._from_roster[student] = self._assign(student, student)
+        for person in roster.people if roster else ():
+            self._from_roster[person.student] = self._assign(person.student, person.student)
         self._of_sender: dict[str, str] = {}
         on_roster = set(self._taken)
         for receipt in receipts:
@@ -36,9 +37,10 @@ class Students:
         self._ids = {receipt.student for receipt in receipts}
 
     @property
-    def expected(self) -> list[str]:
-        """The ids of the roster's students, in its order."""
-        return list(self._from_roster.values())
+    def expected(self) -> list[Person]:
+        """The roster's students, in its order, with the ids that they have in the course."""
+        people = self._roster.people if self._roster else ()
+        return [replace(p, student=self._from_roster[p.student]) for p in people]
 
     def find(self, name: str) -> str | None:
         """Return the id of the student who is known under ``name``; None if nobody is."""
