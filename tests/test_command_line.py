@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 from course_files import CHAPTERS, COURSE
 from lab_server import copy_course
 
+import helpers
 from helpers import __version__
 from helpers.cli import main
 from helpers.grading.records.gradebook import read_students
@@ -116,6 +119,36 @@ def test_the_installed_command_answers() -> None:
     assert shown.stdout == f"bits, version {__version__}\n"
 
 
+OURS = ("helpers.grading", "helpers.authoring")
+
+
+@pytest.fixture
+def modules_kept() -> Iterator[None]:
+    """Leave the same modules behind: of a module that is there twice, tests patch the wrong one."""
+    modules, parts = dict(sys.modules), dict(vars(helpers))
+    yield
+    sys.modules.clear()
+    sys.modules.update(modules)
+    for name in {each.split(".")[1] for each in OURS}:
+        vars(helpers).pop(name, None)
+        vars(helpers).update({name: parts[name]} if name in parts else {})
+
+
+def test_modules_are_the_same_again(request: pytest.FixtureRequest) -> None:
+    from helpers.grading.judge import clock
+
+    kept = modules_kept.__wrapped__()
+    next(kept)
+    for name in list(sys.modules):
+        if name.startswith(OURS):
+            del sys.modules[name]
+    assert importlib.import_module("helpers.grading.judge.clock") is not clock
+    assert helpers.grading.judge.clock is not clock
+    assert next(kept, "the end") == "the end"
+    assert importlib.import_module("helpers.grading.judge.clock") is clock
+    assert helpers.grading.judge.clock is clock
+
+
 @pytest.mark.parametrize(
     ("command", "package", "set_up_by"),
     [
@@ -125,16 +158,14 @@ def test_the_installed_command_answers() -> None:
         (["build", "--check"], "jupytext", "make setup"),
     ],
 )
+@pytest.mark.usefixtures("modules_kept")
 def test_a_package_that_is_not_installed_is_named_with_what_installs_it(
-    clone: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], package: str, set_up_by: str
+    clone: Path, command: list[str], package: str, set_up_by: str
 ) -> None:
-    for name in [
-        name for name in sys.modules if name.startswith(("helpers.grading", "helpers.auth"))
-    ]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.split(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
+    for name in list(sys.modules):
+        if name.startswith(OURS) or name.split(".")[0] == package:
+            del sys.modules[name]
+    sys.modules[package] = None
     status, shown = run(*command)
     assert status == 1
     assert (

@@ -25,7 +25,8 @@ S 3,,,,
 
 
 @pytest.fixture
-def course(tmp_path: Path) -> Path:
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", "/usr/bin")  # where nothing is that the environment has installed
     return copy_course(tmp_path / "clone") / "course"
 
 

@@ -15,15 +15,12 @@ import copy
 import json
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import nbformat
-import nbgrader.api
-from alembic.script import ScriptDirectory
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.api import Notebook as RecordedNotebook
@@ -39,6 +36,7 @@ from helpers.grading.assignment import Assignment, SourceCell
 from helpers.grading.errors import RegistrationError
 from helpers.grading.judge.sanitize import comparable
 from helpers.grading.names import printable
+from helpers.grading.records.transactions import schema_version_without_program
 
 _CONFIG = "nbgrader_config.py"
 
@@ -263,7 +261,7 @@ def _read(directory: CourseDirectory, assignment: str) -> _Recorded:
         return _Recorded()
     try:
         with (
-            _schema_version_without_program(),
+            schema_version_without_program(),
             Gradebook(directory.db_url, directory.course_id) as gradebook,
         ):
             found = gradebook.find_assignment(assignment)
@@ -322,7 +320,7 @@ def _check_cells_stay(directory: CourseDirectory, wanted: Assignment, recorded: 
 
 
 def _record(directory: CourseDirectory, assignment: str) -> None:
-    with tempfile.TemporaryDirectory() as folder, _schema_version_without_program():
+    with tempfile.TemporaryDirectory() as folder, schema_version_without_program():
         _run(_converter(directory, assignment, Path(folder)), assignment)
 
 
@@ -362,22 +360,3 @@ def _run(converter: GenerateAssignment, assignment: str) -> None:
             f"nbgrader cannot make the assignment from {source} ({reason.rstrip('.')}): correct it "
             f"there, and run the same command again."
         ) from error
-
-
-@contextmanager
-def _schema_version_without_program() -> Iterator[None]:
-    """Let nbgrader, which writes its schema's version into a new gradebook, ask alembic here.
-
-    It would start a program for that, which need not be on the path and takes seconds.
-    """
-    before = nbgrader.api.get_alembic_version
-    nbgrader.api.get_alembic_version = _schema_version
-    try:
-        yield
-    finally:
-        nbgrader.api.get_alembic_version = before
-
-
-def _schema_version() -> str:
-    scripts = Path(nbgrader.__file__).with_name("alembic")
-    return ScriptDirectory(str(scripts)).get_current_head()

@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbgrader.api
+from alembic.script import ScriptDirectory
 from nbgrader.api import Gradebook
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import make_url
@@ -31,7 +33,7 @@ class TransactionalGradebook(Gradebook):
     def __init__(self, db_url: str, course_id: str) -> None:
         """Open the gradebook at ``db_url``; it is made if it is not there."""
         self._shown = make_url(db_url).database or db_url
-        with self._told():
+        with self._told(), schema_version_without_program():
             super().__init__(db_url, course_id)
         self.db.remove()
         if self.engine.dialect.name == "sqlite":
@@ -85,3 +87,22 @@ def is_there(db_url: str) -> bool:
     if url.get_backend_name() != "sqlite":
         return True
     return url.database is not None and Path(url.database).is_file()
+
+
+@contextlib.contextmanager
+def schema_version_without_program() -> Iterator[None]:
+    """Let nbgrader, which writes its schema's version into a new gradebook, ask alembic here.
+
+    It would start a program for that, which need not be on the path and takes seconds.
+    """
+    before = nbgrader.api.get_alembic_version
+    nbgrader.api.get_alembic_version = _schema_version
+    try:
+        yield
+    finally:
+        nbgrader.api.get_alembic_version = before
+
+
+def _schema_version() -> str:
+    scripts = Path(nbgrader.__file__).with_name("alembic")
+    return ScriptDirectory(str(scripts)).get_current_head()
