@@ -32,6 +32,7 @@ _DURATIONS = "bits/durations"
 _LONG = 3.0
 # What slow tests take, as long as nobody has seen one.
 _SECONDS_OF_SLOW_ONES = 12.0
+_NO_TIME = "there was no time for it"
 _TAKEN: Counter[str] = Counter()
 
 
@@ -132,7 +133,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    _TAKEN[report.nodeid] += report.duration
+    if not is_late(report):
+        _TAKEN[report.nodeid] += report.duration
+
+
+def is_late(report: pytest.TestReport) -> bool:
+    """Return whether a test was left out because there was no time for it."""
+    return report.skipped and report.longrepr[-1] == f"Skipped: {_NO_TIME}"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -188,13 +195,17 @@ class ChangedOnly:
         unknown = _SECONDS_OF_SLOW_ONES if is_slow else 0.0
         return self._selection.durations.get(item.nodeid, unknown)
 
+    # Were a test kept out of pytest's own protocol, the fixtures of the one before would stay.
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
         self._end = min(self._end, time.monotonic() + self._seconds)
-        if time.monotonic() + self._seconds_of(item) < self._end:
-            return None
-        self._late[item.path.relative_to(ROOT).as_posix()] += 1
-        return True
+        if time.monotonic() + self._seconds_of(item) >= self._end:
+            self._late[item.path.relative_to(ROOT).as_posix()] += 1
+            pytest.skip(_NO_TIME)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        return ("not tried", "", "NOT TRIED") if is_late(report) else None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,36 @@ def test_every_file_that_tests_look_at_reaches_one(tree: Tree) -> None:
 def test_who_changes_a_report_waits_for_no_book(tree: Tree) -> None:
     files = {file for file, _ in tree.tests_reached([("helpers/grading/report/kinds.py", BODY)])}
     assert not files & {"tests/test_book.py", "tests/test_exercises.py", "tests/test_judge.py"}
+
+
+LITTLE_TIME = """
+import changed_only
+from pathlib import Path
+
+changed_only.ROOT = Path(__file__).parent
+TESTS = ("test_first.py::test_quick", "test_first.py::test_slow", "test_other.py::test_it")
+
+
+def pytest_configure(config):
+    selection = changed_only.Selection(dict.fromkeys(TESTS, 0), [], [], {TESTS[1]: 99.0})
+    config.pluginmanager.register(changed_only.ChangedOnly(selection, 50.0))
+
+
+def pytest_collection_finish(session):
+    session.items.sort(key=lambda item: TESTS.index(item.nodeid))
+"""
+
+
+def test_a_test_for_which_there_is_no_time_leaves_the_others_sound(tmp_path: Path) -> None:
+    for name, tests in (("first", ("quick", "slow")), ("other", ("it",))):
+        code = "\n".join(f"def test_{test}():\n    pass\n" for test in tests)
+        (tmp_path / f"test_{name}.py").write_text(code)
+    (tmp_path / "conftest.py").write_text(LITTLE_TIME)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+    assert "No time for 1 tests: test_first.py" in ran.stdout
+    assert "2 passed, 1 not tried" in ran.stdout
 
 
 def test_a_change_in_one_chapter_alone_is_known_as_such() -> None:
