@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -190,8 +191,12 @@ def test_a_test_for_which_there_is_no_time_leaves_the_others_sound(tmp_path: Pat
         (tmp_path / f"test_{name}.py").write_text(code)
     (tmp_path / "conftest.py").write_text(LITTLE_TIME)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = kept | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "No time for 1 tests: test_first.py" in ran.stdout
     assert "2 passed, 1 not tried" in ran.stdout
 
