@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import subprocess
 import sys
@@ -122,29 +123,32 @@ def test_the_installed_command_answers() -> None:
 OURS = ("helpers.grading", "helpers.authoring")
 
 
-@pytest.fixture
-def modules_kept() -> Iterator[None]:
-    """Leave the same modules behind: of a module that is there twice, tests patch the wrong one."""
+@contextlib.contextmanager
+def unloaded(package: str) -> Iterator[None]:
+    """Have our modules loaded anew, without ``package``; afterwards all are the same as before: of
+    a module that is there twice, tests would patch the wrong one.
+    """
     modules, parts = dict(sys.modules), dict(vars(helpers))
-    yield
-    sys.modules.clear()
-    sys.modules.update(modules)
-    for name in {each.split(".")[1] for each in OURS}:
-        vars(helpers).pop(name, None)
-        vars(helpers).update({name: parts[name]} if name in parts else {})
+    for name in modules:
+        if name.startswith(OURS) or name.split(".")[0] == package:
+            del sys.modules[name]
+    sys.modules[package] = None
+    try:
+        yield
+    finally:
+        sys.modules.clear()
+        sys.modules.update(modules)
+        for name in {each.split(".")[1] for each in OURS}:
+            vars(helpers).pop(name, None)
+            vars(helpers).update({name: parts[name]} if name in parts else {})
 
 
-def test_modules_are_the_same_again(request: pytest.FixtureRequest) -> None:
+def test_modules_are_the_same_again() -> None:
     from helpers.grading.judge import clock
 
-    kept = modules_kept.__wrapped__()
-    next(kept)
-    for name in list(sys.modules):
-        if name.startswith(OURS):
-            del sys.modules[name]
-    assert importlib.import_module("helpers.grading.judge.clock") is not clock
-    assert helpers.grading.judge.clock is not clock
-    assert next(kept, "the end") == "the end"
+    with unloaded("nbgrader"):
+        assert importlib.import_module("helpers.grading.judge.clock") is not clock
+        assert helpers.grading.judge.clock is not clock
     assert importlib.import_module("helpers.grading.judge.clock") is clock
     assert helpers.grading.judge.clock is clock
 
@@ -158,15 +162,11 @@ def test_modules_are_the_same_again(request: pytest.FixtureRequest) -> None:
         (["build", "--check"], "jupytext", "make setup"),
     ],
 )
-@pytest.mark.usefixtures("modules_kept")
 def test_a_package_that_is_not_installed_is_named_with_what_installs_it(
     clone: Path, command: list[str], package: str, set_up_by: str
 ) -> None:
-    for name in list(sys.modules):
-        if name.startswith(OURS) or name.split(".")[0] == package:
-            del sys.modules[name]
-    sys.modules[package] = None
-    status, shown = run(*command)
+    with unloaded(package):
+        status, shown = run(*command)
     assert status == 1
     assert (
         f"bits {command[0]} needs {package}, which is not installed here: run {set_up_by}" in shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 
 from nbgrader.api import Student
@@ -35,13 +34,12 @@ def enroll(course: Path, people: Iterable[Person]) -> int:
         with gradebook.transaction():
             known = {student.id: student for student in gradebook.db.query(Student)}
             for person in people:
-                names = asdict(person)
-                names.pop("student")
                 new += person.student not in known
                 student = known.get(person.student) or gradebook.update_or_create_student(
                     person.student
                 )
-                for column, text in names.items():
+                for column in ("first_name", "last_name", "email"):
+                    text = getattr(person, column)
                     if text and not getattr(student, column):
                         setattr(student, column, text[:_MOST_CHARACTERS])
     finally:
