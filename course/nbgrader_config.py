@@ -23,6 +23,9 @@ c.ClearSolutions.code_stub = {
 # student's function by itself, after 10 seconds for each call.
 c.Execute.timeout = 90
 c.Execute.interrupt_on_timeout = True
+# How long an interrupted cell may take to end. After nbgrader's own four seconds the whole
+# submission would not be graded, and on a busy machine a cell can take longer.
+c.Execute.iopub_timeout = 60
 # The first is nbgrader's own default; the second keeps a kernel's remarks about its own network
 # connection out of the terminal.
 c.Execute.extra_arguments = [

@@ -33,8 +33,9 @@ def grade_with_nbgrader(
     hand_in(submissions, chapter, course)
     run_nbgrader(course, "generate_assignment", chapter)
     # An endless loop outside a function waits for nbgrader's own limit: shorter here than
-    # in the course's configuration, so that the test does not wait for long.
-    limit = ["--Execute.timeout=25"] if fails else []
+    # in the course's configuration, so that the test does not wait for long. A function's has
+    # 30 seconds by the wall, so that its check ends by itself.
+    limit = ["--Execute.timeout=45"] if fails else []
     run_nbgrader(course, "autograde", chapter, *limit, fails=fails)
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         scores = {s.student: read_scores(gradebook, chapter, s.student) for s in submissions}
