@@ -138,12 +138,18 @@ def _unknown_names_explained() -> Iterator[None]:
 
 
 def _whole_name(context: click.Context, parameter: click.Parameter, name: str) -> str:
-    """Return a chapter's whole name for its number; any other name as it is."""
+    """Return a chapter's whole name for its number; any other name as it is.
+
+    An assignment of the course's own that has a number for its name comes first.
+    """
     from helpers.catalogue import find_chapter
 
-    with contextlib.suppress(KeyError):
-        return find_chapter(name).name
-    return name
+    try:
+        whole = find_chapter(name).name
+    except KeyError:
+        return name
+    is_own = whole != name and (_root() / "course" / "source" / name).is_dir()
+    return name if is_own else whole
 
 
 _assignment = click.argument("assignment", callback=_whole_name)

@@ -79,7 +79,8 @@ def test_a_chapters_number_stands_for_its_name(
 ) -> None:
     given = {}
     monkeypatch.setattr(main.commands[command], "callback", lambda **options: given.update(options))
-    for name, meant in (("00", CHAPTER), (CHAPTER, CHAPTER), ("week-1", "week-1")):
+    (clone / "course" / "source" / "02").mkdir(parents=True)
+    for name, meant in (("00", CHAPTER), (CHAPTER, CHAPTER), ("week-1", "week-1"), ("02", "02")):
         asked = {"demo": ["-A", name], "collect": ["inbox", "-A", name]}.get(command, [name])
         assert run(command, *asked)[0] == 0
         assert given["assignment"] == meant

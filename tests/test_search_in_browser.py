@@ -297,7 +297,7 @@ def test_what_was_typed_last_is_answered_whenever_the_search_is_ready(open_page)
     )
     page.keyboard.press("s")
     page.keyboard.type("checkpoint")
-    expect(status_of(page)).to_contain_text("“checkpoint”", timeout=5000)
+    expect(status_of(page)).to_contain_text("“checkpoint”")
 
 
 def test_what_is_loaded_is_loaded_while_the_reader_types(open_page) -> None:
