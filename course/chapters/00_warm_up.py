@@ -1492,7 +1492,7 @@ check.score()
 r"""
 ## Bug hunt: two players
 
-A **generator** turns noise into numbers. A **discriminator** learns to give high scores to real numbers and low scores to generated ones (Goodfellow and others). A score $s$ costs the discriminator $\ln(1 + e^{-s})$, or `softplus(-s)`, for a real number and $\ln(1 + e^s)$ for a generated one. A score of 0, a guess, costs $\ln 2 \approx 0.69$.
+A **generator** turns noise into numbers. A **discriminator** learns to give high scores to real numbers and low scores to generated ones (Goodfellow et al.). A score $s$ costs the discriminator $\ln(1 + e^{-s})$, or `softplus(-s)`, for a real number and $\ln(1 + e^s)$ for a generated one. A score of 0, a guess, costs $\ln 2 \approx 0.69$.
 The generator learns to get high scores: its loss is $\ln(1 + e^{-s})$ for each generated number.
 """
 
@@ -1834,10 +1834,10 @@ The fraction's weight: its eigenvalue is smaller by a factor of about 5000².
 - PyTorch documentation, ["Autograd mechanics"](https://docs.pytorch.org/docs/stable/notes/autograd.html).
 - V. Kazemi, ["Effective PyTorch"](https://github.com/vahidk/EffectivePyTorch).
 - A. G. Baydin, B. A. Pearlmutter, A. A. Radul, J. M. Siskind, "Automatic Differentiation in Machine Learning: a Survey", [arXiv:1502.05767](https://arxiv.org/abs/1502.05767), 2018.
-- W. H. Press and others, *Numerical Recipes*, 3rd edition, Cambridge 2007, section 5.7.
+- W. H. Press et al., *Numerical Recipes*, 3rd edition, Cambridge 2007, section 5.7.
 - J. Nocedal, S. J. Wright, *Numerical Optimization*, 2nd edition, Springer 2006, chapters 3 (conditioning and steepest descent) and 7 (L-BFGS).
 - D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", [arXiv:1412.6980](https://arxiv.org/abs/1412.6980), 2014.
-- I. Goodfellow and others, "Generative Adversarial Networks", [arXiv:1406.2661](https://arxiv.org/abs/1406.2661), 2014.
+- I. Goodfellow et al., "Generative Adversarial Networks", [arXiv:1406.2661](https://arxiv.org/abs/1406.2661), 2014.
 - O. Press, L. Wolf, "Using the Output Embedding to Improve Language Models", [arXiv:1608.05859](https://arxiv.org/abs/1608.05859), EACL 2017.
 
 ### Glossary

@@ -286,7 +286,7 @@ for scale in scales:
 r"""
 The norm removes the effect of the size of the weights. It then multiplies by a learned $\gamma$ and adds a learned $\beta$, so the network can still choose the size and center of its values.
 
-Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that, with it, layers no longer have to follow the shifting distribution of their inputs. Santurkar and others (2018) added such shifts after the norm on purpose, and training did not suffer; they credit a smoother loss instead.
+Ioffe and Szegedy (2015) found that BatchNorm also speeds up training, and argued that, with it, layers no longer have to follow the shifting distribution of their inputs. Santurkar et al. (2018) added such shifts after the norm on purpose, and training did not suffer; they credit a smoother loss instead.
 
 BatchNorm subtracts the mean, so in training mode a bias before it has no effect and gets only rounding errors as its gradient. Therefore, the layer before a BatchNorm can have `bias=False`.
 """
@@ -910,7 +910,7 @@ RMSNorm (Zhang and Sennrich 2019) does not subtract the mean. It divides by the 
 
 $$y_i = \frac{x_i}{\sqrt{\frac{1}{m} \sum_j x_j^2 + \epsilon}} \, \gamma_i$$
 
-RMSNorm computes only one statistic and has no $\beta$. Llama uses it (Touvron and others 2023, section 2.2). In float16, it can go wrong:
+RMSNorm computes only one statistic and has no $\beta$. Llama uses it (Touvron et al. 2023, section 2.2). In float16, it can go wrong:
 """
 
 # %%
@@ -1936,7 +1936,7 @@ for size, values in measured.items():
 r"""
 A norm nearly doubles what this block saves for backward, because the norm keeps its own input, in addition to the output that the ReLU keeps.
 
-nnU-Net, a segmentation method (Isensee and others 2021), gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel. The gradient is a mean over the batch, so a smaller batch makes it noisier. The next cell measures this noise with random weights:
+nnU-Net, a segmentation method (Isensee et al. 2021), gives the patch priority: it starts from patches as large as the median scan and shrinks them until a batch of **two** fits; the batch grows beyond two only if memory is left over. A larger patch shows the network more of the surroundings of each voxel. The gradient is a mean over the batch, so a smaller batch makes it noisier. The next cell measures this noise with random weights:
 """
 
 # %% folded="Measure: the RMS error of a gradient in small batches"
@@ -2002,7 +2002,7 @@ for name, contrasts in found.items():
 r"""
 InstanceNorm forgets how bright and how varied a patch was: pure noise comes out with the same variance as an organ. nnU-Net also uses InstanceNorm for CT, where absolute values carry meaning; there, each channel's level and spread are lost.
 
-InstanceNorm was introduced for style transfer (Ulyanov and others 2016), which should discard a photo's contrast.
+InstanceNorm was introduced for style transfer (Ulyanov et al. 2016), which should discard a photo's contrast.
 """
 
 # %% [markdown]
@@ -2506,7 +2506,7 @@ The padding is applied *after* the norm, so the norm's shift never reaches it. F
 - Y. Wu, K. He, "Group Normalization", [arXiv:1803.08494](https://arxiv.org/abs/1803.08494), 2018.
 - S. Santurkar, D. Tsipras, A. Ilyas, A. Madry, "How Does Batch Normalization Help Optimization?", [arXiv:1805.11604](https://arxiv.org/abs/1805.11604), 2018, section 2.1.
 - B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization", [arXiv:1910.07467](https://arxiv.org/abs/1910.07467), 2019.
-- H. Touvron and others, "LLaMA: Open and Efficient Foundation Language Models", [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), 2023, section 2.2.
+- H. Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), 2023, section 2.2.
 - Y. Wu, J. Johnson, "Rethinking 'Batch' in BatchNorm", [arXiv:2105.07576](https://arxiv.org/abs/2105.07576), 2021.
 - F. Isensee, P. F. Jaeger, S. A. A. Kohl, J. Petersen, K. H. Maier-Hein, "nnU-Net: a self-configuring method for deep learning-based biomedical image segmentation", *Nature Methods* 18, 2021.
 

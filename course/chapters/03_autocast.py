@@ -420,7 +420,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 
 # %% [markdown]
 """
-Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling, and float32's hyperparameters still work (Kalamkar et al., 2019). The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Use float16, with the loss scaling of chapter 04, if a computation needs that precision or if the GPU lacks fast bfloat16 arithmetic.
+Name the dtype, and **try bfloat16 first**: it has the range of float32, so it needs no loss scaling, and float32's hyperparameters still work (Kalamkar et al. 2019). The price is precision: the machine epsilon of bfloat16 is eight times that of float16. Use float16, with the loss scaling of chapter 04, if a computation needs that precision or if the GPU lacks fast bfloat16 arithmetic.
 
 A [T4](https://www.nvidia.com/en-us/data-center/tesla-t4/) has tensor cores (circuits for matrix products) that handle float16 but no other float format. Nevertheless, `torch.cuda.is_bf16_supported()` returns True on a T4, because it counts software emulation unless you pass `including_emulation=False` ([pull request 148322](https://github.com/pytorch/pytorch/pull/148322)).
 `torch.autocast` takes the kind of device as a string: `x.device.type` for a tensor `x`, or [`torch.accelerator`](https://docs.pytorch.org/docs/stable/accelerator.html)`.current_accelerator().type` for an accelerator of any vendor.
@@ -1770,7 +1770,7 @@ check.score()
 r"""
 ## A loss with a small temperature
 
-Autocast knows which operation it is handling, but not what you use the result for. One of the two terms of CLIP's loss (Radford et al., 2021) matches images, the rows of $a$, with their captions, the rows of $b$: row $a_i$ should be most similar to its partner, $b_i$.
+Autocast knows which operation it is handling, but not what you use the result for. One of the two terms of CLIP's loss (Radford et al. 2021) matches images, the rows of $a$, with their captions, the rows of $b$: row $a_i$ should be most similar to its partner, $b_i$.
 Similarity is the cosine divided by a small temperature $T$:
 
 $$s_{ij} = \frac{1}{T} \, \frac{a_i \cdot b_j}{\lVert a_i \rVert \lVert b_j \rVert} \qquad\qquad
@@ -2694,7 +2694,7 @@ Micikevicius et al. (section 1) report that GPUs of their time did 2 to 8 times 
 """
 ## Bug hunt: the positions that collided
 
-A transformer's attention compares the tokens (roughly, the words) of a text. With rotary embeddings (Su et al., 2021), it first rotates each token's vectors; each angle is the token's position times a frequency. The function below computes all angles of a text. Its author tested it on long texts in float32 and on short texts in a region. In a bfloat16 region on a CPU, the model then mixed up neighboring tokens of long texts.
+A transformer's attention compares the tokens (roughly, the words) of a text. With rotary embeddings (Su et al. 2021), it first rotates each token's vectors; each angle is the token's position times a frequency. The function below computes all angles of a text. Its author tested it on long texts in float32 and on short texts in a region. In a bfloat16 region on a CPU, the model then mixed up neighboring tokens of long texts.
 """
 
 

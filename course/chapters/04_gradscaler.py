@@ -2256,9 +2256,9 @@ No. At least one optimizer was skipped, and the scale does not tell which.
 
 ### References
 
-- P. Micikevicius and others, "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), ICLR 2018, section 3.2 (loss scaling, and the histogram).
+- P. Micikevicius et al., "Mixed Precision Training", [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), ICLR 2018, section 3.2 (loss scaling, and the histogram).
 - PyTorch documentation, ["Automatic Mixed Precision package: Gradient Scaling"](https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling) and ["Automatic Mixed Precision examples"](https://docs.pytorch.org/docs/stable/notes/amp_examples.html).
-- D. Kalamkar and others, "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
+- D. Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", [arXiv:1905.12322](https://arxiv.org/abs/1905.12322), 2019.
 - Y. You, I. Gitman, B. Ginsburg, "Large Batch Training of Convolutional Networks", [arXiv:1708.03888](https://arxiv.org/abs/1708.03888), 2017 (LARS).
 - R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of training Recurrent Neural Networks", [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), 2013 (vanishing and exploding gradients, clipping by norm).
 

@@ -698,9 +698,9 @@ check.score()
 r"""
 ## When to accumulate
 
-Accumulate when a recipe asks for a batch that does not fit into memory. The recipe's learning rate was tuned for that batch size. If you change the batch size instead of accumulating, the learning rate has to change as well, because the number of steps per epoch (a pass over the data) changes. For SGD, Goyal and others (2017, sections 2.1 and 2.2) give the **linear scaling
-rule**: if the batch size grows by a factor, multiply the learning rate by the same factor, and raise it gradually over the first steps (a **warm-up**). For Adam, Malladi and others (2022) derive
-a square-root rule: multiply the learning rate by the square root of that factor, and adjust Adam's $\beta_1$, $\beta_2$ and $\epsilon$ accordingly. Both rules are approximations. Goyal and others find that theirs fails for batches of more than about 8,000 images.
+Accumulate when a recipe asks for a batch that does not fit into memory. The recipe's learning rate was tuned for that batch size. If you change the batch size instead of accumulating, the learning rate has to change as well, because the number of steps per epoch (a pass over the data) changes. For SGD, Goyal et al. (2017, sections 2.1 and 2.2) give the **linear scaling
+rule**: if the batch size grows by a factor, multiply the learning rate by the same factor, and raise it gradually over the first steps (a **warm-up**). For Adam, Malladi et al. (2022) derive
+a square-root rule: multiply the learning rate by the square root of that factor, and adjust Adam's $\beta_1$, $\beta_2$ and $\epsilon$ accordingly. Both rules are approximations. Goyal et al. find that theirs fails for batches of more than about 8,000 images.
 
 The next cell trains the classifier on 1,536 images for six epochs, once with batches of 32 and twice, at two learning rates, with batches of 256, the size of a window of 8 micro-batches of 32.
 """
@@ -1331,7 +1331,7 @@ check.score()
 r"""
 ## Gradient clipping
 
-The norm of the gradient can jump by orders of magnitude from one step to the next, for example in a recurrent network (Pascanu and others, 2013). A single step along such a gradient can undo many
+The norm of the gradient can jump by orders of magnitude from one step to the next, for example in a recurrent network (Pascanu et al. 2013). A single step along such a gradient can undo many
 earlier steps. **Gradient clipping** bounds the gradient before the step. Take a gradient of two weights, $g = (4, 2)$, and the bound 1:
 
 - **By norm**: if $\lVert g \rVert > 1$, divide $g$ by $\lVert g \rVert$.
@@ -1463,7 +1463,7 @@ for name, vector in (("clipped at the end:", at_the_end), ("clipped after each:"
 
 # %% [markdown]
 r"""
-The large parts cancel, and the mean is (0, 1). Clipped early, the first gradient shrinks to norm 1, so it cancels almost nothing, and the result points almost in the direction of the second. Clipping the gradient of each *row* by itself, before the mean, is a different algorithm with a different purpose: differential privacy (Abadi and others, 2016).
+The large parts cancel, and the mean is (0, 1). Clipped early, the first gradient shrinks to norm 1, so it cancels almost nothing, and the result points almost in the direction of the second. Clipping the gradient of each *row* by itself, before the mean, is a different algorithm with a different purpose: differential privacy (Abadi et al. 2016).
 
 Clipping reads every gradient twice, once to compute the norm and once to apply the factor. With `foreach`, `clip_grad_norm_` handles many tensors in one call instead of one after another. The next cell measures the time on the machine where it runs, for 200 parameters of 1,000 entries each:
 """
@@ -1632,7 +1632,7 @@ r"""
 A **learning-rate schedule** changes the learning rate during training. Three examples:
 
 - `StepLR(optimizer, step_size=10, gamma=0.1)` multiplies the rate by 0.1 every 10 steps.
-- `CosineAnnealingLR(optimizer, T_max=n)` follows half a cosine period from the initial learning rate down to 0 in $n$ steps (Loshchilov and Hutter, 2017).
+- `CosineAnnealingLR(optimizer, T_max=n)` follows half a cosine period from the initial learning rate down to 0 in $n$ steps (Loshchilov and Hutter 2017).
 - Warm-up and decay: the rate rises and then falls, in each phase linearly or along a cosine. `OneCycleLR` implements one such schedule; `LambdaLR` multiplies the initial learning rate by any function of the step.
 
 A scheduler does not count optimizer steps. It counts calls to `scheduler.step()`, so call that method once after every `optimizer.step()`. In a loop with accumulation, it is easy to call `scheduler.step()` after every micro-batch instead. The function below can do either:
@@ -2870,10 +2870,10 @@ The mean of the two means. A row of the second rank has three times the weight o
 - PyTorch documentation, [`DistributedDataParallel`](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html): averaging over ranks, `no_sync`.
 - R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of training recurrent neural networks", [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), ICML 2013, section 3.2 (clipping the norm).
 - I. Loshchilov, F. Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", [arXiv:1608.03983](https://arxiv.org/abs/1608.03983), ICLR 2017, section 3 (the cosine).
-- P. Goyal and others, "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", [arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017, sections 2 and 3 (linear scaling, warm-up; weighting; BatchNorm's statistics).
+- P. Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", [arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017, sections 2 and 3 (linear scaling, warm-up; weighting; BatchNorm's statistics).
 - S. Malladi, K. Lyu, A. Panigrahi, S. Arora, "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms", [arXiv:2205.10287](https://arxiv.org/abs/2205.10287), NeurIPS 2022 (the square root for Adam).
 - S. Ioffe, C. Szegedy, "Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate Shift", [arXiv:1502.03167](https://arxiv.org/abs/1502.03167), ICML 2015, section 3.1 (moving averages).
-- M. Abadi and others, "Deep Learning with Differential Privacy", [arXiv:1607.00133](https://arxiv.org/abs/1607.00133), 2016, section 3.1 (clipping each row).
+- M. Abadi et al., "Deep Learning with Differential Privacy", [arXiv:1607.00133](https://arxiv.org/abs/1607.00133), 2016, section 3.1 (clipping each row).
 
 ### Glossary
 

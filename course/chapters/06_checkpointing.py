@@ -1464,7 +1464,7 @@ Longer segments keep fewer inputs, but each segment saves more when it runs agai
 $$\text{peak}(k) = k \cdot b + \frac{n}{k} \cdot a, \qquad\text{smallest at}\qquad k = \sqrt{n\,a/b}.$$
 
 For $a = b$, the minimum is $2\sqrt{n}$ tensors instead of $n + 1$. This is the **square-root rule** of
-[Chen and others (2016)](https://arxiv.org/abs/1604.06174). The next cell tests it on 36 blocks:
+[Chen et al. (2016)](https://arxiv.org/abs/1604.06174). The next cell tests it on 36 blocks:
 """
 
 # %% folded="Measure: 36 equal blocks, in segments"
@@ -2414,7 +2414,7 @@ for name, run in RUNS.items():
 
 # %% [markdown]
 """
-For attention, [Korthikanti and others (2022)](https://arxiv.org/abs/2205.05198) recompute even
+For attention, [Korthikanti et al. (2022)](https://arxiv.org/abs/2205.05198) recompute even
 matrix products, because the attention weights are large but cheap to recompute.
 
 `torch.compile` makes such a choice automatically. Its activation memory budget is a fraction: 1 keeps what the compiler would keep anyway, and 0 checkpoints the whole compiled region
@@ -2848,8 +2848,8 @@ The first wrapped block's input requires no gradient, so neither does its output
 - PyTorch documentation, ["torch.utils.checkpoint"](https://docs.pytorch.org/docs/stable/checkpoint.html), and ["Autograd mechanics"](https://docs.pytorch.org/docs/stable/notes/autograd.html): saved tensors and their hooks.
 - T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost", [arXiv:1604.06174](https://arxiv.org/abs/1604.06174), 2016, sections 4.1 to 4.3.
 - A. Griewank, A. Walther, "Algorithm 799: revolve", *ACM Transactions on Mathematical Software* 26(1), 2000.
-- V. Korthikanti and others, "Reducing Activation Recomputation in Large Transformer Models", [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), 2022, section 5.
-- P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", [arXiv:1910.02653](https://arxiv.org/abs/1910.02653), 2019.
+- V. Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), 2022, section 5.
+- P. Jain et al., "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", [arXiv:1910.02653](https://arxiv.org/abs/1910.02653), 2019.
 
 ### Glossary
 

@@ -1668,9 +1668,9 @@ The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Process x
 ### References
 
 - PyTorch documentation, ["Broadcasting semantics"](https://docs.pytorch.org/docs/stable/notes/broadcasting.html).
-- C. R. Harris and others, "Array programming with NumPy", *Nature* 585, 2020, [doi:10.1038/s41586-020-2649-2](https://doi.org/10.1038/s41586-020-2649-2), Fig. 1e.
+- C. R. Harris et al., "Array programming with NumPy", *Nature* 585, 2020, [doi:10.1038/s41586-020-2649-2](https://doi.org/10.1038/s41586-020-2649-2), Fig. 1e.
 - S. van der Walt, S. C. Colbert, G. Varoquaux, "The NumPy Array: A Structure for Efficient Numerical Computation", [arXiv:1102.1523](https://arxiv.org/abs/1102.1523), 2011 (strides).
-- J. Ansel and others, "PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph Compilation", ASPLOS 2024, [doi:10.1145/3620665.3640366](https://doi.org/10.1145/3620665.3640366).
+- J. Ansel et al., "PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph Compilation", ASPLOS 2024, [doi:10.1145/3620665.3640366](https://doi.org/10.1145/3620665.3640366).
 
 ### Glossary
 

@@ -2010,7 +2010,7 @@ Anomaly mode, and then a hook that shows the inf before the nan.
 - B. P. Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products", *Technometrics* 4(3), 1962.
 - T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the Sample Variance", *The American Statistician* 37(3), 1983.
 - M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", [arXiv:1805.02867](https://arxiv.org/abs/1805.02867), 2018.
-- T. Dao and others, "FlashAttention", [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), 2022; T. Dao, "FlashAttention-2", [arXiv:2307.08691](https://arxiv.org/abs/2307.08691), 2023; J. Shah and others, "FlashAttention-3", [arXiv:2407.08608](https://arxiv.org/abs/2407.08608), 2024.
+- T. Dao et al., "FlashAttention", [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), 2022; T. Dao, "FlashAttention-2", [arXiv:2307.08691](https://arxiv.org/abs/2307.08691), 2023; J. Shah et al., "FlashAttention-3", [arXiv:2407.08608](https://arxiv.org/abs/2407.08608), 2024.
 
 ### Glossary
 
