@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from helpers.catalogue import load_chapters
 COURSE = sample.REPOSITORY_ROOT / "course"
 SETTINGS = tomllib.loads((sample.REPOSITORY_ROOT / "book.toml").read_text(encoding="utf-8"))
 REPOSITORY = SETTINGS["output"]["html"]["git-repository-url"]
+# A tensor's rank and a process's; a mask of entries and one of voxels.
+HAVE_TWO_MEANINGS = {"mask", "rank"}
 LINK = re.compile(r"\]\((?P<page>[\w-]+)\.md(?:#(?P<anchor>[\w-]+))?\)")
 
 
@@ -42,13 +45,20 @@ def test_every_exercise_of_the_course_is_listed_with_what_its_card_says() -> Non
             assert row in index
 
 
-def test_the_glossary_is_sorted_and_holds_every_chapter() -> None:
+def test_the_glossary_is_sorted_as_a_dictionary_and_holds_every_chapter() -> None:
     rows = [line for line in render_glossary(COURSE).splitlines()[2:] if line]
-    terms = [row.split("|")[1].strip().casefold() for row in rows]
+    terms = [row.split("|")[1].strip().casefold().removeprefix("to ") for row in rows]
     assert terms == sorted(terms)
     chapters = {match["page"] for row in rows for match in LINK.finditer(row)}
     assert chapters == {chapter.name for chapter in load_chapters()}
     assert all(re.search(r"[\u4e00-\u9fff]|U-Net|Dice", row) for row in rows)
+
+
+def test_a_term_has_one_name_and_one_meaning() -> None:
+    rows = [line for line in render_glossary(COURSE).splitlines()[2:] if line]
+    names = Counter(row.split("|")[1].strip().casefold().removeprefix("to ") for row in rows)
+    assert {name for name, count in names.items() if count > 1} == HAVE_TWO_MEANINGS
+    assert not [name for name in names if f"{name}s" in names]
 
 
 def test_a_term_that_two_chapters_explain_alike_has_one_row(tmp_path: Path) -> None:
@@ -62,6 +72,21 @@ def test_a_term_that_two_chapters_explain_alike_has_one_row(tmp_path: Path) -> N
         f"| A | 甲 | first | [08]({sample.NAME}.md) |",
         f"| b | 乙 | second | [08]({sample.NAME}.md) |",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("to fuse\n\n## One\n\nfuse\n\n## Two\n\na *fuse*", "#two"),
+        ("fuse\n\n## One\n\nfuse\n\n## To fuse\n\nfuse", "#to-fuse"),
+        ("fuse\n\n## One\n\nto **re**fuse, to fuse", "#one"),
+        ("fuse\n\n## One\n\nrefuse", ""),
+    ],
+)
+def test_a_term_leads_to_where_it_is_explained(tmp_path: Path, text: str, page: str) -> None:
+    table = "| English | 中文 | meaning |\n| --- | --- | --- |\n| to fuse | 融合 | to merge |\n"
+    with_cell(tmp_path, f"{text}\n\n## Recap\n\nfuse\n\n### Glossary\n\n{table}")
+    assert f"[08]({sample.NAME}.md{page})" in render_glossary(tmp_path)
 
 
 def test_a_damaged_row_and_a_card_without_points_are_named(tmp_path: Path) -> None:

@@ -1867,8 +1867,8 @@ The fraction's weight: its eigenvalue is smaller by a factor of about 5000².
 | closure | 闭包 | a function that recomputes the loss and its gradient |
 | module | 模块 | an object that holds parameters, buffers, and other modules |
 | parameter | 参数 | a registered tensor to be trained |
-| buffer | 缓冲区 | a registered tensor that is not trained |
-| frozen | 冻结 | of a parameter: not trained |
+| buffer | 缓冲区 | a tensor saved and moved with its module, but not trained |
+| frozen | 冻结 | of a parameter or a part of a network: kept fixed during training |
 | tied | 共享（权重绑定） | of a parameter: used in several places |
 | generator | 生成器 | the network that produces data |
 | discriminator | 判别器 | the network that scores data |

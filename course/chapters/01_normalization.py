@@ -2521,16 +2521,16 @@ The padding is applied *after* the norm, so the norm's shift never reaches it. F
 | biased, unbiased variance | 有偏方差、无偏方差 | the sum of squared deviations from the mean, divided by the count or by one less |
 | RMS error | 均方根误差 | the root mean square of the errors of an estimate |
 | running average | 滑动平均 | an average that forgets a fixed share at each step |
-| running statistics | 运行统计量 | averages for evaluation mode |
+| running statistics | 运行统计量 | BatchNorm's averages, used in evaluation mode |
 | momentum (of BatchNorm) | 动量 | the weight of the new batch; in Keras, of the old average |
-| buffer | 缓冲区 | a tensor saved and moved with a module, but not trained |
+| buffer | 缓冲区 | a tensor saved and moved with its module, but not trained |
 | training mode, evaluation mode | 训练模式、评估模式 | the two values of a flag that BatchNorm and dropout obey |
 | machine epsilon | 机器精度 | the distance from 1 to the next larger number |
-| token | 词元 | the unit that a language model reads and writes |
+| token | 词元 | the unit of text that a language model reads and predicts |
 | folding | 折叠 | merging a BatchNorm into the layer before it |
 | patch | 图像块 | a piece cut out of a volume |
 | backbone, head | 骨干网络、任务头 | the shared part of a network; the part for one task |
-| to freeze | 冻结 | to keep a part of a network fixed during training |
+| frozen | 冻结 | of a parameter or a part of a network: kept fixed during training |
 """
 
 # %% folded="What you predicted"

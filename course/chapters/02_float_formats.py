@@ -2485,10 +2485,10 @@ MXFP8: 1,024 bytes plus 32 one-byte scales, 1,056 in all. NVFP4: 512 bytes, 64 o
 | bias | 偏置 | the offset added to the exponent |
 | fraction, significand | 尾数 | the digits after the leading 1 (the significand includes the 1) |
 | normal number | 正规数 | a number with a leading 1 |
-| subnormal number | 次正规数 | a nonzero number without a leading 1 |
+| subnormal number | 次正规数 | a nonzero number without a leading 1, closer to zero than every normal number |
 | infinity | 无穷大 | the value for overflow and for 1 / 0 |
 | nan (not a number) | 非数 | the value for undefined results such as 0 / 0 |
-| machine epsilon | 机器精度 | the distance from 1 to the next number, $2^{-m}$ |
+| machine epsilon | 机器精度 | the distance from 1 to the next larger number |
 | ulp (unit in the last place) | 最后一位单位 | the distance to the next number of a format |
 | tie | 平局（中点） | a result halfway between two numbers |
 | round to nearest, ties to even | 舍入到最近偶数 | of two equally near numbers, to the one whose last bit is 0 |
@@ -2498,9 +2498,9 @@ MXFP8: 1,024 bytes plus 32 one-byte scales, 1,056 in all. NVFP4: 512 bytes, 64 o
 | compensated (Kahan) summation | 补偿求和 | a sum that keeps the error of each addition |
 | rest | 余项 | the exact sum minus the rounded total |
 | pairwise summation | 成对求和 | summation of blocks, then of the block sums |
-| master weights | 主权重 | float32 copies that receive the updates |
-| mixed precision | 混合精度 | training in more than one format |
-| loss scaling | 损失缩放 | multiplying the loss so that gradients do not vanish |
+| master weights | 主权重 | the float32 weights that the optimizer updates; forward and backward pass compute with 16-bit copies |
+| mixed precision | 混合精度 | several float formats in one training run, each where it suffices |
+| loss scaling | 损失缩放 | multiplying the loss before the backward pass, and dividing the gradients after it, so that small gradients do not vanish |
 | scale | 缩放因子 | a factor that moves a tensor into the range of its format |
 | block scale | 分块缩放 | a scale for a few neighboring numbers |
 """

@@ -2982,7 +2982,7 @@ None: it costs memory, because the 16-bit copies of the weights take more memory
 | half precision | 半精度 | float16: 5 bits of exponent, 10 of fraction |
 | bfloat16 | 脑浮点格式 | 8 bits of exponent, 7 of fraction |
 | TF32 | TF32 格式 | 8 bits of exponent, 10 of fraction, inside a product |
-| master weights | 主权重 | the float32 weights that the optimizer updates |
+| master weights | 主权重 | the float32 weights that the optimizer updates; forward and backward pass compute with 16-bit copies |
 | type promotion | 类型提升 | the rule that gives mixed dtypes a common, wide enough dtype |
 | dispatcher | 调度器 | the part of PyTorch that passes each call through its layers |
 | dispatch mode | 分发模式 | Python code that sees each call of a kernel |

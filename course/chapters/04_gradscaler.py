@@ -2266,20 +2266,20 @@ No. At least one optimizer was skipped, and the scale does not tell which.
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| loss scaling | 损失缩放 | multiply the loss before the backward pass, divide the gradients after it |
+| loss scaling | 损失缩放 | multiplying the loss before the backward pass, and dividing the gradients after it, so that small gradients do not vanish |
 | gradient underflow | 梯度下溢 | a gradient too small for its format becomes 0 |
 | static loss scale | 静态损失缩放 | a factor that is chosen once |
 | dynamic loss scale | 动态损失缩放 | a factor that adapts during training |
-| gradient scaler | 梯度缩放器 | the object that scales, unscales, skips and adapts |
-| unscale | 反缩放 | divide the gradients by the scale |
+| gradient scaler | 梯度缩放器 | the object that scales the loss, unscales the gradients, skips steps and adapts the scale |
+| to unscale | 反缩放 | to divide the gradients by the scale |
 | skipped step | 跳过的优化步 | an optimizer step left out because a gradient was inf or nan |
 | growth interval | 增长间隔 | number of steps in a row, without inf or nan, after which the scale grows |
 | backoff factor | 回退系数 | the factor that multiplies the scale after an inf or a nan |
 | state machine | 状态机 | a system that moves from state to state by fixed rules |
 | headroom | 余量 | room left below overflow |
-| gradient clipping | 梯度裁剪 | shorten a gradient that is longer than a limit |
+| gradient clipping | 梯度裁剪 | shortening a gradient that is longer than a limit |
 | fused optimizer | 融合优化器 | an optimizer that does its whole step in one kernel |
-| warm-up | 学习率预热 | raise the learning rate over the first steps |
+| warm-up | 学习率预热 | raising the learning rate over the first steps |
 | residual connection | 残差连接 | a path that adds a layer's input to its output |
 """
 

@@ -1720,7 +1720,7 @@ steps, rounded up because the optimizer also steps on the incomplete window. A s
 
 ## Everything in order
 
-Training in float16 uses a gradient **scaler** (chapter 04). It multiplies the loss by a large power of two, so that small gradients do not vanish in
+Training in float16 uses a **gradient scaler** (chapter 04). It multiplies the loss by a large power of two, so that small gradients do not vanish in
 the backward pass. Before the optimizer step it divides the gradients by the same number. If a gradient is inf or nan, `scaler.step` skips the optimizer's step, and `scaler.update` halves the scale. Each call has its place:
 
 For each **micro-batch**:
@@ -2881,25 +2881,25 @@ The mean of the two means. A row of the second rank has three times the weight o
 | --- | --- | --- |
 | gradient accumulation | 梯度累积 | gradients of several backward passes add up before one step |
 | row | 行 | one example of a batch |
-| micro-batch | 微批次 | the rows of one forward and backward pass |
+| micro-batch | 微批次 | a part of a batch that goes through one forward and backward pass |
 | window | 累积窗口 | the micro-batches between two optimizer steps |
 | share | 占比 | a micro-batch's part of all rows or tokens of its window |
 | mean of means | 均值的均值 | the mean of the micro-batches' mean losses; if sizes differ, it is not the mean over all rows or tokens |
-| activations | 激活值 | intermediate results that autograd keeps for the backward pass |
-| token | 词元 | the unit of a text that a language model reads and predicts |
-| padding | 填充 | positions that only make texts equally long; they are ignored |
+| activation | 激活值 | an intermediate result that autograd keeps for the backward pass |
+| token | 词元 | the unit of text that a language model reads and predicts |
+| padding | 填充 | filler that makes the sequences of a batch equally long |
 | shift | 错位 | pairs the output at one position with the label at the next |
 | linear scaling rule | 线性缩放规则 | when the batch size grows by a factor, the learning rate is multiplied by the same factor |
-| gradient clipping | 梯度裁剪 | bounds the gradient before the step |
+| gradient clipping | 梯度裁剪 | shortening a gradient that is longer than a limit |
 | global norm | 全局范数 | the norm of all gradients as one vector |
-| scaler | 梯度缩放器 | multiplies the loss so that small float16 gradients do not vanish |
+| gradient scaler | 梯度缩放器 | the object that scales the loss, unscales the gradients, skips steps and adapts the scale |
 | learning-rate schedule | 学习率调度 | the learning rate as a function of the optimizer step |
-| warm-up | 学习率预热 | the learning rate rises over the first steps |
+| warm-up | 学习率预热 | raising the learning rate over the first steps |
 | data-parallel training | 数据并行训练 | each process computes the gradient of its own rows |
 | rank | 进程序号 | the number of a process in data-parallel training, and the process itself |
 | relative error | 相对误差 | the norm of the difference, divided by the norm of the true value |
 | all-reduce | 全归约 | adds up or averages tensors over all ranks and gives every rank the result |
-| running statistics | 运行统计量 | BatchNorm's averages, used in evaluation |
+| running statistics | 运行统计量 | BatchNorm's averages, used in evaluation mode |
 """
 
 # %% [markdown]

@@ -2855,7 +2855,7 @@ The first wrapped block's input requires no gradient, so neither does its output
 
 | English | 中文 | meaning |
 | --- | --- | --- |
-| activations | 激活值 | intermediate results that autograd keeps for the backward pass |
+| activation | 激活值 | an intermediate result that autograd keeps for the backward pass |
 | activation checkpointing | 激活检查点 | keeps a block's input and recomputes the rest in the backward pass |
 | recomputation | 重计算 | the second run of a block |
 | saved tensor | 保存的张量 | what autograd keeps for an operation's derivative |
@@ -2867,7 +2867,7 @@ The first wrapped block's input requires no gradient, so neither does its output
 | selective checkpointing | 选择性检查点 | keeps the results of some operations of a block and recomputes the others |
 | offloading | 卸载 | keeps saved tensors elsewhere, such as in CPU memory or a file |
 | late binding | 延迟绑定 | a name in a function is looked up when the function runs |
-| running statistics | 运行统计量 | BatchNorm's averages, used in evaluation |
+| running statistics | 运行统计量 | BatchNorm's averages, used in evaluation mode |
 """
 
 # %% [markdown]

@@ -1684,10 +1684,10 @@ The differences are 10,000 × 10,000 × 100 numbers, 40 GB in float32. Process x
 | to concatenate | 拼接 | to put tensors side by side along an axis |
 | vectorization | 向量化 | one operation on many numbers in place of a loop |
 | operator overloading | 运算符重载 | giving `+` and other operators a meaning for new types |
-| gather | 聚集（按索引取值） | to select entries by an index |
+| to gather | 聚集（按索引取值） | to select entries by an index |
 | pairwise distances | 两两距离 | the distances between all pairs of points |
 | mask | 掩码 | a Boolean tensor that says which entries count |
-| padding | 填充 | filler that makes sequences equally long |
+| padding | 填充 | filler that makes the sequences of a batch equally long |
 | Einstein summation | 爱因斯坦求和 | sums of products of tensors, with axes named by letters |
 | graph break | 图中断 | a place where `torch.compile` ends one graph and begins another |
 | to squeeze | 压缩（去掉长度为 1 的轴） | to remove axes of size 1 |

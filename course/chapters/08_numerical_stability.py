@@ -2019,7 +2019,7 @@ Anomaly mode, and then a hook that shows the inf before the nan.
 | numerical stability | 数值稳定性 | the property that rounding errors stay small on the way to the result |
 | overflow | 上溢 | a result beyond the largest number; it becomes inf |
 | underflow | 下溢 | a result too close to zero; it becomes subnormal or 0 |
-| subnormal number | 次正规数 | a nonzero number closer to zero than the smallest normal number, with fewer digits |
+| subnormal number | 次正规数 | a nonzero number without a leading 1, closer to zero than every normal number |
 | logit | 未归一化得分 | the score of a class before softmax |
 | log-sum-exp | 对数-求和-指数 | the logarithm of a sum of exponentials |
 | fused loss | 融合损失函数 | a loss that is simplified before it is computed |

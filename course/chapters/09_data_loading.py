@@ -2169,11 +2169,11 @@ No. Most samples go to a worker with another seed, or come at another point in i
 | throughput | 吞吐量 | samples per second |
 | shuffle buffer | 洗牌缓冲区 | holds some samples of a stream, and hands out a random one |
 | collating | 整理成批 | making one batch out of several samples |
-| padding | 填充 | filler after the end of shorter samples |
+| padding | 填充 | filler that makes the sequences of a batch equally long |
 | data augmentation | 数据增强 | random changes to samples |
 | seed | 随机种子 | the number that a generator starts from |
 | epoch | 轮次 | one pass over all samples |
-| resuming | 恢复（续训） | continuing a run where it was stopped |
+| to resume | 恢复（续训） | to continue a run from where it was stopped |
 """
 
 # %% folded="What you predicted"

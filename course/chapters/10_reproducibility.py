@@ -1926,7 +1926,7 @@ The sample order: it was drawn when the epoch began, and the generator's state y
 | tolerance | 容差 | how far apart two results may be |
 | auto-tuner | 自动调优器 | tries algorithms and keeps the fastest |
 | checkpoint (of a run) | 检查点 | a file from which a run can be resumed |
-| to resume | 恢复（续训） | to continue from where something stopped |
+| to resume | 恢复（续训） | to continue a run from where it was stopped |
 | exponential moving average | 指数移动平均 | an average that weights recent values more |
 | atomic | 原子的 | done completely or not at all, as any observer sees it |
 | bitwise equal | 逐位相等 | equal to the last bit |

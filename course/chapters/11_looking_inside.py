@@ -2086,11 +2086,11 @@ Neither: both use each weight once at each output position.
 | fragmentation | 碎片化 | free memory in blocks that are too small |
 | memory snapshot | 显存快照 | a record of the allocator's events |
 | utilization | 利用率 | the share of recent time in which a GPU computed |
-| type promotion | 类型提升 | the rules for the dtype of a result |
+| type promotion | 类型提升 | the rule that gives mixed dtypes a common, wide enough dtype |
 | category | 类别 | bool, integer, floating or complex |
 | forward hook | 前向钩子 | a function that a module calls after its forward pass |
 | leaf module | 叶模块 | a module without modules inside |
-| activations | 激活值 | what autograd saves in the forward pass |
+| activation | 激活值 | an intermediate result that autograd keeps for the backward pass |
 | flop | 浮点运算 | one multiplication or addition |
 | profiler | 性能分析器 | measures where time goes |
 """

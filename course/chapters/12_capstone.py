@@ -2988,11 +2988,11 @@ The generator's state: with 8 MB, no patches are drawn.
 | soft Dice loss | Dice 损失 | one minus the Dice coefficient of probabilities |
 | U-Net | U-Net | a network that lowers the resolution and raises it again |
 | skip connection | 跳跃连接 | passes features of the first half to the second |
-| patch | 图像块 | a part cut out of a volume |
+| patch | 图像块 | a piece cut out of a volume |
 | budget | 预算 | the most bytes that tensors may occupy at one moment |
 | peak | 峰值 | the most bytes that tensors occupied at one moment |
 | plan | 方案 | a combination of levers that save memory |
-| micro-batch | 微批次 | a part of a batch that is processed at once |
+| micro-batch | 微批次 | a part of a batch that goes through one forward and backward pass |
 | frontier | 前沿（帕累托前沿） | the plans that no other plan equals or beats in every respect |
 | shard | 分片 | one of the files into which a dataset is divided |
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -56,7 +56,7 @@ def render_glossary(course: Path) -> str:
         sections = split_sections(notebook.cells)
         for row in _glossary_rows(notebook, name):
             found[row].append(link_to(name, _where_explained(row[0], sections)))
-    rows = sorted(found.items(), key=lambda item: (item[0][0].casefold(), item[1]))
+    rows = sorted(found.items(), key=lambda item: (_bare(item[0][0]).casefold(), item[1]))
     lines = [
         f"| {' | '.join(row)} | {', '.join(dict.fromkeys(chapters))} |" for row, chapters in rows
     ]
@@ -81,11 +81,34 @@ def _glossary_rows(notebook: NotebookNode, name: str) -> Iterator[tuple[str, ...
             yield row
 
 
+def _bare(term: str) -> str:
+    """Return a term as a dictionary sorts it: a verb without its "to"."""
+    return term.removeprefix("to ")
+
+
 def _where_explained(term: str, sections: Sequence[Section]) -> str:
-    """Return the section that emphasizes ``term`` first, or else the one that names it first."""
-    words = "|".join(re.escape(word.strip()) for word in re.split(r"[,()]", term) if word.strip())
-    for pattern in (rf"(?<!\w)\*+(?:{words})", rf"(?<!\w)(?:{words})"):
-        for section in sections:
-            if re.search(pattern, section.prose, re.IGNORECASE):
-                return section.slug
-    return ""
+    """Return the slug of the section that emphasizes ``term`` first, or else of the first one that
+    names it: in its heading, in its text, in the chapter's opening, in the glossary.
+    """
+    parts = [part.split() for part in re.split(r"[,()]", _bare(term)) if part.strip()]
+    # Between a term's words: `backoff_factor`, a **fused** optimizer.
+    patterns = [r"[\W_]+".join(map(re.escape, words)) for words in parts]
+
+    def has(text: str, before: str, choose: Callable[[Iterable[bool]], bool] = any) -> bool:
+        found = (re.search(rf"(?<!\w){before}{each}", text, re.IGNORECASE) for each in patterns)
+        return choose(match is not None for match in found)
+
+    def rank(section: Section) -> tuple[bool, ...]:
+        has_glossary = _GLOSSARY.search(section.prose) is not None
+        if has(section.prose, r"\*+") and not has_glossary:
+            return (False,)
+        is_named = has(section.prose, "")
+        return (
+            True,
+            not has(section.heading, "", all),
+            not is_named,
+            has_glossary,
+            not section.heading,
+        )
+
+    return min(sections, key=rank).slug
