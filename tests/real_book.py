@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -73,5 +73,10 @@ def served(folder: Path) -> Iterator[str]:
 
 
 class _Quiet(SimpleHTTPRequestHandler):
+    def handle(self) -> None:
+        """Serve one connection; a browser may close it whenever it leaves a page."""
+        with suppress(ConnectionError):
+            super().handle()
+
     def log_message(self, *_: object) -> None:
         """Keep the requests off the test's own output."""
