@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -94,21 +94,15 @@ def _where_explained(term: str, sections: Sequence[Section]) -> str:
     # Between a term's words: `backoff_factor`, a **fused** optimizer.
     patterns = [r"[\W_]+".join(map(re.escape, words)) for words in parts]
 
-    def has(text: str, before: str, choose: Callable[[Iterable[bool]], bool] = any) -> bool:
-        found = (re.search(rf"(?<!\w){before}{each}", text, re.IGNORECASE) for each in patterns)
-        return choose(match is not None for match in found)
+    def found(text: str, before: str = "") -> list[bool]:
+        each_of = (rf"(?<!\w){before}{pattern}" for pattern in patterns)
+        return [re.search(each, text, re.IGNORECASE) is not None for each in each_of]
 
     def rank(section: Section) -> tuple[bool, ...]:
         has_glossary = _GLOSSARY.search(section.prose) is not None
-        if has(section.prose, r"\*+") and not has_glossary:
+        if any(found(section.prose, r"\*+")) and not has_glossary:
             return (False,)
-        is_named = has(section.prose, "")
-        return (
-            True,
-            not has(section.heading, "", all),
-            not is_named,
-            has_glossary,
-            not section.heading,
-        )
+        is_title, is_named = all(found(section.heading)), any(found(section.prose))
+        return (True, not is_title, not is_named, has_glossary, not section.heading)
 
     return min(sections, key=rank).slug
