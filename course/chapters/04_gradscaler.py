@@ -945,7 +945,7 @@ With the inherited scaler, the gradients underflow, and the network learns nothi
 r"""
 ## Between backward and step
 
-After `scaler.scale(loss).backward()`, the gradients in `.grad` are $S$ times too large for any code that reads or changes them. The classic case is clipping: a gradient whose norm exceeds `max_norm` is shortened to `max_norm`. Below, the gradient has length 5, and both `max_norm` and the learning rate are 1.
+After `scaler.scale(loss).backward()`, the gradients in `.grad` are $S$ times as large as any code that reads or changes them expects. The classic case is clipping: a gradient whose norm exceeds `max_norm` is shortened to `max_norm`. Below, the gradient has length 5, and both `max_norm` and the learning rate are 1.
 """
 
 
@@ -1180,7 +1180,7 @@ check.score()
 r"""
 ## Schedules and skipped steps
 
-A learning-rate schedule counts steps, even skipped ones if `scheduler.step()` is called in every iteration. Take a warm-up, which raises the learning rate over the first 20 steps, and a scale that is $2^9$ times too large at first, so the first nine steps are skipped.
+A learning-rate schedule counts steps, even skipped ones if `scheduler.step()` is called in every iteration. Take a warm-up, which raises the learning rate over the first 20 steps, and a first scale that is $2^9$ times as large as it should be, so the first nine steps are skipped.
 """
 
 
